@@ -1,6 +1,7 @@
-"""Speculative decoding, every algorithm short enough to check against its paper by eye.
+"""Speculative decoding algorithms, each short enough to compare with its paper line by line.
 
-``ALGORITHMS`` is the registry: one row per named system. The pieces are importable by name.
+``ALGORITHMS`` is the registry, with one row for each named system. The parts (drafters, length rules, verifiers) are
+importable by name.
 """
 
 from .algorithms import ALGORITHMS

@@ -1,10 +1,10 @@
-"""A masked model derived from a left-to-right one: the law of a place of a block, given the filled places.
+"""A masked model derived from a left-to-right model: the law of a position of a block, given the filled positions.
 
-A masked diffusion model predicts every masked place of a block from the text before the block and from the places that
-are filled. The stand-in is exact: the conditionals of the joint law that the left-to-right model gives the block. By
-the chain rule, filling one place after another with draws from these conditionals yields that joint law, in whatever
-order, as long as the next place is chosen by the filled places alone. Filling two places from one pass does not: their
-draws are independent, and the joint law of the two places need not be.
+A masked diffusion model predicts every masked position of a block from the text before the block and the filled
+positions. This model is exact: its rows are the conditionals of the joint law that the left-to-right model gives the
+block. By the chain rule, filling one position after another with draws from these conditionals yields that joint law,
+in any order, as long as the next position is chosen by the filled positions alone. Filling two positions from one pass
+does not: their draws are independent, but the joint law need not be a product.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def masked_model(model: LanguageModel) -> MaskedModel:
 
 
 def conditional(model: LanguageModel, prefix: Tokens, block: Block, place: int) -> Pmf:
-    """Return the pmf of ``block[place]`` ``[vocabulary]`` after ``prefix``, given the filled places of ``block``.
+    """Return the pmf ``[V]`` of ``block[place]`` after ``prefix``, given the filled positions of ``block``.
 
-    Raises ``ValueError`` if the place is filled, or if the filled places have probability 0.
+    Raises ``ValueError`` if ``place`` is filled, or if the filled positions have probability 0.
     """
     if block[place] is not None:
         raise ValueError(f"place {place} of {block} is filled, expected a masked place")
@@ -53,7 +53,7 @@ def filled(block: Block, place: int, token: int) -> Block:
 
 
 def masked_places(block: Block) -> list[int]:
-    """Return the places that are masked, in their order."""
+    """Return the masked positions of ``block`` in increasing order."""
     return [place for place, token in enumerate(block) if token is None]
 
 
@@ -62,7 +62,7 @@ def _filled(block: Block) -> list[bool]:
 
 
 def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
-    """Return the probability of the filled places together with each token at ``place``."""
+    """Return, for each token, the probability of the filled positions of ``rest`` and of this token at ``place``."""
     row = model(text)
     if place == 0:
         masses = row * 1
@@ -78,7 +78,7 @@ def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
 
 
 def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
-    """Return the probability that the continuation of ``text`` has the filled places of ``rest``."""
+    """Return the probability that the text after ``text`` has the filled positions of ``rest``."""
     if not any(_filled(rest)):
         return 1
     return sum(

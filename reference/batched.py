@@ -1,20 +1,20 @@
-"""Chain verifiers for whole batches, with the uniforms as arguments, as a device runs them.
+"""Chain verifiers of whole batches without data-dependent branches, with the uniforms as arguments.
 
-Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2; greedy: 2211.17192, Section 2.2. Row b is
-``reference.verifiers.speculative_sampling`` (``greedy_match``) on row b, its draws answered by inverse CDF:
-``accept_uniforms[b, i]`` at the site ``("accept", i)``, ``final_uniforms[b]`` at ``("residual", i)`` or ``("bonus",)``;
-a row uses exactly one of the two.
+Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2; greedy: 2211.17192, Section 2.2. Row b of
+the result is that of ``reference.verifiers.speculative_sampling`` (``greedy_match``) on row b, with its draws answered
+by inverse CDF: ``accept_uniforms[b, i]`` at the site ``("accept", i)``, ``final_uniforms[b]`` at ``("residual", i)`` or
+``("bonus",)``; a row uses exactly one of the two.
 
 Every array namespace of array-api-compat is supported, on any device. No Python branch depends on data, so
-``torch.compile`` takes a verifier whole (``fullgraph=True``). It warns that it traces the cached look-up of the
+``torch.compile`` accepts a verifier as a whole (``fullgraph=True``). It warns that it traces the cached look-up of the
 namespace, which is a pure function of the array's type.
 
-Precision. Every comparison, difference and sum is float64, whatever the inputs; the rows of p and q that decide are
-widened first. A cumulative sum over V entries, added in any order, is then off by at most V 1.1e-16 of its total: 2e-11
-for 150 000 tokens. A float32 sum has steps of 6e-8 near 1, where rarer tokens lose their interval or take their
-neighbour's. Uniforms should be float64 too: 24 random bits skip such tokens. An answer differs from exact arithmetic
-only where a uniform is within these roundings of a breakpoint; there, a device whose scan adds in no fixed order may
-differ from itself.
+Precision. Every comparison, difference and sum is float64, whatever the inputs; the rows of p and q that are used are
+widened first. A cumulative sum over V entries, added in any order, then has an error of at most V 1.1e-16 of its total:
+2e-11 for 150 000 tokens. A float32 sum has steps of 6e-8 near 1, where rarer tokens lose their interval or get their
+neighbour's. Uniforms should be float64 too: 24 random bits skip such tokens. A result differs from exact arithmetic
+only if a uniform is within these roundings of a breakpoint; there, a device whose scan adds in no fixed order may
+return different results in two runs.
 """
 
 from __future__ import annotations
@@ -93,9 +93,10 @@ def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
 
 
 def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
-    """Return ``[B]`` tokens: in row b of ``weights`` ``[B, V]`` the token at the share ``uniforms[b]`` of its sum.
+    """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row of ``weights`` ``[B, V]``: int64.
 
-    Sums are float64. A token without weight is never returned; a row without any positive weight answers -1.
+    Rows need not be normalised; sums are float64. A token without weight is never returned; a row without any positive
+    weight returns -1.
     """
     if not hasattr(weights, "shape"):
         raise argument_error("weights", weights, "an array [batch, vocabulary]")
@@ -108,10 +109,11 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 
 
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
-    """Return the token that each row draws: from ``residual`` if it is ``rejected`` and that has weight.
+    """Return the token drawn in each row, from ``residual`` if the row is ``rejected`` and has weight there.
 
-    Both are read once, for the sums of their blocks, without a question to an entry, which a compiler answers slowly;
-    what stands in the residual of a row that is not rejected does not matter. Then the token's block is read alone.
+    Other rows use ``weights``. Both arrays are read once, for the sums of their blocks, without a test of single
+    entries, which a compiler executes slowly; the residual of a row that is not rejected is ignored. Then only the
+    block that contains the token is read.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -144,10 +146,10 @@ def _in_blocks(xp: Any, weights: Any) -> Any:
 
 
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
-    """Return the first place of each row with weight and a cumulative sum above its bound, else the last with weight.
+    """Return the first position of each row with weight and a cumulative sum above its bound, else the last weighted.
 
-    -1 where none has. Places of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal
-    sums apart.
+    -1 if there is no weight. Positions of zero weight are masked explicitly: a parallel scan may round two equal sums
+    differently.
     """
     ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]
     last = xp.max(xp.where(weights > 0, ids, -1), axis=-1)
@@ -181,7 +183,7 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
 
 
 def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
-    """Validate types only; values are not read from the device."""
+    """Raise ``ValueError`` for an array whose dtype is not of ``kind``; values are not read from the device."""
     for name, values in arrays.items():
         if not xp.isdtype(values.dtype, kind):
             raise ValueError(f"{name} holds {values.dtype}, expected {'integers' if kind == 'integral' else 'floats'}")

@@ -1,12 +1,12 @@
-"""Requests served in one batch: which of their drafts are verified, and the texts of two decodes at once.
+"""Requests served in one batch: the choice of drafts to verify, and decoding several texts at once.
 
-A target pass has room for ``budget`` drafts of a batch. Every slot of every request has a confidence, its survival is
-the product of those up to it, and the slots of largest survival are verified (DSpark 2607.05147; vLLM's adaptive
-verification; vllm-ascend's ``DynamicSpecScheduler``). Survival decreases along a request, so the verified slots are a
-beginning of its block. Ties go to the earlier request, then to the earlier slot.
+A target pass can verify ``budget`` drafts of a batch. Every draft position (slot) of every request has a confidence,
+its survival is the product of the confidences up to it, and the slots of largest survival are verified (DSpark
+2607.05147; vLLM's adaptive verification; vllm-ascend's ``DynamicSpecScheduler``). Survival decreases along a request,
+so the verified slots are a prefix of its block. Ties go to the earlier request, then to the earlier slot.
 
-Slots can be imagined to be taken one after another, the best first, each drawn after it was taken, if the confidence of
-a slot does not see its own draft: then the schedule is a length rule of every request, whatever it sees of the other
+If the confidence of a slot does not depend on its own draft, the slots can be taken one after another, the best first,
+each drawn after it was taken. Then the schedule is a length rule for every request, whatever it depends on in the other
 requests, and the texts are independent and have the target's law. A confidence that depends on the draft, such as q(d),
 selects drafts by their values, which is biased.
 """
@@ -56,7 +56,7 @@ def of_the_draft(q: Pmf, token: int) -> Any:
 
 
 def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
-    """Return the running products of the confidences of a chain."""
+    """Return the survival of every slot of a chain: the products of the confidences up to it."""
     products: list[Any] = []
     for token, q in zip(draft.tokens, draft.pmfs, strict=True):
         chance = confidence(q, token)
@@ -65,7 +65,7 @@ def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
 
 
 def best_slots(budget: int, confidence: Confidence) -> Plan:
-    """Return the plan that verifies the ``budget`` slots of largest survival."""
+    """Return the plan that verifies the ``budget`` slots of largest survival in the batch."""
 
     def plan(drafts: Sequence[Draft]) -> list[int]:
         slots = [
@@ -80,10 +80,10 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the plan that verifies the share of slots of largest survival with the best gain for its cost.
+    """Return the plan that verifies, of several shares of the slots, the one with the best gain for its cost.
 
-    ``costs`` holds (share, cost) each: a share is in [0, 1] of all slots, rounded up, and its gain the sum of its
-    survivals. Gains that tie go to the first. Raises ``ValueError`` for a share outside of [0, 1], a cost that is not
+    ``costs`` has pairs (share, cost): a share is in [0, 1] of all slots, rounded up, and its gain is the sum of the
+    largest survivals. Ties go to the first share. Raises ``ValueError`` for a share outside [0, 1], a cost that is not
     positive, or no share.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
@@ -112,11 +112,11 @@ class OfRequest:
     """The draws of one request of a batch: its sites begin with the request's number."""
 
     def __init__(self, draws: Draws, request: int) -> None:
-        """Answer from ``draws``."""
+        """Answer by ``draws``, with ``request`` at the beginning of every site."""
         self._draws, self._request = draws, request
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return an outcome."""
+        """Return an outcome of ``pmf`` drawn at ``site`` of this request."""
         return self._draws.categorical(pmf, ("request", self._request, *site))
 
 
@@ -126,12 +126,12 @@ def every_slot(drafts: Sequence[Draft]) -> list[int]:
 
 
 def apart(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the committed tokens of each request, each independent of the other requests."""
+    """Return the committed tokens of each request: all tokens it verified, independent of the other requests."""
     return [one.tokens for one in verified]
 
 
 def in_step(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the committed tokens of each request if all commit as many tokens as the one with the fewest."""
+    """Return the committed tokens of each request, cut to as many as the request with the fewest has."""
     least = min(len(one.tokens) for one in verified)
     return [one.tokens[:least] for one in verified]
 
@@ -148,7 +148,8 @@ def served_together(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes ``prompts`` in one batch, round by round; its outcome is their new tokens.
 
-    A request that has finished takes no part any more. ``drafter`` keeps no state; None draws from q.
+    ``plan`` chooses the drafts to verify, ``commits`` the tokens to commit. A finished request takes no further part.
+    ``drafter`` must not keep state; None draws from q.
     """
     target, drafting = checked_model(task.target, "target"), drafter or model_drafter(draft_model(task))
 
@@ -175,5 +176,5 @@ def served_together(
 
 
 def other_block(draws: Draws, draft: LanguageModel, prompt: Tokens, gamma: int) -> Draft:
-    """Return the block of another request, whose text is ``prompt``."""
+    """Return the block of ``gamma`` drafts of another request, whose text is ``prompt``."""
     return model_drafter(draft).propose(OfRequest(draws, 1), None, prompt, gamma, never)

@@ -1,17 +1,17 @@
 """Speculative sampling of continuous tokens: the coupling of two densities (arXiv 2411.11925; arXiv 2501.05370).
 
-The rule for pmfs carries over with densities in their place. A draft x from q stays with probability ``min(1,
-p(x)/q(x))`` and is else replaced by a draw from ``norm((p - q)+)``; the law is p, and a draft stays with probability
-``1 - TV(p, q)``, which no lossless rule exceeds. Two ways to draw what replaces it:
+The rule for pmfs holds for densities. A draft x from q is accepted with probability ``min(1, p(x)/q(x))`` and otherwise
+replaced by a draw from ``norm((p - q)+)``; the law is p, and a draft is accepted with probability ``1 - TV(p, q)``,
+which no lossless rule exceeds. There are two ways to draw the replacement:
 
-* ``by_rejection`` (2411.11925): draw from p until one stays with probability ``max(0, 1 - q/p)``; no integral is
-  needed. A draw stays with probability TV(p, q), and that is how often one is needed: one extra draw a token on
-  average, whatever p and q are, but without bound where they are close.
-* ``reflected`` (2501.05370): where p and q are Gaussians of one covariance s^2 I, mirror the draft at the plane between
-  their means. ``(q - p)+`` is the mirror image of ``(p - q)+`` there, so nothing is drawn at all.
+* ``by_rejection`` (2411.11925): draw from p until a draw is kept with probability ``max(0, 1 - q/p)``; no integral is
+  needed. A draw is kept with probability TV(p, q), and a replacement is needed with the same probability: one extra
+  draw a token on average, whatever p and q are, but with no bound for a single token if p and q are close.
+* ``reflected`` (2501.05370): if p and q are Gaussians with one covariance s^2 I, mirror the draft at the plane between
+  their means. ``(q - p)+`` is the mirror image of ``(p - q)+``, so nothing is drawn.
 
 Points are floats or float64 arrays ``[dimensions]``. Randomness comes from two functions: one draws a point of p, one
-flips a coin.
+returns True with a given probability.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Coin: TypeAlias = Callable[[float], bool]
 
 
 class Kept(NamedTuple):
-    """A token, and whether it is the accepted draft."""
+    """A continuous token, and whether it is the accepted draft."""
 
     point: Point
     accepted: bool
 
 
 def stay_chance(p: Any, q: Any) -> Any:
-    """Return ``min(1, p/q)`` of two densities at a draft, floats or arrays of them; p = 0 is never kept."""
+    """Return the acceptance probability ``min(1, p/q)`` of two densities at a draft, floats or arrays; 0 if p = 0."""
     _check(p, q)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(p) < np.asarray(q), np.divide(p, q), np.asarray(p) > 0) * 1.0
 
 
 def owed_chance(p: Any, q: Any) -> Any:
-    """Return ``max(0, 1 - q/p)`` at a point drawn from p: the chance to keep it as a draw of the residual."""
+    """Return ``max(0, 1 - q/p)``: the probability to keep a point drawn from p as a draw of the residual."""
     _check(p, q)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(p) > np.asarray(q), 1 - np.divide(q, p), 0.0)
@@ -56,7 +56,10 @@ def _check(p: Any, q: Any) -> None:
 
 
 def by_rejection(p: Density, q: Density, draw: Callable[[], Point], coin: Coin) -> Point:
-    """Return a point with the law ``norm((p - q)+)``; ``draw()`` is a point of p. Does not end where p = q."""
+    """Return a point with the law ``norm((p - q)+)``; ``draw()`` returns a point of p. Does not end if p = q.
+
+    ``coin(probability)`` returns True with this probability.
+    """
     while True:
         point = draw()
         if coin(float(owed_chance(p(point), q(point)))):
@@ -64,7 +67,7 @@ def by_rejection(p: Density, q: Density, draw: Callable[[], Point], coin: Coin) 
 
 
 def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
-    """Return the mirror image of ``point`` at the plane between two means, itself where they are equal."""
+    """Return the mirror image of ``point`` at the plane between two means; the point itself if the means are equal."""
     across = np.asarray(p_mean, dtype=float) - np.asarray(q_mean, dtype=float)
     square = float(np.sum(across * across))
     if square == 0:
@@ -74,14 +77,17 @@ def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
 
 
 def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[Point], Point]) -> Kept:
-    """Return the draft, which was drawn from q, if it is accepted; else ``replace(draft)``."""
+    """Return ``draft``, which was drawn from q, if it is accepted; else ``replace(draft)``.
+
+    ``coin(probability)`` returns True with this probability.
+    """
     if coin(float(stay_chance(p(draft), q(draft)))):
         return Kept(draft, accepted=True)
     return Kept(replace(draft), accepted=False)
 
 
 class Mixture(NamedTuple):
-    """A mixture of Gaussians on the line, for tests and examples."""
+    """A mixture of Gaussians on the real line, for tests and examples."""
 
     weights: Sequence[float]
     means: Sequence[float]
@@ -99,13 +105,16 @@ class Mixture(NamedTuple):
         return math.fsum(w * math.erfc((mean - x) / (s * math.sqrt(2))) / 2 for w, mean, s in parts)
 
     def draw(self, generator: np.random.Generator) -> float:
-        """Return one point."""
+        """Return one point drawn from the mixture."""
         part = generator.choice(len(self.weights), p=np.asarray(self.weights))
         return float(generator.normal(self.means[part], self.deviations[part]))
 
     @property
     def variation(self) -> float:
-        """An upper bound of the total variation of ``x -> density(x)``: twice the sum of the peaks of its parts."""
+        """Return an upper bound of the variation (length of the graph's rises and falls) of the density.
+
+        It is twice the sum of the peaks of the parts.
+        """
         return math.fsum(
             2 * w / (s * math.sqrt(2 * math.pi)) for w, s in zip(self.weights, self.deviations, strict=True)
         )

@@ -1,17 +1,17 @@
 """The required contents of a key-value cache between rounds, and the tokens to feed next.
 
-Count known tokens, not cache entries. A round starts with ``known`` tokens committed; the target's cache holds ``known
+Count known tokens, not cache entries. A round starts with ``known`` committed tokens. The target's cache holds ``known
 - 1`` of them (the last one has not been fed) and the drafter's at most as many. The verifying pass feeds ``x_known, d_1
 .. d_gamma``: the target then holds ``known + gamma`` entries. The drafter has been fed all but its own last token and
 holds ``known + gamma - 1``. After accepting n drafts and emitting one more token, ``known + n + 1`` tokens are known,
-and every entry of a rejected draft must go.
+and every entry of a rejected draft must be removed.
 
-Always crop *to* a length. Cropping by a negative count is the classic mistake: ``[: -0]`` empties the cache. Where a
-library can only remove a count, remove ``held - keep``, and call nothing when that is 0.
+Always crop to a length. Cropping by a negative count is the classic mistake: ``[: -0]`` empties the cache. If a library
+can only remove a count, remove ``held - keep``, and call nothing if that is 0.
 
-A tree of drafts (SpecInfer, arXiv:2305.09781; Medusa, arXiv:2401.10774) is ``parents``: node j hangs from node
-``parents[j] < j``, or from the last known token for -1. Nodes are fed in order after that token, each at the position
-of its depth, and the entries of the accepted path are gathered before the rest is cropped.
+A tree of drafts (SpecInfer, arXiv:2305.09781; Medusa, arXiv:2401.10774) is ``parents``: node j is a child of node
+``parents[j] < j``, or of the last known token for -1. Nodes are fed in order after that token, each at the position of
+its depth, and the entries of the accepted path are gathered before the rest is cropped.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class KeepLengths(NamedTuple):
 def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None = None) -> KeepLengths:
     """Return how many entries each cache keeps after ``accepted`` of ``gamma`` drafts were accepted.
 
-    When every draft was accepted the drafter has never been fed its last token: it keeps one entry fewer, and two
-    tokens must be fed to it next. ``draft_held`` is what its cache holds before the crop, for rounds in which it was
-    not fed as usual: after such a round, one with gamma 0 leaves it two tokens behind. Raises ``ValueError`` for
-    counts that no round can produce.
+    ``known`` is the number of committed tokens before the round. If every draft was accepted, the drafter has not been
+    fed its last token: it keeps one entry fewer, and two tokens must be fed to it next. ``draft_held`` is the number of
+    entries in its cache before the crop, for rounds in which it was not fed as usual: after such a round, one with
+    gamma 0 leaves it two tokens behind. Raises ``ValueError`` for counts that no round can produce.
     """
     check_integers(known=known, gamma=gamma, accepted=accepted, draft_held=0 if draft_held is None else draft_held)
     if known < 1:
@@ -57,7 +57,8 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
 def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
     """Return the suffix of all known ``tokens`` that is not in a cache of ``held`` entries, to be fed next.
 
-    Raises ``ValueError`` if the cache holds everything (no row for the next token would come back) or more.
+    Raises ``ValueError`` if the cache holds everything, since then no row for the next token would be computed, or
+    more.
     """
     check_integers(held=held)
     if not 0 <= held < len(tokens):
@@ -71,7 +72,7 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
     """Return the first ``keep`` positions of keys or values along ``axis`` (a view, of any array type).
 
     The default axis is that of ``[batch, heads, positions, head_size]``. Raises ``ValueError`` if ``keep`` is negative
-    or more than is there, instead of what a slice would silently do.
+    or more than the number of positions, which a slice would accept silently.
     """
     check_integers(keep=keep)
     held = _positions(entries, axis)
@@ -105,7 +106,8 @@ def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
 def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "values")) -> None:
     """Raise ``ValueError`` for the first of a layer's ``names`` that does not hold one entry per token.
 
-    A recurrent state (Mamba-2, arXiv:2405.21060) mixes all tokens it was fed.
+    ``per_token`` are the names that do. A recurrent state (Mamba-2, arXiv:2405.21060) mixes all tokens it was fed and
+    cannot be cropped.
     """
     if isinstance(names, str):
         raise argument_error("the names", names, "a sequence of names")
@@ -118,7 +120,7 @@ def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "v
 
 
 def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
-    """Return the depth of every node, 0 for the children of the last known token: its position is known + depth."""
+    """Return the depth of every node, 0 for the children of the last known token; its position is known + depth."""
     depths: list[int] = []
     for node, parent in enumerate(parents):
         if not is_integer(parent) or not -1 <= parent < node:
@@ -130,9 +132,9 @@ def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
 
 
 def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
-    """Return the nodes from a child of the last known token down to ``node``; none for -1, where all were rejected.
+    """Return the nodes from a child of the last known token down to ``node``; () for -1, if all were rejected.
 
-    Raises ``ValueError`` for another node, and where the parents are no tree.
+    Raises ``ValueError`` for another node, and if ``parents`` is no tree.
     """
     tree_depths(parents)
     check_integer(node, "the node", least=-1, most=len(parents) - 1)
@@ -143,10 +145,10 @@ def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
 
 
 def tree_mask(parents: Sequence[int], known: int) -> Any:
-    """Return the mask ``[1 + nodes, known + nodes]``: True for the row itself, its ancestors and known tokens.
+    """Return the attention mask, bool ``[1 + nodes, known + nodes]``.
 
-    Row 0 is the last known token, which is fed in front of the nodes. Raises ``ValueError`` for less than one known
-    token, and if the parents are no tree.
+    A row attends to itself, its ancestors and the known tokens. Row 0 is the last known token, which is fed before the
+    nodes. Raises ``ValueError`` for less than one known token, and if ``parents`` is no tree.
     """
     check_integer(known, "the number of known tokens")
     mask = np.tile(np.arange(known + len(parents)) < known, (1 + len(parents), 1))
@@ -156,11 +158,11 @@ def tree_mask(parents: Sequence[int], known: int) -> Any:
 
 
 def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> Any:
-    """Return the ``known`` first entries along ``axis`` and then those of the nodes on ``path``, in that order.
+    """Return the first ``known`` entries along ``axis`` and then those of the nodes on ``path``, in this order.
 
-    ``entries`` are keys or values ``[batch, heads, known + nodes, head_size]``; what comes back is
-    ``[batch, heads, known + len(path), head_size]``. Gathering comes first: a crop takes a contiguous range, and the
-    nodes of a path that branches are not one. Raises ``ValueError`` for a node that is not there.
+    ``entries`` are keys or values ``[batch, heads, known + nodes, head_size]``; the result is ``[batch, heads, known +
+    len(path), head_size]``. Gather before cropping: a crop takes a contiguous range, and the nodes of a path in a tree
+    are not contiguous. Raises ``ValueError`` for a node that does not exist.
     """
     held = _positions(entries, axis)
     check_integer(known, "the number of known tokens", least=0)
@@ -173,7 +175,7 @@ def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> 
 
 
 def _positions(entries: Any, axis: int) -> int:
-    """Return how many positions keys or values hold along ``axis``."""
+    """Return the number of positions of keys or values along ``axis``."""
     shape = getattr(entries, "shape", None)
     if shape is None:
         raise argument_error("entries", entries, "an array of keys or values")

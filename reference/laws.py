@@ -1,4 +1,4 @@
-"""Output laws in closed form, for the rows that are not lossless. Nothing here runs the decoder it describes."""
+"""Output laws in closed form, for algorithms that are not lossless. They are computed without running the decoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
     """Return the law of ``model`` decoding alone, new tokens -> probability.
 
-    It is the law of a rule that is lossless for ``model`` instead of the task's target.
+    It is the law of an algorithm that is lossless for ``model`` instead of the task's target.
     """
     return chain_law(task._replace(target=model, draft=model), prompt, 0, lambda prefix, p, q: None)
 
@@ -34,9 +34,9 @@ def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict
 def law_of_rounds(
     task: Task, prompt: Tokens, blocks: Callable[[Tokens, int], Iterable[tuple[Tokens, Any]]]
 ) -> dict[Tokens, Any]:
-    """Return the output law, new tokens -> probability, if a round depends only on the text before it.
+    """Return the output law, new tokens -> probability, of an algorithm whose round depends only on the text before it.
 
-    ``blocks(prefix, remaining)`` yields what a round may commit, at least one token each time, and the probability.
+    ``blocks(prefix, remaining)`` yields the tokens that a round may commit, at least one, with their probability.
     """
     law: dict[Tokens, Any] = defaultdict(int)
     reached: list[dict[Tokens, Any]] = [defaultdict(int) for _ in range(task.horizon + 1)]
@@ -52,7 +52,7 @@ def law_of_rounds(
 
 
 def drafted_blocks(draft: LanguageModel, prefix: Tokens, count: int) -> list[tuple[Tokens, Any]]:
-    """Return every block of ``count`` tokens that ``draft`` may draw after ``prefix``, and its probability."""
+    """Return every block of ``count`` tokens that ``draft`` may draw after ``prefix``, with its probability."""
     blocks: list[tuple[Tokens, Any]] = [((), 1)]
     for _ in range(count):
         blocks = [
@@ -73,13 +73,14 @@ def chain_law(
 ) -> dict[Tokens, Any]:
     """Return the output law of a chain decoder, new tokens -> probability; ``position`` splits each position's mass.
 
-    ``position(prefix, p, q)`` answers (kept, replaced), which together sum to 1, or None where the drafter stops. A
-    kept token leaves the round running with one draft fewer; a replaced one ends it, and so does ``bonus(p)``, the law
-    of the token after the last draft. A round starts with ``min(gamma, remaining - 1)`` drafts.
+    ``position(prefix, p, q)`` returns two arrays of weights (kept, replaced), which together sum to 1, or None if the
+    drafter stops. A kept token leaves the round running with one draft fewer; a replaced one ends it, and so does a
+    token of ``bonus(p)``, the law of the token after the last draft. A round starts with ``min(gamma, remaining - 1)``
+    drafts.
 
-    The recursion runs over text and drafts left, so no draft, coin or round is ever drawn: if a_k(x) is the probability
-    that the text begins with x and k drafts are left after it, each row adds its masses to a_(k-1)(x, token) and to
-    a_start(x, token).
+    The recursion runs over the text and the number of drafts left, so no draft or acceptance is ever drawn: if a_k(x)
+    is the probability that the text begins with x and k drafts are left after it, each row adds its masses to
+    a_(k-1)(x, token) and to a_start(x, token).
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Limits of models: temperature 0, and drafters that equal the target, are deterministic, or read little or no text."""
+"""Limits of models: temperature 0, and drafters that equal the target, are deterministic, or ignore text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models of a task, with every returned pmf checked."""
+"""The models of a task, with every returned pmf validated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .types import LanguageModel, Task
 
 
 def draft_model(task: Task) -> LanguageModel:
-    """Return q with every pmf checked. Raises ``ValueError`` if the task has no draft model."""
+    """Return q with every pmf validated. Raises ``ValueError`` if the task has no draft model."""
     if task.draft is None:
         raise ValueError("the task has no draft model, expected a callable from tokens to a pmf")
     return checked_model(task.draft, "draft")

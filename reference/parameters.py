@@ -1,7 +1,7 @@
-"""Parameters in the number type of a pmf: exact with rationals, floats with floats.
+"""Parameters in the number type of a pmf: exact for rationals, floats for floats.
 
-A float beside rationals means the decimal that was written: 0.4 is 2/5, and not the float64 next to it, which is
-above 2/5. A threshold would else exclude the very entry that it names.
+With rationals, a float stands for the decimal that was written: 0.4 is 2/5, and not the float64 next to it, which is
+above 2/5. Otherwise a threshold would exclude the entry that equals it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .types import Pmf
 
 
 def parameter(value: Any, like: Pmf) -> Any:
-    """Return ``value`` as a ``Fraction`` beside an object array, else as a float; a float's is its shortest decimal."""
+    """Return ``value`` as a ``Fraction`` if ``like`` is an object array, else as a float."""
     return exact(value) if like.dtype == object else float(value)
 
 

@@ -22,9 +22,9 @@ _SHORT = 128
 
 
 def as_pmf(values: Any) -> Pmf:
-    """Return ``values`` as an array; lists that hold a float or an array scalar become float64, others object arrays.
+    """Return ``values`` as an array: float64 if a list contains a float or an array scalar, else an object array.
 
-    Those others are ``Fraction`` and integers, or unknowns.
+    An object array holds ``Fraction``, integers or symbolic numbers.
     """
     if isinstance(values, (list, tuple)):
         rounded = any(isinstance(value, float) or hasattr(value, "dtype") for value in values)
@@ -62,10 +62,10 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
 
 
 def is_plainly_pmf(pmf: Any) -> bool:
-    """Return whether ``pmf`` is a row of rationals, or a short one of floats, that are >= 0 and sum to 1.
+    """Return whether ``pmf`` is certainly a pmf: a row of rationals, or a short row of floats, >= 0 with sum 1.
 
-    If not, ``check_pmf`` decides, and its error gives the reason. In Python this takes a third of the time, and it runs
-    for every draw.
+    If not, ``check_pmf`` decides, and its error gives the reason. This test takes a third of the time, and it runs for
+    every draw.
     """
     if type(pmf) is not np.ndarray or pmf.ndim != 1 or not pmf.shape[0]:
         return False
@@ -78,7 +78,10 @@ def is_plainly_pmf(pmf: Any) -> bool:
 
 
 def _is_exact_pmf(values: list[Any]) -> bool:
-    """Return whether ``values`` are rationals >= 0 that sum to 1, by integers alone: this runs for every draw."""
+    """Return whether ``values`` are rationals >= 0 that sum to 1.
+
+    Only integers are used, because it runs for every draw.
+    """
     if not {Fraction, int}.issuperset(map(type, values)):
         return False
     total, common = 0, 1
@@ -108,14 +111,14 @@ def check_same_vocabulary(p: Pmf, q: Pmf) -> None:
 
 
 def check_pmfs(p: Pmf, q: Pmf) -> None:
-    """Raise ``ValueError`` unless p and q are probability vectors of one length. Unknown numbers are not compared."""
+    """Raise ``ValueError`` unless p and q are pmfs of one length. Symbolic numbers are not compared."""
     check_same_vocabulary(p, q)
     check_pmf(p, "p")
     check_pmf(q, "q")
 
 
 def checked_model(model: LanguageModel, what: str) -> LanguageModel:
-    """Return ``model`` with every pmf it answers checked; the message names the model and the tokens."""
+    """Return ``model`` with every returned pmf validated; ``what`` names the model in the message."""
 
     def answer(tokens: Tokens) -> Pmf:
         pmf = model(tokens)
@@ -135,7 +138,7 @@ def one_hot(token: int, like: Pmf) -> Pmf:
 
 
 def uniform(size: int, like: Pmf | None = None) -> Pmf:
-    """Return the uniform pmf ``[size]``: in the array type, dtype and device of ``like``, else in fractions."""
+    """Return the uniform pmf ``[size]`` in the array type, dtype and device of ``like``; in fractions if it is None."""
     if like is None or like.dtype == object:
         return np.array([_share(size)] * size, dtype=object)
     return array_namespace(like).full((size,), 1 / size, dtype=like.dtype, device=device(like))
@@ -143,7 +146,7 @@ def uniform(size: int, like: Pmf | None = None) -> Pmf:
 
 @lru_cache(maxsize=64)
 def _share(size: int) -> Fraction:
-    """Return one part of ``size``, the same object each time: arrays of the same objects compare equal."""
+    """Return 1/size as a ``Fraction``, the same object each time, so that arrays of it compare equal by identity."""
     return Fraction(1, size)
 
 
@@ -161,15 +164,15 @@ def argmax(pmf: Pmf) -> int:
 
 
 def point_on_argmax(pmf: Pmf) -> Pmf:
-    """Return the point mass on the most probable token, which is what temperature 0 makes of ``pmf`` (or of logits)."""
+    """Return the point mass on the most probable token: ``pmf`` (or logits) at temperature 0."""
     return one_hot(argmax(pmf), pmf)
 
 
 def top_tokens(pmf: Pmf, count: int) -> Tokens:
     """Return the ``count`` most probable tokens with positive probability; ties go to lower ids.
 
-    Released code mostly uses ``torch.topk``, which fills up with tokens of probability 0 if fewer are positive. As
-    candidates these cost a place and change no law; a rule that keeps whatever is among the top k would keep them.
+    Released code mostly uses ``torch.topk``, which adds tokens of probability 0 if fewer are positive. As candidates
+    these take up a place and change no law; a rule that accepts every one of the top k would accept them.
     """
     check_integer(count, "the number of tokens", least=0)
     values = pmf.tolist()

@@ -1,4 +1,4 @@
-"""A cache for functions of two pmfs, keyed by the values of the pmfs: one plan serves many rounds."""
+"""A cache for functions of two pmfs, keyed by the values of the pmfs, so that many rounds share one result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ Answer = TypeVar("Answer")
 
 
 def by_values(function: Callable[[Pmf, Pmf, int, int], Answer]) -> Callable[[Pmf, Pmf, int, int], Answer]:
-    """Return ``function(p, q, count, option)`` with its last 4096 results cached; pmfs are 1-D arrays of any kind."""
+    """Return ``function(p, q, count, option)`` with its last 4096 results cached.
+
+    P and q are 1-D arrays of any type.
+    """
 
     @lru_cache(maxsize=4096)
     def answer(p: _RowKey, q: _RowKey, count: int, option: int) -> Answer:

@@ -73,25 +73,25 @@ Signature = ParamSpec("Signature")
 
 
 def without_proposal(decoder: Decoder) -> Decoder:
-    """Return the decoder without its drafting half, for rounds whose drafts the declared q alone does not describe."""
+    """Return the decoder without ``propose``, for algorithms whose drafts do not have the declared q as their law."""
     return decoder._replace(propose=None)
 
 
 class BuildFromParts(Protocol[Signature]):
-    """The build function of a chain algorithm: a call returns the decoder; ``parts`` returns its parts."""
+    """The build function of a chain algorithm: a call returns the decoder, and ``parts`` returns its parts."""
 
     parts: Callable[Signature, Parts | Decoder]
 
     def __call__(self, *args: Signature.args, **options: Signature.kwargs) -> Decoder:
-        """Return the decoder of ``task``."""
+        """Return the decoder of the task, which is the first argument."""
         ...
 
 
 def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Signature]:
-    """Return the build function of an algorithm given as ``parts(task, **options)``: a decorator.
+    """Return the build function of an algorithm given as ``parts(task, **options)``; used as a decorator.
 
-    The parts stay accessible, so that one of them can be replaced. A function that is a chain at some of its options
-    alone returns its own ``Decoder`` at the others.
+    The parts stay accessible, so that one of them can be replaced. A function that gives a chain only for some options
+    returns a ``Decoder`` for the others.
     """
     take_apart: Callable[..., Parts | Decoder] = parts
 
@@ -106,9 +106,9 @@ def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Si
 
 
 def initial_state(prompt: Tokens, task: Task) -> State:
-    """Return the state before the first round.
+    """Return the state before the first round of ``task``, with the prompt as its text.
 
-    Raises ``ValueError`` for a prompt that is empty or holds anything but integers >= 0, and for a negative horizon.
+    Raises ``ValueError`` for a prompt that is empty or contains anything but integers >= 0, and for a negative horizon.
     """
     tokens = checked_tokens(prompt, "the prompt")
     if not tokens:
@@ -125,7 +125,7 @@ def check_unfinished(state: State) -> None:
 
 
 def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
-    """Cut ``new`` after its first end-of-sequence token and at ``remaining``; return it and what remains after it."""
+    """Return ``new`` cut after its first end-of-sequence token and at ``remaining`` tokens, and how many may follow."""
     end = next((index + 1 for index, token in enumerate(new) if token in eos), None)
     if end is not None and end <= remaining:
         return new[:end], 0
@@ -133,7 +133,7 @@ def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
 
 
 class AcceptanceStatistics(NamedTuple):
-    """Totals over rounds. The two rates are different quantities; None when there was nothing to count."""
+    """Totals over rounds, and two rates that are different quantities; a rate is None if there was nothing to count."""
 
     rounds: int
     tokens: int
@@ -143,22 +143,22 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def accepted_per_drafted(self) -> float | None:
-        """Accepted over drafted tokens, including drafts after a rejection: .538 for a rate of .8 and gamma 5."""
+        """Return accepted over drafted tokens, with drafts after a rejection: .538 for a rate of .8 and gamma 5."""
         return self.accepted / self.drafted if self.drafted else None
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Accepted tokens over reached positions: the estimate of alpha = E sum min(p, q)."""
+        """Return accepted tokens over reached positions: the estimate of alpha = E sum min(p, q)."""
         return self.accepted / self.reached if self.reached else None
 
     @property
     def tokens_per_round(self) -> float | None:
-        """Committed tokens per call of the target."""
+        """Return the number of committed tokens per call of the target."""
         return self.tokens / self.rounds if self.rounds else None
 
 
 def acceptance_statistics(rounds: Iterable[Round]) -> AcceptanceStatistics:
-    """Return the totals over rounds."""
+    """Return the totals over ``rounds``."""
     rounds = tuple(rounds)
     return AcceptanceStatistics(
         rounds=len(rounds),

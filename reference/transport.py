@@ -1,12 +1,12 @@
 """The largest acceptance of any verifier with several candidates: optimal transport with membership cost.
 
 SpecTr (arXiv 2310.15141): couple the set S of candidates, of law Q, with one token y of law p so that P(y in S) is
-largest. It is a maximum flow from sets to the tokens in them; its dual is a minimum over sets of tokens (Hu et al.,
+largest. This is a maximum flow from sets to the tokens in them; its dual is a minimum over sets of tokens (Hu et al.,
 arXiv 2502.18779):
 
     alpha* = min over H of  p(H) + 1 - Q(S inside H)
 
-Both are exponential in general and meant for small K and vocabularies.
+Both are exponential in general and meant for small K and small vocabularies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ NEGLIGIBLE = 1e-14
 
 
 def candidate_set_law(q: Pmf, count: int, replacement: bool) -> SetLaw:
-    """Return the law of the set of ``count`` tokens drawn from q in turn; fewer if q is exhausted."""
+    """Return the law of the set of ``count`` tokens drawn from q one after the other: set -> probability.
+
+    ``replacement``: drawn independently; else without replacement, and fewer tokens if q is exhausted.
+    """
     law: dict[TokenSet, Any] = {}
 
     def extend(drawn: TokenSet, weight: Any, left: int) -> None:
@@ -53,7 +56,7 @@ def optimum(p: Pmf, sets: SetLaw) -> Any:
 
 
 class TransportPlan(NamedTuple):
-    """An optimal coupling: ``accepted[S][v]`` is the probability of the set S and the answer v in S together."""
+    """An optimal coupling: ``accepted[S][v]`` is the joint probability of the candidate set S and the token v in S."""
 
     accepted: Mapping[TokenSet, Mapping[int, Any]]
     owed: tuple[Any, ...]
@@ -61,7 +64,10 @@ class TransportPlan(NamedTuple):
 
 
 def optimal_plan(p: Pmf, sets: SetLaw) -> TransportPlan:
-    """Return a maximum flow from ``sets`` into p, by shortest augmenting paths (Edmonds, Karp); exact for rationals."""
+    """Return a maximum flow from ``sets`` (set -> probability) into p, exact for rationals.
+
+    It is computed by shortest augmenting paths (Edmonds, Karp).
+    """
     unused, owed = dict(sets), p.tolist()
     flow: dict[TokenSet, dict[int, Any]] = {drawn: dict.fromkeys(sorted(drawn), 0 * p[0]) for drawn in sets}
     least = 0 if p.dtype == object else NEGLIGIBLE
@@ -81,7 +87,11 @@ def optimal_plan(p: Pmf, sets: SetLaw) -> TransportPlan:
 def _augmenting_path(
     flow: dict[TokenSet, dict[int, Any]], unused: dict[TokenSet, Any], owed: list[Any], least: float
 ) -> list[tuple[TokenSet, int]]:
-    """Return sets and the tokens they should give more to, each but the first taking from the token before; or []."""
+    """Return a path along which the flow can be increased, as pairs (set, token); [] if there is none.
+
+    Each set but the first gives up mass at the token before. ``unused`` and ``owed`` are the masses not yet assigned;
+    ``least`` is the least mass that counts.
+    """
     came: dict[int, tuple[TokenSet, int | None]] = {}
     frontier: list[tuple[TokenSet, int | None]] = [(drawn, None) for drawn, mass in unused.items() if mass > least]
     seen = {drawn for drawn, _ in frontier}

@@ -1,19 +1,19 @@
 """Trees of drafts in the layouts that other projects use: paths, linked siblings, child lists, pmfs.
 
-A tree is ``parents`` as in ``trees``: node j hangs from node ``parents[j] < j``, or from the root for -1, and siblings
-stand in the order in which they were drawn. Whatever has a row for each node has one for the root in front: row 0 is
-the root, row 1 + j is node j. These functions take arrays of NumPy and of torch, and return arrays of the same library.
+A tree is ``parents`` as in ``trees``: node j is a child of node ``parents[j] < j``, or of the root for -1, and siblings
+are in the order in which they were drawn. Arrays with a row for each node have the root's row first: row 0 is the root,
+row 1 + j is node j. These functions take arrays of NumPy and of torch, and return arrays of the same library.
 
 Paths (EAGLE, arXiv 2401.15077; Medusa, arXiv 2401.10774; TensorRT-LLM): ``path_indices`` ``[paths, 1 + depth]``,
 ``path_candidates`` for the tokens, ``p[indices]`` ``[paths, 1 + depth, vocabulary]`` for the rows. The padding -1 reads
-the last row there, as it does in that code.
+the last row there, as in that code.
 
     indices = path_indices(parents)
     candidates = path_candidates(tokens, indices)
     best, length, pmf = evaluate_posterior(p[indices].log(), candidates, ...)
     return candidates[best, 1 : 1 + length], pmf
 
-Linked siblings (SGLang's tree kernels): ``linked_siblings`` for the arguments, ``predicted_tokens`` for the answer.
+Linked siblings (SGLang's tree kernels): ``linked_siblings`` for the arguments, ``predicted_tokens`` for the result.
 Lists of children (Sequoia, arXiv 2402.12374): ``child_lists``. Siblings without replacement: ``conditional_pmfs``.
 """
 
@@ -30,9 +30,9 @@ from .trees import children, retrieve_indices
 
 
 class LinkedSiblings(NamedTuple):
-    """A tree as first children and next siblings, or a batch of trees: int64, -1 where there is none.
+    """A tree as first children and next siblings, or a batch of trees: int64, -1 if there is none.
 
-    Each is ``[1 + nodes]`` or ``[B, 1 + nodes]``, in rows of its own tree.
+    Each array is ``[1 + nodes]`` or ``[B, 1 + nodes]``, with row numbers within its own tree.
     """
 
     index: Any
@@ -51,8 +51,8 @@ def path_indices(parents: Any) -> Any:
 def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1) -> Any:
     """Return the tokens on every path, ``[paths, 1 + depth]`` int64, from ``tokens`` ``[nodes]`` and ``path_indices``.
 
-    Column 0 is the ``root``'s token, the last one that is committed; no rule reads it. ``padding`` stands where a
-    path has ended: -1 in EAGLE, 0 in Medusa.
+    Column 0 is the ``root``'s token, the last committed one, which no rule reads. ``padding`` is written after the end
+    of a path: -1 in EAGLE, 0 in Medusa.
     """
     known = [root, *tokens.tolist()]
     return _like(tokens, [[known[row] if row >= 0 else padding for row in path] for path in indices.tolist()])
@@ -72,10 +72,10 @@ def linked_siblings(parents: Any) -> LinkedSiblings:
 
 
 def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
-    """Return the emitted tokens, padded with -1, as SGLang's kernels leave them.
+    """Return the emitted tokens, padded with -1, from the results of SGLang's kernels.
 
-    ``predicts`` ``[B (1 + nodes)]`` holds, at the place of each accepted row, the token that comes after it.
-    ``accept_index`` ``[B, steps]`` or ``[steps]`` names these places in order, and -1 after the end.
+    ``predicts`` ``[B (1 + nodes)]`` has, at the position of each accepted row, the token that comes after it.
+    ``accept_index`` ``[B, steps]`` or ``[steps]`` has these positions in order, and -1 after the end.
     """
     flat = predicts.reshape(-1)
     xp = array_namespace(flat)
@@ -88,10 +88,10 @@ def child_lists(parents: Any) -> list[list[int]]:
 
 
 def conditional_pmfs(q: Any, parents: Any, tokens: Any) -> Any:
-    """Return the pmf of each node given its earlier siblings, ``[nodes, vocabulary]``, in the type of ``q``.
+    """Return the pmf of each node given its earlier siblings, ``[nodes, V]``, in the type of ``q``.
 
-    ``q`` ``[nodes, vocabulary]`` is the drafter's row after the parent of a node. Drawn without replacement, a node has
-    this row without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160). Zeros where nothing is left.
+    ``q`` ``[nodes, V]`` is the drafter's row after the parent of a node. Drawn without replacement, a node has this row
+    without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160); zeros if nothing is left.
     """
     shape, drawn = parents.tolist(), tokens.tolist()
     rows = []

@@ -1,7 +1,7 @@
 """A round with a tree: draft, walk down from the root as far as candidates are accepted, commit.
 
-The length of a tree draft is its drafter's business; the horizon limits its depth. A verifier that decides level by
-level is a rule for one position: ``descend`` applies it from the root to where nothing is accepted or nothing hangs.
+The drafter decides the size of a tree; the horizon limits its depth. A verifier that decides level by level is a rule
+for one position: ``descend`` applies it from the root until nothing is accepted or a node has no children.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ how many candidates there are, since that was decided before they were drawn.
 def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, rule: SiblingRule) -> Verified:
     """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
-    Nodes that spell the same text are one place: the children of all of them are candidates there, in node order.
+    Nodes with the same text count as one position: the children of all of them are candidates there, in node order.
     """
     kept: Tokens = ()
     nodes = ROOT
@@ -99,7 +99,7 @@ def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
 
 
 def _walked(draft: Draft, accepted: Tokens) -> tuple[Tokens, bool]:
-    """Return a path of nodes that spells ``accepted``, and whether a decision was taken below it."""
+    """Return a path of nodes with the tokens ``accepted``, and whether its last node has children."""
     nodes = ROOT
     places: list[int] = []
     for token in accepted:

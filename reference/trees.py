@@ -1,10 +1,10 @@
 """Trees of drafts, of any shape: parents, attention masks, and the accepted path.
 
-A tree is ``parents``: node j hangs from node ``parents[j] < j``, or from the last known token, its root, for -1.
-Siblings stand in the order in which they were drawn, and that is the order in which they are verified. Depth is 0 for
-the children of the root. The verifying pass (SpecInfer, arXiv 2305.09781, tree attention; Medusa, arXiv 2401.10774)
-feeds the root and then the nodes: row 0 is the root, row 1 + j is node j, at the position of its depth. Everything here
-is NumPy; the cache's part of it is in ``kv_cache``.
+A tree is ``parents``: node j is a child of node ``parents[j] < j``, or of the last known token, its root, for -1.
+Siblings are in the order in which they were drawn, which is the order in which they are verified. Depth is 0 for the
+children of the root. The verifying pass (SpecInfer, arXiv 2305.09781, tree attention; Medusa, arXiv 2401.10774) feeds
+the root and then the nodes: row 0 is the root, row 1 + j is node j, at the position of its depth. All arrays here are
+NumPy; the functions for the cache are in ``kv_cache``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ ROOT: Tokens = (-1,)
 
 
 def children(parents: Sequence[int], nodes: Sequence[int] = ROOT) -> tuple[int, ...]:
-    """Return the children of any of ``nodes``, in the order they were drawn.
+    """Return the children of any of ``nodes``, in the order in which they were drawn.
 
-    Several nodes that spell the same tokens are one place in the text: their children are candidates for one position.
+    Several nodes with the same text count as one position: their children are candidates for the next position.
     """
     return tuple(node for node, parent in enumerate(parents) if parent in nodes)
 
@@ -41,13 +41,13 @@ def path_tokens(draft: Draft, node: int) -> Tokens:
 
 
 def child_pmf(draft: Draft, node: int, like: Pmf) -> Pmf:
-    """Return the pmf that ``node`` was drawn from, the point mass written out in the array type of ``like``."""
+    """Return the pmf from which ``node`` was drawn; a point mass as an array of the type of ``like``."""
     pmf = draft.pmfs[node]
     return one_hot(draft.tokens[node], like) if pmf is None else pmf
 
 
 def check_draft(draft: Draft) -> Draft:
-    """Return ``draft`` if it is a tree: one parent and one pmf a token, every parent an earlier node or -1.
+    """Return ``draft`` if it is a tree: one parent and one pmf for each token, every parent an earlier node or -1.
 
     Raises ``ValueError`` in one sentence otherwise.
     """
@@ -94,14 +94,14 @@ def merged(paths: Iterable[Tokens]) -> TokenTree:
 
 
 def deterministic_draft(tree: TokenTree) -> Draft:
-    """Return the tree as a deterministic draft: every token a point mass."""
+    """Return the tree as a deterministic draft, in which every token is a point mass."""
     return Draft(*tree, (None,) * len(tree.tokens))
 
 
 def position_ids(parents: Sequence[int], known: int) -> Any:
     """Return the position of every row ``[1 + nodes]``, int64: ``known - 1`` for the root, then by depth.
 
-    Siblings share a position; the row number is not one.
+    Siblings share a position, so it differs from the row number.
     """
     return np.array([known - 1, *(known + depth for depth in tree_depths(parents))], dtype=np.int64)
 
@@ -109,7 +109,7 @@ def position_ids(parents: Sequence[int], known: int) -> Any:
 def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -> Any:
     """Return the additive attention mask ``[1, 1, 1 + nodes, known + nodes]``: 0 or the lowest finite number.
 
-    The 4-D form that batched attention takes. Row and column as in ``kv_cache.tree_mask``, whose True is 0 here.
+    This is the 4-D form for batched attention. Rows and columns are as in ``kv_cache.tree_mask``, whose True is 0 here.
     """
     allowed = tree_mask(parents, known)
     return np.where(allowed, 0, np.finfo(dtype).min).astype(dtype)[None, None]
@@ -118,10 +118,10 @@ def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -
 def retrieve_indices(parents: Sequence[int]) -> Any:
     """Return the rows of every path from the root to a leaf, ``[leaves, 1 + depth of the tree]``, int64.
 
-    Column 0 is the root's row, 0. Paths stand depth first, so that going through them meets siblings in the order in
-    which they were drawn; in the order of their leaves it would not, and a rule for drawn siblings would be biased.
-    Short paths are padded with -1, which is no row: indexing with it would silently take the last one, so mask first.
-    Without nodes there is one path, the root alone.
+    Column 0 is the root's row, 0. Paths are in depth-first order, so that siblings are met in the order in which they
+    were drawn. In the order of their leaves they would not be, and a rule for drawn siblings would be biased. Short
+    paths are padded with -1, which is no row: indexing with it would silently read the last row, so mask first. Without
+    nodes there is one path, the root alone.
     """
     paths = sorted((0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)) or [(0,)]
     table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)
@@ -131,8 +131,8 @@ def retrieve_indices(parents: Sequence[int]) -> Any:
 
 
 def accepted_indices(parents: Sequence[int], known: int, node: int) -> Any:
-    """Return the cache entries to gather once ``node`` is the last accepted, int64: the known tokens, then its path.
+    """Return the cache entries to keep if ``node`` is the last accepted one, int64: the known tokens, then its path.
 
-    -1 keeps the known tokens alone. Gather before cropping to the length of the answer: a path need not be contiguous.
+    -1 keeps only the known tokens. Gather these before cropping: a path need not be contiguous.
     """
     return np.array([*range(known), *(known + on_path for on_path in tree_path(parents, node))], dtype=np.int64)

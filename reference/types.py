@@ -36,10 +36,10 @@ class LanguageModel(Protocol):
 
 
 class Draft(NamedTuple):
-    """Proposed tokens as a tree; ``pmfs[i]`` is the pmf that ``tokens[i]`` was drawn from.
+    """Drafted tokens as a tree; ``pmfs[i]`` is the pmf from which ``tokens[i]`` was drawn.
 
-    A pmf of None stands for the point mass on its token: a deterministic drafter draws from nothing else.
-    ``parents[i]`` is the index of the parent node, -1 for a child of the prefix. A chain has parents -1, 0, 1, ...
+    None in place of a pmf stands for the point mass on the token, as of a deterministic drafter. ``parents[i]`` is the
+    index of the parent node, -1 for a child of the prefix. A chain has parents -1, 0, 1, ...
     """
 
     tokens: Tokens
@@ -48,7 +48,7 @@ class Draft(NamedTuple):
 
 
 def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
-    """A draft without branches: every token is the child of the one before it."""
+    """Return a draft without branches: every token is the child of the one before it."""
     return Draft(tokens, tuple(range(-1, len(tokens) - 1)), pmfs)
 
 
@@ -84,7 +84,7 @@ class Drafter(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The number of tokens a round may draft, the rule's next state, and data for diagnostics."""
+    """The number of tokens that a round may draft, the length rule's next state, and data for diagnostics."""
 
     gamma: int
     state: Hashable
@@ -95,7 +95,7 @@ class LengthRule(NamedTuple):
     """A rule for the length of a draft. Every rule of this form is exact, because a drawn token is never removed.
 
     The condition is Theorem B of the draft-length rules: whether position i is drafted may depend on everything known
-    before token i is drawn, and on nothing about token i itself.
+    before token i is drawn, but not on token i itself.
     """
 
     init: Hashable
@@ -121,7 +121,7 @@ class Round(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that the next round depends on."""
+    """The state of a decoder between rounds: all data on which the next round depends."""
 
     tokens: Tokens
     """The prompt and everything committed."""
@@ -132,7 +132,10 @@ class State(NamedTuple):
 
 
 class Decoder(NamedTuple):
-    """A decoder as two pure functions. ``propose`` is the drafting half of ``step``, alone, for inspection."""
+    """A decoder as two pure functions, ``init`` and ``step``.
+
+    ``propose`` is the drafting half of ``step``, for inspection.
+    """
 
     init: Callable[[Tokens], State]
     step: Callable[[Draws, State], tuple[State, Round]]
@@ -152,10 +155,10 @@ class Parts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A decoding task: the models, the end-of-sequence tokens, and the maximal number of tokens.
+    """A decoding task: the models, the end-of-sequence tokens, and the maximal number of new tokens.
 
-    ``draft`` is q, the very pmf tokens are drafted from; ``raw_draft`` is the drafter at temperature 1 before any
-    truncation (EGAG reads its entropy), and q itself when it is not given.
+    ``draft`` is q, the pmf from which tokens are drafted; ``raw_draft`` is the drafter at temperature 1 before any
+    truncation (EGAG uses its entropy), by default q itself.
     """
 
     target: LanguageModel
@@ -179,7 +182,7 @@ class Claim(StrEnum):
 
 
 class Reduction(NamedTuple):
-    """A limit in which a registry algorithm decodes as another one does, as data that a test can run."""
+    """A limit in which a registry algorithm decodes in the same way as another one, as data that a test can run."""
 
     to: str
     """The other row's name."""
@@ -221,8 +224,10 @@ class Algorithm(NamedTuple):
 
     @property
     def parts(self) -> Callable[..., Parts | Decoder] | None:
-        """The function ``parts(task, **options)`` of a chain algorithm, whose ``build`` assembles them; else None.
+        """Return the function ``parts(task, **options)`` of a chain algorithm, whose ``build`` assembles them.
 
-        It returns a ``Decoder`` at options that make no chain of it.
+        Else None.
+
+        For options that give no chain the function returns a ``Decoder``.
         """
         return getattr(self.build, "parts", None)

@@ -16,7 +16,7 @@ def argument_error(name: str, value: Any, expected: str) -> ValueError:
 
 
 def shown(value: Any) -> str:
-    """Return the ``repr`` of a value for a message, on one line and shortened if long."""
+    """Return the ``repr`` of ``value`` for a message, on one line and shortened to 80 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -39,7 +39,10 @@ def check_integers(**values: Any) -> None:
 
 
 def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bool]) -> None:
-    """Raise ``ValueError`` unless ``value`` is a real number, no NaN and no ``bool``, for which ``holds`` is true."""
+    """Raise ``ValueError`` unless ``value`` is a real number (no NaN, no ``bool``) for which ``holds`` is true.
+
+    ``name`` and ``expected`` are used in the message.
+    """
     if not is_number(value) or not holds(value):
         raise argument_error(name, value, expected)
 
@@ -51,7 +54,7 @@ def check_integer(value: Any, name: str, least: int = 1, most: float = float("in
 
 
 def range_of(least: int, most: float) -> str:
-    """Return the bounds of a whole number in words."""
+    """Return the bounds of an integer in words, for a message."""
     return f"of at least {least}" if most == float("inf") else f"from {least} to {most:g}"
 
 

@@ -1,8 +1,8 @@
-"""The path from logits to the sampled pmf: temperature, truncation, repetition penalty. Inputs are not changed.
+"""From logits to the pmf that is sampled: temperature, truncation, repetition penalty. Inputs are not changed.
 
-The processed pmf *is* the target of a lossless decoder, so every convention is stated. ``warped`` applies them in the
+The processed pmf is the target of a lossless decoder, so every convention is stated. ``warped`` applies them in the
 order repetition penalty, temperature, top-k, top-p, min-p, each on the renormalised result of the one before. Logits
-are 1-D float arrays ``[vocabulary]``; the truncations act on pmfs and work on exact rationals too.
+are 1-D float arrays ``[V]``; the truncations act on pmfs and work on exact rationals too.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Logits: TypeAlias = Any
 
 
 def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
-    """Return ``softmax(logits / temperature)``; temperature 0 is the point mass on the first largest logit.
+    """Return ``softmax(logits / temperature)``; temperature 0 gives the point mass on the first largest logit.
 
-    Raises ``ValueError`` for a negative temperature, a NaN logit, or logits that forbid every token.
+    Raises ``ValueError`` for a negative temperature, a NaN logit, or logits that are all minus infinity.
     """
     check_temperature(temperature)
     check_logits(logits)
@@ -38,9 +38,9 @@ def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
 
 
 def top_k(pmf: Pmf, k: int) -> Pmf:
-    """Keep the k most probable tokens, and every token tied with the k-th. k >= vocabulary keeps all.
+    """Return ``pmf`` restricted to the k most probable tokens and all tied with the k-th, renormalised.
 
-    Raises ``ValueError`` for k < 1.
+    A k of at least the vocabulary size keeps all. Raises ``ValueError`` for k < 1.
     """
     check_top_k(k)
     check_pmf(pmf, "the pmf to truncate")
@@ -49,10 +49,10 @@ def top_k(pmf: Pmf, k: int) -> Pmf:
 
 
 def top_p(pmf: Pmf, mass: Any) -> Pmf:
-    """Keep the smallest set of most probable tokens whose mass is >= ``mass``; among ties lower ids enter first.
+    """Return ``pmf`` restricted to the smallest set of most probable tokens with total >= ``mass``, renormalised.
 
-    At equality nothing more is kept: (1/2, 1/4, 1/4) with mass 1/2 keeps one token (Holtzman et al. 1904.09751).
-    Raises ``ValueError`` unless 0 < mass <= 1.
+    Among ties lower ids enter first. At equality no further token is kept: (1/2, 1/4, 1/4) with mass 1/2 keeps one
+    token (Holtzman et al. 1904.09751). Raises ``ValueError`` unless 0 < mass <= 1.
     """
     check_top_p(mass)
     check_pmf(pmf, "the pmf to truncate")
@@ -69,9 +69,9 @@ def top_p(pmf: Pmf, mass: Any) -> Pmf:
 
 
 def min_p(pmf: Pmf, ratio: Any) -> Pmf:
-    """Keep tokens at least ``ratio`` times as probable as the most probable one (2407.01082).
+    """Return ``pmf`` restricted to tokens at least ``ratio`` times as probable as the most probable one (2407.01082).
 
-    Raises ``ValueError`` unless 0 <= ratio <= 1.
+    The result is renormalised. Raises ``ValueError`` unless 0 <= ratio <= 1.
     """
     check_min_p(ratio)
     check_pmf(pmf, "the pmf to truncate")
@@ -79,10 +79,10 @@ def min_p(pmf: Pmf, ratio: Any) -> Pmf:
 
 
 def repetition_penalty(logits: Logits, tokens: Tokens, penalty: float) -> Logits:
-    """Return logits with those of ``tokens`` lowered by the factor ``penalty`` (CTRL, 1909.05858).
+    """Return the logits with those of ``tokens`` lowered by the factor ``penalty`` (CTRL, 1909.05858).
 
-    Positive logits are divided, negative ones multiplied. ``tokens`` is the history of the very position scored, so
-    under speculation it includes the drafts before that position. Raises ``ValueError`` unless penalty > 0.
+    Positive logits are divided, negative ones multiplied. ``tokens`` is the history of the position, so under
+    speculation it includes the drafts before that position. Raises ``ValueError`` unless penalty > 0.
     """
     check_penalty(penalty)
     check_logits(logits)
@@ -102,8 +102,8 @@ def warped(
 ) -> LanguageModel:
     """Return the language model that samples from ``logits_model(tokens)`` with these parameters.
 
-    The whole history of each position is ``tokens``, so history-dependent processing is right under speculation.
-    Raises ``ValueError`` for a parameter that its function refuses, before any model is called.
+    ``tokens`` is the whole history of a position, so processing that depends on the history is right under speculation.
+    Raises ``ValueError`` for an invalid parameter, before any model is called.
     """
     check_temperature(temperature)
     check_penalty(repetition_penalty)
@@ -126,35 +126,35 @@ def warped(
 
 
 def check_temperature(temperature: Any) -> None:
-    """Raise ``ValueError`` unless it is a finite number >= 0."""
+    """Raise ``ValueError`` unless ``temperature`` is a finite number >= 0."""
     expected = "a number >= 0 (0 means greedy), and finite"
     check_number(temperature, "temperature", expected, lambda value: 0 <= value < float("inf"))
 
 
 def check_top_k(k: Any) -> None:
-    """Raise ``ValueError`` unless it is an integer >= 1."""
+    """Raise ``ValueError`` unless ``k`` is an integer >= 1."""
     if not is_integer(k) or k < 1:
         raise argument_error("top_k", k, "at least 1, an integer (leave it out to keep every token)")
 
 
 def check_top_p(mass: Any) -> None:
-    """Raise ``ValueError`` unless it is a number in (0, 1]."""
+    """Raise ``ValueError`` unless ``mass`` is a number in (0, 1]."""
     check_number(mass, "top_p", "a number in (0, 1]", lambda value: 0 < value <= 1)
 
 
 def check_min_p(ratio: Any) -> None:
-    """Raise ``ValueError`` unless it is a number in [0, 1]."""
+    """Raise ``ValueError`` unless ``ratio`` is a number in [0, 1]."""
     check_number(ratio, "min_p", "a number in [0, 1]", lambda value: 0 <= value <= 1)
 
 
 def check_penalty(penalty: Any) -> None:
-    """Raise ``ValueError`` unless it is a positive number."""
+    """Raise ``ValueError`` unless ``penalty`` is a positive number."""
     expected = "a positive number (1 changes nothing)"
     check_number(penalty, "repetition_penalty", expected, lambda value: 0 < value < float("inf"))
 
 
 def check_logits(logits: Any) -> None:
-    """Raise ``ValueError`` unless they are a 1-D array that is not empty."""
+    """Raise ``ValueError`` unless ``logits`` is a 1-D array that is not empty."""
     shape = getattr(logits, "shape", None)
     if shape is None or len(shape) != 1 or not shape[0]:
         got = type(logits).__name__ if shape is None else f"an array of shape {tuple(shape)}"

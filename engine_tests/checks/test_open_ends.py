@@ -20,6 +20,7 @@ from specverify.laws.scenarios import SCENARIOS
 from specverify.run.verify import run_case
 from specverify.subjects.emitted import emitted_row, ends_left_open, left_open
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.subject import Variant
 
 LOOK_AT_RUNS = {
     "law_is_target": lambda scenario: scenario.vocabulary == 3 and scenario.horizon == 3,
@@ -58,7 +59,13 @@ def found(check, verify, shape="generic", variant=0, **given):
     scenario = next(each for each in SCENARIOS if each.shape == shape and LOOK_AT_RUNS[check](each))
     subject = verifier_subject_of(partial(verify, **given), "verify", form, (2,))
     checked = check_named(check)
-    case = next(iter(checked.cases(subject._replace(scenarios=(scenario,), variants=(subject.variants[variant],)))))
+    case = next(
+        iter(
+            checked.cases(
+                subject._replace(scenarios=(scenario,)).with_situations(Variant, (subject.variants[variant],))
+            )
+        )
+    )
     CALLS.clear()
     return run_case(case, checked, Conditions(paths=60))._replace(seconds=0.0), len(CALLS)
 

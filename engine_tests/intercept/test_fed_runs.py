@@ -10,8 +10,8 @@ from engine_tests.intercept.test_coupled_runs import PROGRAMS, forget_rules, pro
 from specverify.checks.coupled_runs import coupled
 from specverify.checks.fed_runs import fed
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.fed_numbers import FED
 from specverify.intercept.recorded_numbers import ROWS
+from specverify.intercept.replayer import FED
 from specverify.intercept.symbolic import numbers
 from test_support.intercept.drawing_calls import evaluated, lines_of, of_this_python
 from test_support.intercept.faults_of_interception import FAULTS

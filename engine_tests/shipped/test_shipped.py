@@ -99,7 +99,7 @@ SHIPPED = (
     ),
     Shipped("EAGLE `model/utils.py`, sampling", trees.eagle, trees.eagle, _tree("top_k"), frozenset({BOUNDARY})),
     Shipped(
-        "the same with `r < acp`, and what is left alone accepted",
+        "the same with `r < acp`, and the only remaining token accepted",
         partial(trees.eagle, mended=("if r <= acp:", "if r < acp or gtp.sum() <= px:")),
         trees.eagle,
         _tree("top_k"),
@@ -145,7 +145,7 @@ SHIPPED = (
         frozenset({LAW, ACCEPTANCE}),
     ),
     Shipped(
-        "the same with one draw a node, which is the next token where no child is it",
+        "the same with one draw per node, which becomes the next token if no child equals it",
         partial(
             trees.medusa,
             trees.drawn_already,

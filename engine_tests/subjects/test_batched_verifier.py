@@ -19,6 +19,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.batch_call import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.external import external_subject
+from specverify.subjects.subject import Variant
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers import batched_verifiers, verifiers
@@ -99,7 +100,7 @@ def test_a_row_that_is_taken_to_be_as_long_as_its_neighbour_is_found_out():
 
 
 def test_a_row_behind_one_without_drafts_is_looked_at():
-    subject = batched_subject(batched_verifiers.one_row_of_drafts, "rows")._replace(variants=())
+    subject = batched_subject(batched_verifiers.one_row_of_drafts, "rows").with_situations(Variant, ())
     verdict = run_check(subject, check_named(OWN), Checklist(()))
     assert verdict.status is Status.REFUTED
     assert "row 5 of 8 " in verdict.counterexample.let[0]

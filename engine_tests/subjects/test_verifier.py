@@ -16,6 +16,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law, total_variation
 from specverify.laws.tables import as_float64, rational_pmf
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.subject import SampledSetting
 from specverify.subjects.verifier import build, verifier_subject
 from specverify.testing import SpeculationRefuted, check_verifier
 from test_support.shares import share_of
@@ -29,7 +30,7 @@ def verdicts_of(verify, names, gammas=(2,), share=(0, 1), detect=0.05):
     checks = checks_named(names)
     subject = verifier_subject(verify, verify.__name__, gammas)
     settings = tuple(setting._replace(detect=detect) for setting in subject.settings)
-    subject = subject._replace(scenarios=share_of(subject.scenarios, *share), settings=settings)
+    subject = subject._replace(scenarios=share_of(subject.scenarios, *share)).with_situations(SampledSetting, settings)
     return {verdict.check: verdict for verdict in verify_subject(subject, Checklist(checks, Conditions()))}
 
 

@@ -12,6 +12,7 @@ from specverify.checks import Conditions, check_named
 from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
 from specverify.run.verify import run_case
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.subject import Variant
 
 RNG = np.random.default_rng(0)
 
@@ -35,7 +36,9 @@ def said(**given):
     """Return what is said of the law in each scenario of small weights."""
     law = check_named("law_is_target")
     subject = verifier_subject_of(partial(verifier, **given), "verifier", None, (1,))
-    ones = (subject._replace(scenarios=(each,), variants=subject.variants[:1]) for each in ONE_ROW_SCENARIOS)
+    ones = (
+        subject._replace(scenarios=(each,)).with_situations(Variant, subject.variants[:1]) for each in ONE_ROW_SCENARIOS
+    )
     return [run_case(next(iter(law.cases(one))), law, Conditions()).status for one in ones]
 
 

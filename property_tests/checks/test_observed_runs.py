@@ -68,7 +68,7 @@ def verdict_of(check, law=None, run=None):
 
     promised = law or {(0,): 0.5, (1,): 0.5}
     program = EngineProgram("a coin", open=None, law=lambda: promised, watch=watch)
-    subject = Subject("a coin", "", frozenset(), programs=(program,), rational=False)
+    subject = Subject("a coin", "", frozenset(), rational=False, situations=(program,))
     return run_check(subject, check_named(check), Checklist(()))
 
 

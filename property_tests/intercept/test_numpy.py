@@ -15,7 +15,7 @@ import pytest
 from specverify.intercept.numpy import numpy_answered_by
 from specverify.intercept.python import random_answered_by
 from specverify.intercept.refusals import NeedsValue
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
+from specverify.intercept.symbolic.deferred import OutcomeNumber
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import paths

@@ -17,6 +17,7 @@ from specverify.laws.paths import Undecided
 from specverify.run.verify import Checklist, run_check
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.external import external_subject
+from specverify.subjects.subject import SampledSetting
 from test_support.laws.rational import P, always, pmf
 
 IMPROBABLE = 1e-9
@@ -138,7 +139,7 @@ WORN = speculative_sampling.ALGORITHM._replace(name="worn", build=wearing_out, e
 def test_somebody_elses_row_is_sampled_run_by_run_as_well():
     """What is kept from run to run may not show in the few runs of a divided sample."""
     subject = external_subject(f"{__name__}:WORN")
-    divided, plain = (subject._replace(settings=(setting,)) for setting in subject.settings)
+    divided, plain = (subject.with_situations(SampledSetting, (setting,)) for setting in subject.settings)
     assert run_check(plain, SAMPLED, Checklist((SAMPLED,))).status is Status.REFUTED
-    coarse = divided._replace(settings=(divided.settings[0]._replace(detect=0.2),))
+    coarse = divided.with_situations(SampledSetting, (divided.settings[0]._replace(detect=0.2),))
     assert run_check(coarse, SAMPLED, Checklist((SAMPLED,))).status is Status.HOLDS

@@ -13,7 +13,7 @@ from specverify.laws.scenarios import handed_task
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import Made, made_subject
 from specverify.subjects.requests import ENDING_AT_ONCE, ENDING_IN_TURN, each_text, law_of_all, served
-from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.subject import EngineProgram, UnusableSubject
 
 GAMMA = 3
 
@@ -88,7 +88,7 @@ def batched(plan=""):
 def verdict_of(make, names, check="law_is_target"):
     """Return what one check says in these scenarios or of these requests alone."""
     subject, wanted = made_subject(make, "an engine"), {item.name for item in names}
-    subject = subject._replace(programs=tuple(item for item in subject.programs if item.name in wanted))
+    subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in wanted))
     assert len(subject.programs) == len(wanted)
     return run_check(subject, check_named(check), Checklist(()))
 

@@ -47,7 +47,16 @@ def check(fault, *, batched=False, **how):
     check_engine(partial(engine, fault, batched=batched), quick=True, checks=["law_is_target"], **how)
 
 
-@pytest.mark.parametrize("fault", ["page of 64", "ring of 32", "prompt of 127"])
+AT_EDGES = ("page of 64", "ring of 32", "prompt of 127")
+ON_REQUEST = (
+    ("ids of 16 bits", Sizes(vocabulary=151_936)),
+    ("beyond 200", Sizes(horizon=256)),
+    ("eight drafts", Sizes(gamma=9)),
+)
+WRONG = (*AT_EDGES, "fifth row", *(fault for fault, _ in ON_REQUEST))
+
+
+@pytest.mark.parametrize("fault", AT_EDGES)
 def test_a_fault_at_a_power_of_two_is_refuted(fault):
     with pytest.raises(SpeculationRefuted, match="new token"):
         check(fault)
@@ -59,24 +68,58 @@ def test_a_fault_of_the_fifth_row_is_refuted():
 
 
 @pytest.mark.thorough(keep=3)
-@pytest.mark.parametrize(
-    ("fault", "sizes"),
-    [
-        ("ids of 16 bits", Sizes(vocabulary=151_936)),
-        ("beyond 200", Sizes(horizon=256)),
-        ("eight drafts", Sizes(gamma=9)),
-    ],
-)
+@pytest.mark.parametrize(("fault", "sizes"), ON_REQUEST)
 def test_a_size_on_request_refutes_what_holds_without_it(fault, sizes):
     check(fault)
     with pytest.raises(SpeculationRefuted):
         check(fault, sizes=sizes)
 
 
+def in_pages(scenario):
+    """The target reads its text from pages of 64."""
+
+    def decode():
+        pages, new = [[]], ()
+        for token in scenario.prompt:
+            pages = [*pages, [token]] if len(pages[-1]) == 64 else [*pages[:-1], [*pages[-1], token]]
+        while len(new) < scenario.horizon:
+            p = scenario.target(tuple(token for page in pages for token in page))
+            token = int(np.random.choice(len(p), p=p))
+            pages = [*pages, [token]] if len(pages[-1]) == 64 else [*pages[:-1], [*pages[-1], token]]
+            new += (token,)
+        return new
+
+    return decode
+
+
+def of_large_ring(scenario):
+    """The text stands in a ring of 512 places."""
+
+    def decode():
+        ring, size = np.zeros(512, dtype=np.int64), 0
+        for token in scenario.prompt:
+            ring[size % 512], size = token, size + 1
+        while size < len(scenario.prompt) + scenario.horizon:
+            p = scenario.target(tuple(int(token) for token in ring[:size]))
+            ring[size % 512], size = int(np.random.choice(len(p), p=p)), size + 1
+        return ring[len(scenario.prompt) : size].tolist()
+
+    return decode
+
+
+RIGHT = {
+    "drafts": (partial(engine, ""), Sizes(horizon=256, prompt=300, gamma=9, vocabulary=151_936)),
+    "rows": (partial(engine, "", batched=True), Sizes(rows=17)),
+    "pages": (in_pages, Sizes(horizon=200)),
+    "a large ring": (of_large_ring, Sizes(prompt=129)),
+}
+
+
 @pytest.mark.thorough
-def test_right_engines_hold_at_every_size():
-    check("", sizes=Sizes(horizon=256, prompt=300, gamma=9, vocabulary=151_936))
-    check("", batched=True, sizes=Sizes(rows=17))
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_engines_hold_at_every_size(name):
+    make, sizes = RIGHT[name]
+    check_engine(make, quick=True, checks=["law_is_target"], sizes=sizes)
 
 
 def test_prompts_and_lengths_pass_the_powers_of_two():

@@ -201,8 +201,38 @@ class PageTooFew(Paged):
         return max(-(-(length - 1) // PAGE), 0)
 
 
+class KeepsPages(Paged):
+    """Gives no page back, and writes over what a crop left."""
+
+    def append(self, tokens):
+        for token in tokens:
+            if self.size == len(self.pages) * PAGE:
+                self.pages.append([None] * PAGE)
+            self.pages[self.size // PAGE][self.size % PAGE] = token
+            self.size += 1
+
+    def needed(self, _):
+        return len(self.pages)
+
+
+WRONG = (
+    GrowsPast,
+    CutByLength,
+    NoSpare,
+    WindowOfSeven,
+    Halved,
+    OneTooFar,
+    SharedBuffer,
+    Clamped,
+    PageTooMany,
+    PageTooFew,
+)
+RIGHT = (Window, Ring, State, Paged, KeepsPages)
+
+
 def test_pages():
-    check_cache(Paged, paged=PAGE, capacity=256)
+    for make in (Paged, KeepsPages):
+        check_cache(make, paged=PAGE, capacity=256)
     for make in (PageTooMany, PageTooFew):
         with pytest.raises(SpeculationRefuted):
             check_cache(make, paged=PAGE, capacity=256, checks=["pages_hold_their_tokens"])

@@ -1,26 +1,13 @@
 """Each promise of a black box: four wrong services of unlike kinds and four right ones, as a sampler and over HTTP."""
 
 import itertools
-import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 
-from specverify.testing import check_sampler, server_sampler
+from specverify.testing import check_sampler
 from test_support.promises.faults import FAULTS, Text, text_of, values_of
-
-P = np.array([[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.1, 0.8, 0.1]])
-Q = np.array([[0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.3, 0.4, 0.3]])
-LENGTH = 2
-LAW = {(a, b): float(P[0][a] * P[a][b]) for a in range(3) for b in range(3)}
-
-
-def inverse(pmf, u):
-    return min(int(np.searchsorted(np.cumsum(pmf), u, side="right")), 2)
-
+from test_support.promises.services import LAW, LENGTH, WAYS, P, Q, inverse
 
 # Right ways to decode: each draws its random numbers in an order of its own.
 
@@ -125,78 +112,6 @@ def from_above(rng):
     return plain(Turned())
 
 
-def handler(answer, shape):
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            made = answer(asked["seed"], asked["n"])
-            self.send_response(200)
-            self.end_headers()
-            if asked.get("stream"):
-                for event in events(made[0]):
-                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-                self.wfile.write(b"data: [DONE]\n\n")
-                return
-            choices = [{"index": place, **choice(each, shape)} for place, each in enumerate(made)]
-            count = sum(each["usage"]["completion_tokens"] for each in made)
-            self.wfile.write(json.dumps({"choices": choices, "usage": {"completion_tokens": count}}).encode())
-
-        def log_message(self, *_):
-            pass
-
-    return Handler
-
-
-def choice(each, shape):
-    if shape == "chat":
-        content = [
-            {
-                "token": f"token_id:{token}",
-                "logprob": value,
-                "top_logprobs": [{"token": f"token_id:{t}", "logprob": v} for t, v in top],
-            }
-            for token, value, top in zip(each["tokens"], each["logprobs"], each["top_logprobs"], strict=True)
-        ]
-        logprobs, text = {"content": content}, {"message": {"content": each["text"]}}
-    else:
-        logprobs = {
-            "tokens": [f"token_id:{token}" for token in each["tokens"]],
-            "token_logprobs": each["logprobs"],
-            "top_logprobs": [{f"token_id:{t}": v for t, v in top} for top in each["top_logprobs"]],
-        }
-        text = {"text": each["text"]}
-    ids = {"token_ids": each["tokens"]} if shape == "completions" else {}
-    return {**text, **ids, "logprobs": logprobs, "finish_reason": each["finish_reason"]}
-
-
-def events(each):
-    for place in range(max(len(each["tokens"]), len(each["chunks"]))):
-        event = {"index": 0, "text": each["chunks"][place] if place < len(each["chunks"]) else ""}
-        if place < len(each["tokens"]):
-            event["token_ids"] = [each["tokens"][place]]
-        yield {"choices": [event]}
-
-
-@contextmanager
-def served(answer, shape, *, stream):
-    running = ThreadingHTTPServer(("127.0.0.1", 0), handler(answer, shape))
-    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield server_sampler(f"http://127.0.0.1:{running.server_port}/v1/completions", (3, 1), 2, top=2, stream=stream)
-    finally:
-        running.shutdown()
-        running.server_close()
-        thread.join()
-
-
-@contextmanager
-def called(answer, shape, *, stream):
-    yield answer
-
-
-WAYS = {"sampler": called, "http": served}
 HOW = {"law": LAW, "tv": 0.4, "on_fail": None, "largest_call": 256}
 
 

@@ -15,6 +15,7 @@ from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.made_engine import made_subject
+from specverify.subjects.subject import EngineProgram, Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -66,7 +67,7 @@ def verify_logits(target_logits, draft_logits, draft_tokens, temperature, raw=99
 
 def status_of(subject, check="law_is_target"):
     """Return what one check says of what is looked at beyond the variants of a verifier."""
-    return run_check(subject._replace(variants=()), check_named(check), Checklist(())).status
+    return run_check(subject.with_situations(Variant, ()), check_named(check), Checklist(())).status
 
 
 def verdict_of_rows(verifier):
@@ -76,7 +77,7 @@ def verdict_of_rows(verifier):
 @pytest.mark.thorough
 def test_a_right_verifier_holds_with_eight_drafts():
     subject = verifier_subject(verify, "a verifier")
-    found = run_check(subject._replace(variants=()), check_named("law_is_target"), Checklist(()))
+    found = run_check(subject.with_situations(Variant, ()), check_named("law_is_target"), Checklist(()))
     assert found.status is Status.HOLDS
     assert found.figures["gamma"] == 8
     assert {variant.label for variant, _ in subject.deep()} == {"gamma=8"}
@@ -116,7 +117,9 @@ def test_a_verifier_that_is_made_for_fewer_drafts_is_looked_at_with_those():
 def test_the_gammas_that_are_named_are_not_exceeded():
     assert {variant.label for variant, _ in verifier_subject(verify, "a verifier", (1, 5)).deep()} == {"gamma=5"}
     found = run_check(
-        verifier_subject(verify, "a verifier", (10,))._replace(variants=()), check_named("law_is_target"), Checklist(())
+        verifier_subject(verify, "a verifier", (10,)).with_situations(Variant, ()),
+        check_named("law_is_target"),
+        Checklist(()),
     )
     assert (found.status, found.figures["gamma"]) == (Status.HOLDS, 10)
 
@@ -241,5 +244,5 @@ def test_a_right_engine_that_drafts_more_than_is_wanted_holds():
 def test_an_engine_whose_cache_goes_wrong_late_is_refuted(crop):
     subject = made_subject(partial(engine, crop=crop), "an engine")
     late = [program for program in subject.programs if "certain" in program.name]
-    found = run_check(subject._replace(programs=tuple(late)), check_named("law_is_target"), Checklist(()))
+    found = run_check(subject.with_situations(EngineProgram, tuple(late)), check_named("law_is_target"), Checklist(()))
     assert found.status is Status.REFUTED

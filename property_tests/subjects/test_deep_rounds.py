@@ -14,7 +14,7 @@ from specverify.laws.certain_tables import is_certain
 from specverify.laws.scenarios import scenario_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
-from specverify.subjects.subject import InScenario
+from specverify.subjects.subject import InScenario, Variant
 
 LAW = check_named("law_is_target")
 
@@ -41,7 +41,7 @@ def subject_of(**wrong):
 
 
 def status_of(subject):
-    return run_check(subject._replace(variants=()), LAW, Checklist(())).status
+    return run_check(subject.with_situations(Variant, ()), LAW, Checklist(())).status
 
 
 @pytest.mark.thorough(keep=2)

@@ -13,6 +13,7 @@ from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_ro
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.made_engine import made_subject
+from specverify.subjects.subject import EngineProgram
 
 LAW, INDEPENDENT, ITSELF = (
     check_named(name) for name in ("law_is_target", "draws_are_independent", "program_is_its_draws")
@@ -130,7 +131,9 @@ def of_one_coin(scenario, text, place, noise):
 
 def asked_of_engine(token):
     subject = made_subject(drawing(token), "an engine")
-    return run_check(subject._replace(programs=subject.programs[1:2]), INDEPENDENT, Checklist((INDEPENDENT,)))
+    return run_check(
+        subject.with_situations(EngineProgram, subject.programs[1:2]), INDEPENDENT, Checklist((INDEPENDENT,))
+    )
 
 
 def test_noise_of_a_place_that_decides_there_again_is_not_refuted_for_that():

@@ -12,7 +12,7 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, made_subject
 from specverify.subjects.requests import IN_TURN, law_of_all
-from specverify.subjects.subject import UnusableSubject
+from specverify.subjects.subject import EngineProgram, UnusableSubject
 from specverify.testing import check_engine
 
 GAMMA = 2
@@ -127,7 +127,7 @@ def third_one_short(engine, prompt):
 def in_turn(make):
     """Return what the law says of requests in turn alone."""
     subject = made_subject(make, "an engine")
-    subject = subject._replace(programs=subject.programs[-len(IN_TURN) :])
+    subject = subject.with_situations(EngineProgram, subject.programs[-len(IN_TURN) :])
     return run_check(subject, check_named("law_is_target"), Checklist(()))
 
 
@@ -163,7 +163,7 @@ def test_such_engines_hold_where_they_are_asked_once():
     """So it is the requests before that refute them."""
     for begin in (never_emptied, by_length, by_last_block, with_rejected_drafts, third_one_short):
         subject = made_subject(partial(lambda begin, scenario: Engine(scenario, begin).decode, begin), "an engine")
-        subject = subject._replace(programs=subject.programs[2:3])
+        subject = subject.with_situations(EngineProgram, subject.programs[2:3])
         assert run_check(subject, check_named("law_is_target"), Checklist(())).status is Status.HOLDS
 
 
@@ -186,7 +186,7 @@ def one_prompt_twice(make, check):
     subject = made_subject(make, "an engine")
     programs = [program for program in subject.programs if program.name == "open_after_4-v3-p012-h3-s61, then 012"]
     assert len(programs) == 1
-    return run_check(subject._replace(programs=tuple(programs)), check_named(check), Checklist(()))
+    return run_check(subject.with_situations(EngineProgram, tuple(programs)), check_named(check), Checklist(()))
 
 
 @pytest.mark.parametrize("check", ["law_is_target", "draws_are_independent"])

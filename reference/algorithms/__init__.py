@@ -1,6 +1,7 @@
-"""One file per named system: a drafter, a length rule and a verifier put together, its paper and its claims.
+"""The registry of algorithms, with one file for each named system.
 
-``ALGORITHMS`` is the registry: a line for every file.
+A file combines a drafter, a length rule and a verifier, and states the paper and the claims. ``ALGORITHMS`` has a row
+for each file.
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
-"""Accept d iff p(d) >= q(d), else sample the target: the ratio test read as a condition. Declared bias.
+"""Accept d iff p(d) >= q(d), else draw from p: the acceptance ratio used as a condition. Declared bias.
 
-The accept decision draws nothing. The law of a drafted token is ``q 1[p >= q] + q{p < q} p``: the tokens that the
-drafter overrates are never accepted at all. With p = q everything is accepted; in floats from two kernels about a
-third of such drafts is not.
+Acceptance is not random given d. The law of a drafted token is ``q 1[p >= q] + q{p < q} p``: a token that the drafter
+overrates is never accepted. With p = q every draft is accepted; in floats from two kernels, which differ by rounding,
+about a third is rejected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q."""
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts a draft d iff p(d) >= q(d)."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] >= q[token]),
         replacement=lambda p, q, token: p,

@@ -1,14 +1,15 @@
-"""SGLang's two acceptance thresholds: a draft stays by its share of the target's mass, or by its mass alone.
+"""SGLang's two acceptance thresholds: a draft is accepted by a scaled p(d), or because p(d) is large enough.
 
 Read in sgl-project/sglang, ``sgl-kernel/csrc/speculative/speculative_sampling.cuh``, the kernel
-``TreeSpeculativeSamplingTargetOnly``, with a chain for the tree. With ``speculative_accept_threshold_single``
-(``single``) and ``speculative_accept_threshold_acc`` (``acc``) a coin u keeps the draft d if
+``TreeSpeculativeSamplingTargetOnly``; here drafts form a chain instead of a tree. With
+``speculative_accept_threshold_single`` (``single``) and ``speculative_accept_threshold_acc`` (``acc``) a uniform u
+accepts the draft d if
 
     u <= p(d)/acc   or   p(d) >= single
 
-and the first that does not stay is replaced from p without d. With both at their default of 1 that is sample and match
-for a deterministic draft. The kernel sees no q: whatever the drafts are drawn from, it treats them as points. Siblings
-of a tree add up their p before they are compared; a chain has none.
+and the first rejected draft is replaced by a draw from p without d. With both thresholds at their default of 1 this is
+sample and match for a deterministic draft. The kernel does not read q: it treats every draft as a point mass. In a
+tree, p is added up over the siblings tried so far before it is compared; a chain has no siblings.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
 
 @from_parts
 def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma argmaxes of q and keeps them by the thresholds."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q, accepted by the thresholds ``single`` and ``acc``."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, token, single, acc),
         replacement=lambda p, q, token: residual(p, one_hot(token, p)),
@@ -48,7 +49,10 @@ def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, single: Any = 1, acc: Any = 1, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: a(d) on the argmax d of q, and p without d for the rest."""
+    """Return the declared law, new tokens -> probability.
+
+    A token is the argmax d of q if that is accepted, else a draw from p without d.
+    """
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         point = one_hot(argmax(q), p)

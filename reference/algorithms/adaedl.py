@@ -1,9 +1,11 @@
-"""AdaEDL: speculative sampling whose draft ends where a bound of the acceptance is low (Agrawal et al. 2410.18351).
+"""AdaEDL: speculative sampling that stops drafting if a lower bound of the acceptance is low (Agrawal et al.
 
-The lower bound is ``1 - sqrt(scale H(q))``, the stop where it falls below a threshold lambda; scale is .2 in the paper.
-Its text was not at hand beyond abstracts and summaries: that the token stays, and the rule by which lambda follows past
-acceptance, could not be confirmed. The threshold is fixed here, and the token is kept; a threshold that follows past
-rounds would be exact as well (see ``draft-and-verify``).
+2410.18351).
+
+The lower bound is ``1 - sqrt(scale H(q))``, and drafting stops if it is below a threshold lambda; scale is .2 in the
+paper. The paper was available only in abstracts and summaries. Two points could not be confirmed: whether the token at
+which drafting stops is kept, and how lambda follows past acceptance. Here the threshold is fixed and the token is kept.
+A threshold that follows past rounds would be exact as well (see ``draft-and-verify``).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, threshold: float = 0.5, scale: float = 0.2, gamma: int = 8) -> Parts:
-    """Return the decoder that drafts at most gamma tokens, none after one with ``1 - sqrt(scale H(q)) < threshold``."""
+    """Return the decoder that drafts at most ``gamma`` tokens and stops if ``1 - sqrt(scale H(q)) < threshold``."""
     rule = entropy_stopping(1 - threshold, scale, gamma)
     return Parts(model_drafter(draft_model(task)), rule, speculative_sampling)
 

@@ -1,4 +1,4 @@
-"""Decoding without speculation: one draw from the target per round. The reference for every lossless row."""
+"""Decoding without speculation: one draw from the target per round. All lossless algorithms are compared with it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""BanditSpec: speculative sampling whose draft length a bandit picks from past rounds (Hou et al. 2505.15141).
+"""BanditSpec: speculative sampling whose draft length is chosen by a multi-armed bandit (Hou et al. 2505.15141).
 
-The bandit is the released one for lengths (``lengths.bandit``), with a modelled time for the measured one. The release
-verifies by argmaxes alone; the rule for lengths is exact for any verifier, and here it is speculative sampling's.
+The bandit is the one of the released code (``lengths.bandit``), with a modelled time instead of a measured one. The
+release verifies by argmax only; choosing the length from past rounds is exact for any verifier, and here the verifier
+is speculative sampling.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, arms: int = 4, tries: int = 2, cost: Any = Fraction(1, 10)) -> Parts:
-    """Return the decoder that drafts 1 to ``arms`` tokens; a draft costs ``cost`` calls of the target."""
+    """Return the decoder that drafts 1 to ``arms`` tokens.
+
+    ``tries`` is the number of rounds in which each length is tried first, and ``cost`` the time of a draft relative to
+    a target call.
+    """
     return Parts(model_drafter(draft_model(task)), bandit(arms, tries, Fraction(cost)), speculative_sampling)
 
 

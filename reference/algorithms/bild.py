@@ -1,13 +1,15 @@
-"""BiLD: a small model decodes greedily, the large one takes over and rolls back (Kim et al. 2302.07863). Deterministic.
+"""BiLD: a small model decodes greedily; the large model takes over and rolls back (Kim et al. 2302.07863).
 
-Fallback: the small model stops, before emitting, where ``max q < fallback``, or after gamma tokens. Then one call of
-the large model. Rollback: the first small token with ``-log p(d) > rollback`` and another large argmax is replaced by
-that argmax, everything after it is discarded; if there is none, the large argmax is appended.
+Deterministic.
 
-Where the argmaxes agree, a rollback would replace a token by itself, so only disagreements end a block here. rollback =
-0 is greedy decoding of the large model, and so is fallback > 1 (it never drafts); with rollback = infinity the small
-tokens all stay. The log is one float64 threshold, ``exp(-rollback)``, which a rational p(d) is compared with exactly.
-``bild_released`` has the loop of the published code.
+Fallback: the small model stops before a token with ``max q < fallback``, or after gamma tokens; then the large model is
+called once. Rollback: the first small-model token with ``-log p(d) > rollback`` that is not the argmax of p is replaced
+by that argmax, and everything after it is discarded. If there is none, the argmax of p is appended.
+
+Where both argmaxes agree, a rollback would replace a token by itself, so only disagreements end a block here. rollback
+= 0 is greedy decoding of the large model, and so is fallback > 1 (no drafts); with rollback = infinity all small-model
+tokens are kept. A rational p(d) is compared exactly with ``exp(-rollback)``, which is one float64. ``bild_released``
+has the loop of the published code.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
-    """Draft the argmax of ``draft`` while its probability is at least ``fallback``. Each draft is a point mass."""
+    """Return a drafter of argmaxes of ``draft``, as long as their probability is at least ``fallback``.
+
+    Each draft is declared as a point mass.
+    """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted = confident(draft, prefix, fallback, gamma)
@@ -52,7 +57,10 @@ def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
 
 
 def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eos: Tokens = ()) -> Tokens:
-    """Return the greedy tokens of ``draft`` until it is unsure, ends the text or has written ``most``."""
+    """Return at most ``most`` greedy tokens of ``draft`` after ``prefix``; an end-of-sequence id is the last.
+
+    The tokens also end before the first for which ``is_unsure``.
+    """
     drafted: Tokens = ()
     while len(drafted) < most and not (drafted and drafted[-1] in eos):
         q = draft(prefix + drafted)
@@ -63,7 +71,7 @@ def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eo
 
 
 def is_unsure(q: Pmf, fallback: Any) -> bool:
-    """Return whether the small model stops for the large one: ``max q < fallback``."""
+    """Return ``max q < fallback``, the condition for which the small model stops and the large model is called."""
     return bool(q.max() < parameter(fallback, q))
 
 
@@ -75,13 +83,13 @@ def is_unlikely(p: Pmf, token: int, rollback: float) -> bool:
 
 
 def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
-    """Return whether the large model replaces ``token``."""
+    """Return whether the large model replaces ``token``: it is unlikely under p and not the argmax of p."""
     return is_unlikely(p, token, rollback) and token != argmax(p)
 
 
 @from_parts
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """Return the decoder whose small model drafts at most gamma tokens greedily before the large model checks them."""
+    """Return the decoder whose small model drafts at most ``gamma`` tokens greedily; the large model verifies."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),
         replacement=lambda p, q, token: point_on_argmax(p),
@@ -93,7 +101,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the point mass on the output."""
+    """Return the declared law of the output: a point mass, because decoding is deterministic."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split | None:
         if is_unsure(q, fallback):

@@ -1,17 +1,17 @@
 """BiLD as its T5 code runs it: ``T5BiLDModel._greedy_search_body`` of kssteven418/BigLittleDecoder at ad37f56.
 
-Four things differ from the paper (``bild``), all in that function of ``modeling_t5.py``:
+Four points differ from the paper (``bild``), all in that function of ``modeling_t5.py``:
 
 * ``init_iters(..., init_with='large')``: the first token is the large model's, not the small one's.
-* Only the earliest draft with a cross-entropy above the threshold is examined. If the large argmax there is the draft
-  itself (the comment calls it a minor optimization), all drafts stay, also later ones of target probability 0.
+* Only the earliest draft with a cross-entropy above the threshold is examined. If it is the large model's argmax
+  (the comment calls this a minor optimization), all drafts are kept, also later ones of target probability 0.
 * A rollback ends in ``continue``, before ``schedule_iters``: the large model keeps its turn and writes one more token.
 * Length and end of sequence are tested after every token, so a text may end with tokens of the small model that the
   large model never verified.
 
-So it is not greedy decoding of the large model even for one-hot targets, and nothing is claimed of it. A prompt stands
-for the encoder's input: the release compares the tokens after it alone. An end of sequence that a rollback writes is
-not noticed there and text goes on after it; here it ends the text.
+So the output is not the large model's greedy text even for one-hot targets, and nothing is claimed. A prompt stands for
+the encoder's input: the release compares only the tokens after it. In the release an end of sequence written by a
+rollback is not noticed, and the text continues; here it ends the text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from .bild import confident, is_unlikely, is_unsure
 
 
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
-    """Return the decoder whose small model drafts at most gamma tokens. ``State.drafter``: the large one continues."""
+    """Return the decoder whose small model drafts at most ``gamma`` tokens.
+
+    ``State.drafter`` states whether the large model continues.
+    """
     check_gamma(gamma, "gamma")
     large, small = checked_model(task.target, "target"), draft_model(task)
 
@@ -49,7 +52,10 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return the number of kept drafts, and whether they end in a rollback; only the first unlikely draft counts."""
+    """Return the number of drafts that the large model keeps, and whether a rollback follows them.
+
+    Only the first draft with ``-log p(d) > rollback`` is examined.
+    """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])
         if is_unlikely(p, token, rollback):
@@ -60,7 +66,7 @@ def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: f
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the point mass on the output, token by token as the release counts its turns."""
+    """Return the declared law of the output: a point mass, computed token by token as the release counts its turns."""
     small = draft_model(task)
     new: Tokens = ()
     unchecked, large_again = 0, True

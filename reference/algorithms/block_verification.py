@@ -1,7 +1,8 @@
-"""Speculative sampling verified block by block (Sun et al. 2403.10444): lossless, and longer than token by token.
+"""Speculative sampling verified block by block (Sun et al. 2403.10444): lossless, accepts more than token by token.
 
 With one draft it is ``speculative-sampling``. It does not claim an optimal coupling at each position: it accepts the
-first i drafts more often than the product of ``min(1, p/q)``, because earlier surplus likelihood pays for later drafts.
+first i drafts more often than the product of ``min(1, p/q)``, because an earlier p/q above 1 compensates for a later
+one below 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..verifiers.block_verification import block_verification
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and verifies them jointly with one target call."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them jointly."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), block_verification)
 
 

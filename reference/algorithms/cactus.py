@@ -1,17 +1,17 @@
-"""Cactus: raise p at the draft within a divergence budget, lower the others, sample speculatively (2604.04987).
+"""Cactus: raise p at the draft within a divergence budget, lower it elsewhere, then sample speculatively (2604.04987).
 
 Read in the released code, MANGA-UOFA/Cactus at 3b01b81, ``cactus/cactus.py``, ``solve_constraint``. For a draft d ~ q
 
     h(d) = min(1, p(d) + sqrt(2 delta p(d) (1 - p(d)))),   h(v) = p(v) (1 - h(d))/(1 - p(d)) for all other v
 
-d is kept with probability ``min(1, h(d)/q(d))`` and else replaced from ``norm((h - q)+)``; the bonus comes from p. Of
-all h with h(d) given, this one is nearest to p, and KL(h || p) is that of two coins. The square root inverts its second
-order, ``(h - p)^2 / (2 p (1 - p)) = delta``: KL(h || p) itself is within delta while h(d) <= 1/2, and may be above it
-after that, 0.084 for p(d) = .9 and delta = .05.
+d is accepted with probability ``min(1, h(d)/q(d))`` and otherwise replaced by a draw from ``norm((h - q)+)``; the bonus
+comes from p. Of all pmfs h with this h(d), this one is nearest to p, and KL(h || p) is that of two Bernoulli laws. The
+square root solves the second-order approximation ``(h - p)^2 / (2 p (1 - p)) = delta``: KL(h || p) itself is within
+delta while h(d) <= 1/2, and may exceed it otherwise (0.084 for p(d) = .9 and delta = .05).
 
-h depends on d, so the law of a token is none of them but the mixture that ``declared_law`` adds up. Nothing that p
-forbids is raised, and one-hot p stay as they are. Beside rationals the root is taken down to 32 binary places, which
-makes the budget smaller, never larger.
+h depends on d, so the law of a token is a mixture over d, which ``declared_law`` computes. A token with p = 0 is never
+raised, and a one-hot p is unchanged. For rationals the root is rounded down to 32 binary places, which makes the budget
+smaller, never larger.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BITS = 32
 
 
 def root(value: Any) -> Any:
-    """Return the square root of a number >= 0: a float's, or of a ``Fraction`` rounded down to ``BITS`` places."""
+    """Return the square root of ``value`` >= 0; for a ``Fraction`` rounded down to ``BITS`` binary places."""
     if not isinstance(value, (int, Fraction)):
         return math.sqrt(value)
     scaled = Fraction(value) * 4**BITS
@@ -44,7 +44,10 @@ def root(value: Any) -> Any:
 
 
 def raised_mass(p: Pmf, token: int, delta: Any) -> Any:
-    """Return the scalar h(d) for the draft ``token``. Raises ``ValueError`` for a negative budget."""
+    """Return h(d), the raised probability of the draft d = ``token``.
+
+    Raises ``ValueError`` for a negative budget ``delta``.
+    """
     if not delta >= 0:
         raise ValueError(f"delta is {delta}, expected a divergence >= 0 (0 is lossless)")
     mass = p[token]
@@ -52,7 +55,7 @@ def raised_mass(p: Pmf, token: int, delta: Any) -> Any:
 
 
 def raised(p: Pmf, token: int, delta: Any) -> Pmf:
-    """Return h ``[vocabulary]``, in the array type of p."""
+    """Return h, the pmf ``[V]`` in which the draft ``token`` is raised within the budget ``delta``."""
     mass, high = p[token], raised_mass(p, token, delta)
     if not mass < 1:
         return p
@@ -61,13 +64,13 @@ def raised(p: Pmf, token: int, delta: Any) -> Pmf:
 
 
 def kept_probability(p: Pmf, q: Pmf, token: int, delta: Any) -> Any:
-    """Return the scalar ``min(1, h(d)/q(d))``."""
+    """Return ``min(1, h(d)/q(d))``, the acceptance probability of the draft d = ``token``."""
     return accept_probability(raised(p, token, delta), q, token)
 
 
 @from_parts
 def build(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and tests each by its own h of budget ``delta`` in nats."""
+    """Return the decoder that drafts ``gamma`` tokens from q and tests each by its raised p, within ``delta`` nats."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, q, token, delta),
         replacement=lambda p, q, token: residual(raised(p, token, delta), q),
@@ -76,7 +79,7 @@ def build(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, delta: Any = 1, gamma: int = 10) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: of each draft what its h keeps, and its own residual for the rest."""
+    """Return the declared law, new tokens -> probability: the mixture, over the drafts, of acceptance and residual."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         kept, replaced = [], p * 0

@@ -1,4 +1,4 @@
-"""Deterministic candidate trees: the drafter's most probable tokens at every node, verified as a set."""
+"""Deterministic candidate trees: the drafter's most probable tokens at every node, verified by draws from p."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Return the decoder whose nodes at depth d - 1 have the ``branching[d]`` most probable tokens as children."""
+    """Return the decoder of trees: a node at depth d has the ``branching[d]`` most probable tokens of q as children."""
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), candidate_set)
 
 

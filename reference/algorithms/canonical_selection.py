@@ -1,16 +1,17 @@
-"""Canonical two-step sampling of several candidates: choose one, then speculative sampling (Khisti et al. 2410.18234).
+"""Two-step sampling of several candidates: choose one, then speculative sampling (Khisti et al. 2410.18234).
 
-Given the set S of candidates, step one picks x in S with a probability beta(x | S), so that x has some law p_I; step
-two accepts x with ``min(1, p(x)/p_I(x))`` and else emits from ``norm((p - p_I)+)``. Every such pair is lossless, and
-the paper's decomposition theorem says that the best beta loses nothing against the optimal transport of
-``transport-optimum``. Here beta is read off an optimal plan: what S gives to x there, and what S has left over goes to
-its first token. Then ``min(p, p_I)`` is the plan's, token by token. For K independent candidates its acceptance is
+Given the set S of candidates, step one picks x in S with a probability beta(x | S), so that x has a law p_I. Step two
+accepts x with ``min(1, p(x)/p_I(x))`` and otherwise emits a draw from ``norm((p - p_I)+)``. Every such pair is
+lossless, and by the paper's decomposition theorem the best beta accepts as often as the optimal transport of
+``transport-optimum``. Here beta comes from an optimal plan: the mass that S gives to x, with the rest of S given to its
+first token. Then ``min(p, p_I)`` equals the plan's acceptance, token by token. For K independent candidates the
+acceptance is
 
     min over H of  p(H) + 1 - q(H)^K
 
-the closed form that the paper states for K = 2. Its truncated programmes for large vocabularies are left out. (Global
-Resolution, arXiv 2511.15898, computes the same optimum for independent candidates by convex minimisation; its algorithm
-was not at hand.)
+the closed form that the paper states for K = 2. The paper's truncated programmes for large vocabularies are left out.
+(Global Resolution, arXiv 2511.15898, computes the same optimum for independent candidates by convex minimisation; its
+algorithm was not available.)
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Toke
 
 @by_values
 def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], Pmf]:
-    """Return beta(. | S) ``[vocabulary]`` for every set S of ``count`` candidates from q, and p_I."""
+    """Return the selection probabilities beta and the law p_I of the selected candidate.
+
+    beta maps every set S of ``count`` candidates drawn from q to a pmf ``[V]``.
+    """
     sets = candidate_set_law(q, count, replacement=True)
     plan = optimal_plan(p, sets)
     chosen, intermediate = {}, p - p
@@ -46,7 +50,10 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select a candidate by beta; accept it with min(1, p/p_I) or emit from ``norm((p - p_I)+)``."""
+    """Select a candidate by beta; accept it with min(1, p/p_I), else emit a draw from ``norm((p - p_I)+)``.
+
+    ``tokens`` are the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
     if flip(draws, accept_probability(p, intermediate, token), ("accept", depth)):
@@ -62,7 +69,7 @@ def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Return the decoder that drafts ``branching[d]`` independent children of every node at depth d - 1."""
+    """Return the decoder that drafts ``branching[d]`` independent children of every node at depth d."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, partial(descend, rule=choose_then_accept))
 

@@ -1,9 +1,10 @@
-"""Cascade speculative drafting, its sampling form: a lookup drafts for the drafter, and takes over after it.
+"""Cascade speculative drafting, its sampling form: n-gram look-ups draft for the drafter, and continue after it.
 
-Vertical: the drafter's tokens come from inner rounds that verify Max-Gram lookups against q exactly. Horizontal: after
-``large`` such tokens ``small`` more are looked up, as point masses. Lossless since each token declares its own law. The
-released code is greedy and relaxes inner reviews by a leniency factor, never the last one, so its output is exact too.
-Max-Gram is ``prompt-lookup``'s search here, without the corpus bigrams it falls back on.
+Vertical: the drafter's tokens come from inner rounds that verify Max-Gram look-ups against q exactly. Horizontal: after
+``large`` such tokens, ``small`` more are looked up, as point masses. Lossless, because each token declares its own law.
+The released code is greedy. It relaxes the inner verification by a leniency factor, never the last one, so its output
+is exact too. Max-Gram is the search of ``prompt-lookup`` here, without the corpus bigrams that it uses if nothing
+matches.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Return the decoder that drafts ``large`` tokens of q by look-ups (at most ``inner``), then looks up ``small``."""
+    """Return the decoder that drafts ``large`` tokens with the law q, then ``small`` tokens by look-up.
+
+    The former come from inner rounds of at most ``inner`` looked-up tokens; ``max_ngram`` is the longest suffix that is
+    looked up.
+    """
     lookups = prompt_lookup_drafter(max_ngram, task.eos)
     first = vertical(draft_model(task), lookups, inner, speculative_sampling)
     drafter = horizontal(((first, large), (lookups, small)))

@@ -1,8 +1,8 @@
-"""The residual of a verifier that was sent the scalar q(d) alone: ``norm((p - 1[d] q(d))+)``. Declared bias.
+"""The residual of a verifier that receives only the number q(d): ``norm((p - 1[d] q(d))+)``. Declared bias.
 
-A rejection means q(d) > p(d), so the clamp leaves p without d. Exact for two tokens, where q(d) is the whole of q; for
-three or more no verifier that sees only (p, d, q(d)) is lossless and better than sample-and-match. The law of a drafted
-token is ``min(p, q)(v) + p(v) sum_(y != v) (q - p)+(y) / (1 - p(y))``.
+A rejection implies q(d) > p(d), so the residual is p without d. It is exact for two tokens, where q(d) determines q.
+For three or more tokens no verifier that receives only (p, d, q(d)) is lossless and accepts more than sample-and-match.
+The law of a drafted token is ``min(p, q)(v) + p(v) sum_(y != v) (q - p)+(y) / (1 - p(y))``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and gives the verifier q(d) of the drafts alone."""
+    """Return the decoder that drafts ``gamma`` tokens from q and gives the verifier only q(d) of each draft d."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
         replacement=lambda p, q, token: excess_law(p, one_hot(token, p) * q[token]),

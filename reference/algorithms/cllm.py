@@ -1,7 +1,8 @@
 """CLLM: Jacobi decoding of a model that was fine-tuned to converge in few sweeps (Kou et al. 2403.00835).
 
-Exact, but for the fine-tuned model: its greedy text is declared, and the model it was tuned from is the target. Here q
-stands for the fine-tuned one. That consistency training saves sweeps only a trained model can show.
+The output is exactly the greedy text of the fine-tuned model, which is declared; the target is the model before
+fine-tuning. Here q stands for the fine-tuned model. Not covered: that training saves sweeps, which needs a trained
+model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from . import jacobi
 
 
 def build(task: Task, block: int = 8) -> Decoder:
-    """Return the decoder that iterates on ``block`` tokens of the fine-tuned model at a time."""
+    """Return the decoder that applies Jacobi iteration to ``block`` tokens of the fine-tuned model at a time."""
     return jacobi.build(task._replace(target=draft_model(task)), block)
 
 

@@ -1,7 +1,7 @@
-"""Drafts end with a token the drafter finds unlikely, and that token is dropped: the lossless form of a biased habit.
+"""Drop the last draft if the drafter finds it unlikely, and correct the law by a residual: lossless.
 
-``confidence-stopping`` keeps the token. Dropping it and sampling p is biased (the planted bug
-``dropped-confidence-token``); the residual of ``verifiers.drop_unlikely`` repairs it.
+``confidence-stopping`` keeps the unlikely token. Dropping it and drawing from p is biased (the planted bug
+``dropped-confidence-token``); the residual of ``verifiers.drop_unlikely`` corrects the law.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..verifiers.drop_unlikely import drop_unlikely
 
 @from_parts
 def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts at most gamma tokens and drops the first with q(token) < threshold."""
+    """Return the decoder that drafts at most ``gamma`` tokens and drops the first one with q(token) < ``threshold``."""
     drafter, length = model_drafter(draft_model(task)), confidence(threshold, gamma)
     return Parts(drafter, length, drop_unlikely(threshold))
 

@@ -1,4 +1,4 @@
-"""Speculative sampling that stops drafting after a token the drafter finds unlikely, and keeps the token."""
+"""Speculative sampling that stops drafting after a token that the drafter finds unlikely, and keeps this token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts at most gamma tokens, none after one with q(token) < threshold."""
+    """Return the decoder that drafts at most ``gamma`` tokens, none after a token with q(token) < ``threshold``."""
     return Parts(model_drafter(draft_model(task)), confidence(threshold, gamma), speculative_sampling)
 
 

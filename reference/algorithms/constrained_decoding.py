@@ -1,13 +1,13 @@
-"""Constrained decoding with speculation: the target is masked by a grammar at every place, and verified against.
+"""Constrained decoding with speculation: each row of p is masked by a grammar before it verifies a draft.
 
 Engines mask the logits of every verified row with the tokens that the grammar allows after the text and the drafts
-before that row, and renormalise (as SGLang and vLLM with XGrammar, 2411.15100, do). The grammar's state must follow the
-accepted tokens alone: what rejected drafts moved it is rolled back. Then the text has the law of the locally masked
-target decoding alone. That is not the target's law given that the text obeys the grammar: masking spends at every place
-the mass that the conditional law would spread over whole texts (2405.21047).
+before that row, and renormalise (SGLang, and vLLM with XGrammar, 2411.15100). The grammar's state must follow accepted
+tokens only: the effect of rejected drafts is rolled back. Then the text has the law of plain decoding with locally
+masked rows. This is not the target's law given that the text obeys the grammar: local masking renormalises at every
+position, where the conditional law weights whole texts (2405.21047).
 
-A grammar is here a table from the last token to the tokens that may follow; a token that is not in it allows all. Where
-p forbids every token that the grammar allows, these are equally likely.
+A grammar is here a table from the last token to the tokens that may follow; a token without an entry allows all. If p
+gives no mass to the allowed tokens, they are equally likely.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Grammar: TypeAlias = tuple[tuple[int, Tokens], ...]
 
 
 def allowed(grammar: Grammar, text: Tokens, size: int) -> Tokens:
-    """Return the tokens that may follow ``text``; all if the grammar allows none of the vocabulary."""
+    """Return the tokens that may follow ``text``, in a vocabulary of ``size``; all if the grammar allows none."""
     named = tuple(token for token in dict(grammar).get(text[-1], ()) if token < size)
     return named or tuple(range(size))
 
 
 def masked_row(p: Pmf, tokens: Tokens) -> Pmf:
-    """Return p restricted to ``tokens`` and normalised, or their uniform pmf if p gives them no mass."""
+    """Return p restricted to ``tokens`` and normalised; if p gives them no mass, their uniform pmf."""
     kept = p * 0
     for token in tokens:
         kept[token] = p[token]
@@ -44,7 +44,7 @@ def masked_row(p: Pmf, tokens: Tokens) -> Pmf:
 
 
 def masked(target: LanguageModel, grammar: Grammar) -> LanguageModel:
-    """Return the model whose every row is masked by the grammar."""
+    """Return ``target`` with every row masked by the grammar."""
 
     def model(text: Tokens) -> Pmf:
         p = target(text)
@@ -55,13 +55,13 @@ def masked(target: LanguageModel, grammar: Grammar) -> LanguageModel:
 
 @from_parts
 def build(task: Task, grammar: Grammar = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from the unmasked q, and verifies them against the masked target."""
+    """Return the decoder that drafts ``gamma`` tokens from the unmasked q and verifies them by the masked target."""
     model = masked(checked_model(task.target, "target"), grammar)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=model)
 
 
 def declared_law(task: Task, prompt: Tokens, grammar: Grammar = (), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability: the locally masked target decodes alone."""
+    """Return the declared law, new tokens -> probability: that of plain decoding with locally masked rows."""
     return autoregressive_law(masked(task.target, grammar), task, prompt)
 
 

@@ -1,16 +1,16 @@
-"""D-Cut: how much of a batch's drafts is verified, by the gain of each share for its cost (2607.14647).
+"""D-Cut: choose how many drafts of a batch are verified, by expected gain per cost (2607.14647).
 
-A parallel drafter fills a block with the argmax of each row. Slot k of a request has as its score the product of the
-largest entries of its rows up to k, an estimate of the probability that all of these drafts stay. For each of a few
-shares, the slots of all requests with the largest scores up to that share would be verified; the share whose scores add
-up to most for its measured cost is taken. Read in the notes of Tencent/AngelSlim at 67394ce,
+A parallel drafter fills a block with the argmax of each row. The score of slot k of a request is the product of the
+largest entries of its rows up to k, an estimate of the probability that all of these drafts are accepted. For each of a
+few shares, the slots of all requests with the largest scores, up to that share, would be verified; the share with the
+largest sum of scores for its measured cost is chosen. Read in the notes of Tencent/AngelSlim at 67394ce,
 ``docs/source/_extra/dcut.html``.
 
-An argmax is no draw, and its score is a function of the text: the cut is a length rule, and matching with the target's
-draws is exact. With sampled drafts the same score would see the draft (``scheduled-by-draft``).
+An argmax is not random, and its score is a function of the text. So the cut is a length rule, and matching with draws
+from the target is exact. With sampled drafts the same score would depend on the draft (``scheduled-by-draft``).
 
-The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
-their ends. ``costs`` holds a share and its cost each.
+The registry algorithm decodes one request together with another, whose text is ``beside`` in every round; ``batch``
+decodes several to their ends. ``costs`` has pairs of a share and its cost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ COSTS: Costs = ((0.25, 1), (0.5, 1.25), (0.75, 1.5), (1, 2))
 
 @from_parts
 def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts gamma argmaxes for each of two requests and verifies the share that gains most."""
+    """Return the decoder that drafts ``gamma`` argmaxes for two requests and verifies the share that gains most.
+
+    ``beside`` is the text of the other request in every round; ``costs`` are the shares that may be verified, with
+    their costs.
+    """
     check_gamma(gamma, "gamma")
     draft, plan = draft_model(task), best_gain(costs, largest)
 
@@ -50,7 +54,7 @@ def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all requests in one batch; its outcome is their texts."""
+    """Return the program that decodes all ``prompts`` in one batch; its outcome is their texts."""
     draft = draft_model(task)
 
     def propose(draws: Draws, _: object, prefix: Tokens, most: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

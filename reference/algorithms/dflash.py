@@ -1,10 +1,11 @@
 """DFlash: a block-diffusion model drafts a whole block at once (2602.06036).
 
 Read in the released code, z-lab/dflash at 44947fb, ``dflash/model.py``, ``dflash_generate``: in one pass the masked
-places of a block are filled with the argmax of their own row (``sample(draft_logits)`` at its default temperature 0),
-each blind to the others; the target draws a token at every row, drafts stay while they equal it, and the first that
-does not is replaced by the target's draw. That is sample and match, exact at every temperature, whatever drafts. The
-stand-in for the rows of a block is that of ``medusa``: q after its own greedy guesses, a function of the text so far.
+positions of a block are filled with the argmax of their own row (``sample(draft_logits)`` at its default temperature
+0), independent of each other. The target draws a token at every row, drafts are accepted while they equal these draws,
+and the first unequal draft is replaced by the target's draw. This is sample and match, exact at every temperature,
+whatever the drafter. The rows of a block are modelled as in ``medusa``: q after its own greedy tokens, a function of
+the text so far.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, block: int = 4) -> Parts:
-    """Return the decoder that drafts ``block`` tokens at once."""
+    """Return the decoder that drafts ``block`` tokens at once, each the argmax of its own row."""
     heads = [stand_in_head(draft_model(task), ahead) for ahead in range(block)]
     return Parts(heads_drafter(heads, (1,) * block), constant(block), sample_and_match)
 

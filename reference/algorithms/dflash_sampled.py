@@ -1,9 +1,9 @@
-"""DFlash with sampled drafts: the rows of a block are drawn from, and declared as q.
+"""DFlash with sampled drafts: each position of a block is drawn from its row, which is declared as q.
 
-The release drafts the argmax of each row at its default temperature (``dflash``). At a positive one the tokens are
-draws from rows that do not see each other; with the realised rows as q the rule is speculative sampling, exact although
-no q is conditioned on the drafts before it. DeepSpec's DFlash (deepseek-ai/DeepSpec at afdfa7c, ``deepspec/eval``)
-verifies so, by the softmax of the very logits that were drawn from.
+The release drafts the argmax of each row at its default temperature (``dflash``). At a positive temperature the tokens
+are draws from rows that do not depend on each other. With these rows as q the rule is speculative sampling, which is
+exact although no q is conditioned on the drafts before it. DeepSpec's DFlash (deepseek-ai/DeepSpec at afdfa7c,
+``deepspec/eval``) verifies in this way, by the softmax of the logits that were drawn from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, block: int = 4) -> Parts:
-    """Return the decoder that drafts a block of ``block`` draws from rows that see the text alone."""
+    """Return the decoder that drafts ``block`` tokens, drawn from rows that depend on the text alone."""
     return Parts(block_rows_drafter(draft_model(task), block, markov=False), constant(block), speculative_sampling)
 
 

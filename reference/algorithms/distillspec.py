@@ -1,10 +1,10 @@
-"""DistillSpec: speculative sampling with a drafter that was distilled towards its target (Zhou et al. 2310.08461).
+"""DistillSpec: speculative sampling with a drafter distilled from its target (Zhou et al. 2310.08461).
 
-Decoding is not changed, so neither is the law: distillation moves alpha alone. How far gradients move it is
-``reference.drafters.distillation``, closed forms for the paper's four divergences; what they gain on text takes trained
-models. The row's stand-in for ``steps`` of training is rational, at every context:
+Decoding is unchanged, and so is the law; distillation changes only the acceptance rate. The effect of gradient steps is
+computed in ``reference.drafters.distillation``, in closed form for the paper's four divergences; the gain on real text
+needs trained models. Here ``steps`` of training are modelled by a rational update at every context:
 
-    q <- (1 - eta) q + eta p       so that  TV(p, q) shrinks by (1 - eta) a step, and alpha grows
+    q <- (1 - eta) q + eta p       so that  TV(p, q) shrinks by (1 - eta) a step, and the acceptance rate grows
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:
-    """Return q after ``steps`` mixture steps. Raises ``ValueError`` for eta outside [0, 1] or negative steps."""
+    """Return q after ``steps`` updates ``q <- (1 - eta) q + eta p``.
+
+    Raises ``ValueError`` for ``eta`` outside [0, 1] or negative ``steps``.
+    """
     if steps < 0:
         raise ValueError(f"steps is {steps}, expected at least 0")
     target, draft, update = checked_model(task.target, "target"), draft_model(task), mixture_step(eta)
@@ -39,7 +42,7 @@ def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:
 
 @from_parts
 def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from the distilled q and verifies them by speculative sampling."""
+    """Return the decoder that drafts ``gamma`` tokens from the distilled q, verified by speculative sampling."""
     drafter = model_drafter(distilled_draft(task, eta, steps))
     return Parts(drafter, constant(gamma), speculative_sampling)
 

@@ -1,8 +1,8 @@
-"""Draft & Verify: the target without some of its layers drafts, until it is less sure than an adaptive threshold.
+"""Draft & Verify: the target without some of its layers drafts, until its confidence is below an adaptive threshold.
 
-Verified by speculative sampling, with the drafts really drawn from the q declared: the released sampler's default takes
-the argmax of q and verifies it with q itself, which is biased. No layer skipped means q = p, and nothing is rejected.
-Which layers to skip is searched offline, by Bayesian optimisation; here the number of them is an option.
+The drafts are drawn from the declared q and verified by speculative sampling. The released sampler's default takes the
+argmax of q and verifies it with the whole q, which is biased. If no layer is skipped, q = p and nothing is rejected.
+The paper searches the layers to skip offline, by Bayesian optimisation; here their number is an option.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def build(
     skipped: int = 2,
     layers: int = 4,
 ) -> Decoder:
-    """Return the decoder that drafts at most gamma tokens without ``skipped`` layers, until q(token) < threshold."""
+    """Return the decoder that drafts at most ``gamma`` tokens with ``skipped`` of ``layers`` layers left out.
+
+    Drafting stops at a token with q(token) below the threshold, which starts at ``threshold`` and follows ``schedule``.
+    """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
 
     def with_threshold(now: Threshold) -> Decoder:

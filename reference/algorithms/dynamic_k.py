@@ -1,4 +1,7 @@
-"""Dynamic k: speculative sampling with k driven by the last round's accepted share (the edge-cloud guide)."""
+"""Dynamic k: speculative sampling whose draft length k follows the last round's share of accepted drafts.
+
+The rule is that of an edge-cloud guide.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Parts:
-    """Return the decoder that starts at k = ``start`` and changes k by 1: up if la/k >= .8, down if la/k <= .4."""
+    """Return the decoder that drafts k tokens, from ``start`` on and between ``minimum`` and ``maximum``.
+
+    k grows by 1 if at least .8 of the last round's drafts were accepted, and shrinks by 1 if at most .4 were.
+    """
     length = accepted_ratio(start, minimum, maximum)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 

@@ -1,8 +1,9 @@
-"""EAGLE-2 and EAGLE-3: dynamic trees of the drafter's most confident paths, verified as candidate sets.
+"""EAGLE-2 and EAGLE-3: dynamic trees of the drafter's most probable paths, verified by draws from p.
 
 The tree is that of the released code, SafeAILab/EAGLE at cb7e084, ``eagle/model/cnets.py``, ``topK_genrate``: at every
-level the ``top_k`` best of all children grow on, log-probabilities added along their paths, and of all that were grown
-the ``total_tokens`` best stay. The drafter is any model here; theirs is one trained layer on the target's features.
+level the ``top_k`` best of all children, by the sum of log-probabilities along their path, are expanded; of all nodes
+the ``total_tokens`` best are kept. The drafter is any model here; the release has one trained layer on the target's
+features.
 """
 
 from __future__ import annotations

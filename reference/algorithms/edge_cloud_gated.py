@@ -1,9 +1,9 @@
-"""Edge and cloud with the guide's gate: blocks that the drafter finds easy are committed unverified. Declared bias.
+"""Edge and cloud with a gate: blocks that the drafter finds easy are committed without verification. Declared bias.
 
 A token is hard by the signals of ``reference.lengths.gating``; a block is easy if its share of hard tokens is at most
-``most`` (the guide: .3). Easy blocks have the law of q given that they pass the gate, the others are verified exactly,
-so the whole is neither q nor p. ``most`` < 0 is ``edge-cloud-sparse-q``. The guide's rules that always ask (numbers,
-names, rare words) are left out: they would be one more reason to call a token hard.
+``most`` (.3 in the edge-cloud guide). Easy blocks have the law of q given that they pass the gate, the others are
+verified exactly, so the output has neither the law q nor p. ``most`` < 0 is ``edge-cloud-sparse-q``. The guide's rules
+that always ask the cloud (numbers, names, rare words) are left out: they would be one more reason to call a token hard.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ def build(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> Decoder:
-    """Draft gamma tokens from q on the edge; query the cloud if more than the share ``most`` of them is hard."""
+    """Return the decoder that drafts ``gamma`` tokens from q on the edge, and asks the cloud if the block is hard.
+
+    A block is hard if more than the share ``most`` of its tokens is hard by ``nll``, ``entropy`` or ``margin``; None
+    switches a signal off.
+    """
     return gated_decoder(task, "sparse-q", Gate(nll, entropy, margin), most, gamma)
 
 
@@ -42,7 +46,7 @@ def declared_law(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: the weighted sum over drafted blocks."""
+    """Return the declared law, new tokens -> probability: a sum over drafted blocks, weighted by their probability."""
     gate = Gate(nll, entropy, margin)
     law: dict[Tokens, Any] = defaultdict(int)
     starts: dict[int, dict[Tokens, Any]] = defaultdict(lambda: defaultdict(int))
@@ -59,7 +63,10 @@ def declared_law(
 
 
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
-    """Yield the outcomes of a block of ``count`` drafts: committed unverified, cut at a rejection, or with a bonus."""
+    """Yield each outcome of a block of ``count`` drafts with its probability.
+
+    The outcome is the block committed unverified, cut at a rejection, or followed by a bonus token.
+    """
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)
     draft = draft_model(task)

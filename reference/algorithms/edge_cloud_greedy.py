@@ -1,4 +1,4 @@
-"""Edge and cloud at temperature 0: token ids alone go up, and the output is the target's greedy text."""
+"""Edge and cloud at temperature 0: only token ids are sent up, and the output is the target's greedy text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q on the edge and keeps those that are the target's argmax."""
+    """Return the decoder that drafts ``gamma`` tokens from q on the edge.
+
+    The cloud keeps those that are the target's argmax.
+    """
     return edge_cloud_decoder(task, "greedy", constant(gamma))
 
 

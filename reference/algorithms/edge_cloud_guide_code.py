@@ -1,7 +1,7 @@
-"""Edge and cloud as the guide's code has it: accept iff p(y)/q(y) >= 1, else sample p. Declared bias.
+"""Edge and cloud as the guide's code has it: accept d iff p(d)/q(d) >= 1, else draw from p. Declared bias.
 
-The law is that of ``accept_if_likelier``. The code emits no bonus token when all drafts pass; here one is emitted,
-which the law of a drafted token does not depend on.
+The law is that of ``accept_if_likelier``. The guide's code emits no bonus token if all drafts are accepted; here one is
+emitted, which does not change the law of a drafted token.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import accept_if_likelier
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q on the edge and sends their probabilities."""
+    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends them with q(d)."""
     return edge_cloud_decoder(task, "likelier", constant(gamma))
 
 

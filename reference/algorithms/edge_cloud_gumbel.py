@@ -1,9 +1,10 @@
-"""Edge and cloud over one seed: both read the same noise, token ids alone go up (Daliri, Musco, Suresh 2408.07978).
+"""Edge and cloud with one seed: both read the same noise, only token ids are sent up (2408.07978).
 
-Sample-and-match in which the draft d and the cloud's draw y win races over the same exponentials, so that they agree
-with probability ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)``, at least (1 - TV)/(1 + TV), instead of ``sum p q``. The text
-depends on the seed and the target alone, so a cloud that forgot what it drew draws the same again. Laws are computed
-with noise drawn by what it decides (``shared_noise.DrawnNoise``); between processes it is ``SeededNoise``.
+Daliri, Musco and Suresh. The draft d and the cloud's draw y are the winners of races over the same exponential noise,
+so they agree with probability ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)``, at least (1 - TV)/(1 + TV), instead of ``sum p
+q``. The text depends on the seed and the target alone, so a cloud that forgot its draw draws the same token again. Laws
+are computed with noise drawn by the decisions it determines (``shared_noise.DrawnNoise``); between processes it is
+``SeededNoise``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens by q's races on the edge and sends them alone."""
+    """Return the decoder that drafts ``gamma`` winners of q's races on the edge and sends only their ids."""
     return edge_cloud_decoder(task, "gumbel", constant(gamma))
 
 

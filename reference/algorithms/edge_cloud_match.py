@@ -1,6 +1,7 @@
-"""Edge and cloud, token ids alone go up: sample-and-match. Lossless for every drafter, accepts with ``sum p q``.
+"""Edge and cloud, only token ids are sent up: sample-and-match, lossless for every drafter, accepts with ``sum p q``.
 
-For three or more tokens nothing lossless does better with the scalars q(y_i) (see ``clamped_scalar_residual``).
+For three or more tokens no lossless verifier accepts more if only the numbers q(y_i) are added (see
+``clamped_scalar_residual``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q on the edge and sends them alone."""
+    """Return the decoder that drafts ``gamma`` tokens from q on the edge and sends only their ids."""
     return edge_cloud_decoder(task, "match", constant(gamma))
 
 

@@ -1,6 +1,6 @@
-"""Edge and cloud, q(y_i) alone, the guide's "strictly unbiased" residual clamped at 0. Declared bias.
+"""Edge and cloud with only q(d) sent: the guide's "strictly unbiased" residual, clamped at 0. Declared bias.
 
-The law is that of ``clamped_scalar_residual``: a distance changes nothing.
+The law is that of ``clamped_scalar_residual``; the distance between edge and cloud does not change it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from . import clamped_scalar_residual
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q on the edge and sends their probabilities."""
+    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends them with q(d)."""
     return edge_cloud_decoder(task, "scalar-q", constant(gamma))
 
 

@@ -1,6 +1,6 @@
-"""Edge and cloud, q(y_i) alone, p itself after a rejection: the guide's shortcut. Declared bias.
+"""Edge and cloud with only q(d) sent: after a rejection the cloud draws from p. Declared bias.
 
-The law is that of ``resample_from_target``.
+This is a shortcut of the edge-cloud guide; the law is that of ``resample_from_target``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from . import resample_from_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q on the edge and sends their probabilities."""
+    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends them with q(d)."""
     return edge_cloud_decoder(task, "shortcut", constant(gamma))
 
 

@@ -1,7 +1,7 @@
-"""Edge and cloud, the edge sends every row of q, zeros left out: speculative sampling at a distance, unchanged.
+"""Edge and cloud, the edge sends every row of q without its zeros: speculative sampling at a distance, unchanged.
 
-A drafter that is cut to its top m tokens sends m masses a position; what counts is that the rows sent are the ones
-drafted from.
+A drafter that is cut to its top m tokens sends m probabilities a position. The rows that are sent must be the rows from
+which the drafts were drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q on the edge, sends their rows and verifies in the cloud."""
+    """Return the decoder that drafts ``gamma`` tokens from q on the edge and sends their rows; the cloud verifies."""
     return edge_cloud_decoder(task, "sparse-q", constant(gamma))
 
 

@@ -1,7 +1,7 @@
-"""Edge and cloud, exact but for silences: after one the edge commits its first draft unverified. Declared bias.
+"""Edge and cloud, exact except after a timeout: then the edge commits its first draft unverified. Declared bias.
 
-A round with drafts is silent with probability ``late``, whatever was drafted. Its token then has law q instead of p,
-which adds ``late TV(p, q)`` at that position. Sending again would have been exact.
+A round with drafts has a timeout with probability ``late``, whatever the drafts. Its token then has law q instead of p,
+which adds ``late TV(p, q)`` at that position. Sending the request again would be exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from ..types import Algorithm, Decoder, Draws, Reduction, Task, Tokens
 
 
 def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q; ``late`` in [0, 1], else ``ValueError``."""
+    """Return the decoder that drafts ``gamma`` tokens from q; ``late`` is the probability of a timeout.
+
+    Raises ``ValueError`` for ``late`` outside [0, 1].
+    """
     if not 0 <= late <= 1:
         raise ValueError(f"late is {late}, expected a probability")
 
@@ -45,8 +48,9 @@ def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
 def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
     """Return the declared law of the output, new tokens -> probability.
 
-    Mass (text, drafts left) with None where a round starts: there ``late q`` starts a round again, and the rest goes on
-    as speculative sampling, which keeps ``min(p, q)`` and ends the round with ``(p - q)+``.
+    The sum runs over texts with the number of drafts left (None at the start of a round). At a start the mass ``late
+    q`` starts a round again, and the rest continues as speculative sampling, which accepts ``min(p, q)`` and ends the
+    round with ``(p - q)+``.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -1,7 +1,7 @@
-"""Edge and cloud in two phases: the accept coins need q(y_i) alone, so one row of q travels, and only on a rejection.
+"""Edge and cloud in two phases: acceptance needs only q(d), so a row of q is sent only after a rejection.
 
-The second exchange costs a round trip with probability 1 - P(all accepted). The coins are drawn before the row is
-requested, and the request gives the edge no information to act upon: its draft is fixed.
+The second exchange costs a round trip with probability 1 - P(all accepted). Acceptance is decided before the row is
+requested. The request cannot change the result, because the edge's drafts are fixed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q on the edge, send their probabilities, supply the one row that is wanted."""
+    """Return the decoder that drafts ``gamma`` tokens d from q on the edge and sends q(d).
+
+    A row of q is sent on request.
+    """
     return edge_cloud_decoder(task, "two-phase", constant(gamma))
 
 

@@ -1,4 +1,4 @@
-"""EGAG: speculative sampling whose gamma follows the drafter's entropy. The map is in ``lengths.entropy_adaptive``."""
+"""EGAG: speculative sampling whose gamma follows the drafter's entropy, by ``lengths.entropy_adaptive``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0) -> Parts:
-    """Return the decoder that drafts more when the drafter is certain; ``beta`` smooths gamma over rounds."""
+    """Return the decoder whose gamma, from ``gamma_min`` to ``gamma_max``, is larger the smaller the entropy of q.
+
+    ``beta`` smooths gamma over rounds; 0 does not.
+    """
     length = entropy_adaptive(raw_draft_model(task), gamma_min, gamma_max, beta)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 

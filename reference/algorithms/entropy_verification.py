@@ -1,16 +1,16 @@
-"""Entropy verification: the bar p/q is lowered where the target is unsure (vllm-ascend, ``enable_entropy_verify``).
+"""Entropy verification: accept with p/(t q), t < 1 if the target is uncertain (vllm-ascend).
 
-Read in vllm-project/vllm-ascend at 182b75e, ``vllm_ascend/sample/rejection_sampler.py``,
-``rejection_random_sample_pytorch``: the uniform is multiplied by
+Option ``enable_entropy_verify``, read in vllm-project/vllm-ascend at 182b75e,
+``vllm_ascend/sample/rejection_sampler.py``, ``rejection_random_sample_pytorch``: the uniform is multiplied by
 
     t = min(posterior_threshold, exp(-posterior_alpha H(p)))          H in nats
 
-before it is compared with p(d)/q(d), so that a draft stays with probability ``min(1, p/(t q))``: ``lenience`` whose
-parameter follows the entropy. The recovered token comes from ``norm((p - q)+)`` as without. The threshold is at most 1
-and at its default .95 even a one-hot p is lenient, which changes nothing there.
+before it is compared with p(d)/q(d), so that a draft is accepted with probability ``min(1, p/(t q))``. This is
+``lenience`` with a parameter that follows the entropy. The replacement comes from ``norm((p - q)+)``, as without it.
+The threshold is at most 1. At its default .95 even a one-hot p is lenient, which has no effect there.
 
-The release takes H from p before truncation and adds 1e-10 inside the logarithm; here H is that of the task's p. The
-second bound needs an exponential, so it is one float64, which a rational is compared with exactly.
+The release computes H from p before truncation and adds 1e-10 inside the logarithm; here H is that of the task's p. The
+second bound needs an exponential, so it is one float64, with which rationals are compared exactly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from .lenience import lenient_probability
 
 
 def bar(p: Pmf, threshold: Any, alpha: float) -> Any:
-    """Return t in the arithmetic of p. Raises ``ValueError`` unless 0 < threshold <= 1 and alpha >= 0."""
+    """Return t = min(threshold, exp(-alpha H(p))) in the arithmetic of p.
+
+    Raises ``ValueError`` unless 0 < ``threshold`` <= 1 and ``alpha`` >= 0.
+    """
     if not 0 < threshold <= 1 or not alpha >= 0:
         raise ValueError(f"threshold is {threshold} and alpha {alpha}, expected a number in (0, 1] and one >= 0")
     unsure = math.exp(-alpha * entropy(p))
@@ -42,7 +45,10 @@ def bar(p: Pmf, threshold: Any, alpha: float) -> Any:
 
 @from_parts
 def build(task: Task, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and accepts each with probability ``min(1, p/(t q))``."""
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts each with probability ``min(1, p/(t q))``.
+
+    t is ``min(threshold, exp(-alpha H(p)))``.
+    """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: lenient_probability(p, q, token, bar(p, threshold, alpha)),
         replacement=lambda p, q, token: residual(p, q),

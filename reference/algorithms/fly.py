@@ -1,16 +1,16 @@
-"""FLy: a draft that misses stays if the target was unsure there and agrees with what follows (2511.22972).
+"""FLy: accept a mismatching draft if the target was uncertain there and the following drafts match (2511.22972).
 
 Read in the released code, AMD-AGI/FLy at 6667ae8, ``fly/models/FLy.py``, ``generate`` and ``_batch_verification``. k
-argmaxes of q are drafted. At every place the target draws twice, and a draft is met if one of the two is the draft; at
-temperature 0 both are the argmax. A draft that is not met stays all the same if the ``window`` - 1 drafts after it are
-all met, none of the last ``window`` places being excused so, and if the entropy of the three largest entries of p there
-is at least a threshold (``rej_by_entropy``, in nats, not normalised). The first that does not stay is replaced by the
-target's first draw.
+argmaxes of q are drafted. At every position the target draws twice, and a draft matches if one of the two draws is the
+draft; at temperature 0 both are the argmax. A draft that does not match is accepted all the same under three
+conditions: the ``window`` - 1 drafts after it match, it is not one of the last ``window`` drafts, and the entropy of
+the three largest entries of p there is at least a threshold (``rej_by_entropy``, in nats, not normalised). The first
+rejected draft is replaced by the target's first draw.
 
-The law is not p's: two draws meet d with probability 1 - (1 - p(d))^2, which is above p(d) before anything is excused.
-At temperature 0 that is p's argmax again, and only what is excused is off. Whether a place is met is a coin of its own
-and the block is fixed before any is tossed, so the law of a round is a sum over 2^k patterns of met and missed. vLLM
-ships another rule under this name: ``fly-vllm``.
+The law is not p's: two draws match d with probability 1 - (1 - p(d))^2, which is above p(d) even without the exception.
+At temperature 0 the match is with p's argmax, and only excepted drafts differ from the target. The matches at different
+positions are independent given the block, so the law of a round is a sum over 2^k patterns of matches. vLLM ships
+another rule under this name: ``fly-vllm``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ def top_entropy(p: Pmf) -> float:
 
 
 def staying(met: tuple[bool, ...], unsure: tuple[bool, ...], window: int) -> int:
-    """Return the number of accepted drafts: those before the first that is neither met nor excused."""
+    """Return the number of accepted drafts: those before the first that neither matches nor is excused.
+
+    ``met`` states which drafts match, and ``unsure`` where the target is uncertain.
+    """
     for place, meets in enumerate(met):
         excused = place < len(met) - window and all(met[place + 1 : place + window]) and unsure[place]
         if not (meets or excused):
@@ -61,7 +64,10 @@ def staying(met: tuple[bool, ...], unsure: tuple[bool, ...], window: int) -> int
 
 
 def loosely(window: int, threshold: float) -> Verifier:
-    """Return FLy's verifier of a block of argmaxes. Raises ``ValueError`` for a window below 1."""
+    """Return FLy's verifier of a block of argmaxes; ``threshold`` is the least entropy at which a mismatch is excused.
+
+    Raises ``ValueError`` for a ``window`` below 1.
+    """
     if window < 1:
         raise ValueError(f"window is {window}, expected at least 1 (the missed draft and those that must be met)")
 
@@ -83,14 +89,14 @@ def loosely(window: int, threshold: float) -> Verifier:
 
 @from_parts
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
-    """Return the decoder that drafts gamma argmaxes of q and excuses some misses by ``window`` and ``threshold``."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q and excuses mismatches by ``window`` and ``threshold``."""
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), loosely(window, threshold))
 
 
 def declared_law(
     task: Task, prompt: Tokens, window: int = 6, threshold: float = 0.3, gamma: int = 15
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: the weighted sum over patterns of met and missed drafts."""
+    """Return the declared law, new tokens -> probability: a sum over patterns of matches, each with its probability."""
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

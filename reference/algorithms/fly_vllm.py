@@ -1,13 +1,15 @@
-"""FLy as vLLM ships it: a rejected draft stays if the target was unsure and the next ``window`` drafts are accepted.
+"""FLy as vLLM ships it: excuse a rejection if the target was uncertain and the next ``window`` drafts are accepted.
 
 Read in vllm-project/vllm, pull request 50808, ``vllm/v1/spec_decode/fly.py`` at 1719fb1, the kernels
-``apply_fly_random_acceptance_kernel`` and ``compute_fly_entropy``. Every place tosses its own coin of ``min(1, p/q)``.
-A draft whose coin fails stays all the same if p gives it a positive probability, if the entropy of the three largest
-entries of the processed p is at least a threshold (nats, not normalised), and if the next ``window`` drafts exist and
-their coins succeed. The first draft that does not stay is replaced from ``norm((p - q)+)``.
+``apply_fly_random_acceptance_kernel`` and ``compute_fly_entropy``. Every draft has its own acceptance test with
+``min(1, p/q)``. A draft that fails is kept all the same under three conditions: p gives it a positive probability, the
+entropy of the three largest entries of the processed p is at least a threshold (nats, not normalised), and the next
+``window`` drafts exist and pass their tests. The first draft that is not kept is replaced by a draw from ``norm((p -
+q)+)``.
 
-Four things differ from the authors' release (``fly``): coins of p/q for two draws of p, ``window`` followers for
-``window`` - 1, p(d) > 0, and the processed p. The law is a sum over drafted blocks and over patterns of coins.
+Four points differ from the authors' release (``fly``): acceptance by p/q instead of two draws of p, ``window``
+following drafts instead of ``window`` - 1, the condition p(d) > 0, and the processed p. The law is a sum over drafted
+blocks and patterns of acceptance.
 """
 
 from __future__ import annotations
@@ -41,12 +43,15 @@ from .fly import top_entropy
 
 
 def may_defer(p: Pmf, token: int, threshold: float) -> bool:
-    """Return whether a rejection of ``token`` may be excused if the next drafts are accepted."""
+    """Return whether a rejected ``token`` may be kept if the next drafts pass: p(token) > 0 and p uncertain enough."""
     return bool(p[token] > 0) and top_entropy(p) >= threshold
 
 
 def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) -> int:
-    """Return the number of accepted drafts: those before the first that is neither accepted nor excused."""
+    """Return the number of kept drafts: those before the first that neither passed nor is excused.
+
+    ``accepted`` states which drafts passed their test, ``excusable`` which may be excused.
+    """
     for place, kept in enumerate(accepted):
         followers = accepted[place + 1 : place + window + 1]
         if not (kept or (excusable[place] and len(followers) == window and all(followers))):
@@ -55,7 +60,10 @@ def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) ->
 
 
 def deferring(window: int, threshold: float) -> Verifier:
-    """Return vLLM's FLy verifier. Raises ``ValueError`` for a window below 1."""
+    """Return vLLM's FLy verifier; ``threshold`` is the least entropy at which a rejection is excused.
+
+    Raises ``ValueError`` for a ``window`` below 1.
+    """
     if window < 1:
         raise ValueError(f"window is {window}, expected at least 1 (the drafts that must follow an excused one)")
 
@@ -75,14 +83,14 @@ def deferring(window: int, threshold: float) -> Verifier:
 
 @from_parts
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and excuses rejections by ``window`` and ``threshold``."""
+    """Return the decoder that drafts ``gamma`` tokens from q and excuses rejections by ``window`` and ``threshold``."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), deferring(window, threshold))
 
 
 def declared_law(
     task: Task, prompt: Tokens, window: int = 6, threshold: float = 0.3, gamma: int = 8
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every block of q, and every pattern of coins of it, weighted."""
+    """Return the declared law, new tokens -> probability: a sum over blocks of q and over patterns of passed tests."""
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

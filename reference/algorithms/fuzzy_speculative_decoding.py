@@ -1,14 +1,16 @@
-"""Fuzzy speculative decoding: keep a draft where p and q are close, whatever the draft is (Holsman et al. 2502.20704).
+"""Fuzzy speculative decoding: accept a draft where p and q are close, whatever the draft is (Holsman et al.
 
-Read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``, ``_speculative_backoff_sampling``: a draft stays
-while the divergence of the two pmfs at its place is at most a threshold, and what replaces the first that does not is
-drawn from p itself (``p_prime = p_n_plus_1``). The divergence is the total variation here, its ``tv_div``; KL and JS
-are other choices there. The release takes the divergence of the two softmaxes before any temperature or truncation, and
-draws from the processed ones; here both are the task's p and q, which is the release without a warper. Drafts are the
-draft model's argmax (``do_sample = False`` in its candidate generator).
+2502.20704).
+
+Read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``, ``_speculative_backoff_sampling``: drafts are
+accepted while the divergence of p and q at their position is at most a threshold, and the first rejected one is
+replaced by a draw from p itself (``p_prime = p_n_plus_1``). The divergence is the total variation here, its ``tv_div``;
+KL and JS are other choices there. The release takes the divergence of the two softmaxes before any temperature or
+truncation, and draws from the processed ones; here both are the task's p and q, which is the release without
+processing. Drafts are the draft model's argmax (``do_sample = False`` in its candidate generator).
 
 The law is known: where TV(p, q) <= threshold the token is the argmax of q, elsewhere it has the law p. At temperature 0
-of the target it need not be the target's text, since half of q's mass may lie elsewhere.
+of the target the output need not be the target's text, since half of q's mass may lie elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, threshold: Any = Fraction(1, 5), gamma: int = 5) -> Parts:
-    """Return the decoder that drafts gamma argmaxes of q and keeps them while TV(p, q) is at most ``threshold``."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q, accepted while TV(p, q) is at most ``threshold``."""
     draft = draft_model(task)
 
     def accept(prefix: Tokens, p: Pmf, _: Pmf, token: int) -> int:

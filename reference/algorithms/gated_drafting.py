@@ -1,7 +1,7 @@
-"""Gated drafting: speculative sampling that stops at a token the drafter's own signals call hard, and keeps it.
+"""Gated drafting: speculative sampling that stops after a token that the drafter's own signals call hard.
 
-The edge-cloud guide's gates used for the length of a draft, where they are exact. Gates that never fire are
-``speculative-sampling``, gates that always fire draft one token a round.
+The token is kept. The edge-cloud guide's gates decide here about the length of a draft, where they are exact. Gates
+that never close give ``speculative-sampling``; gates that always close give one draft a round.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(
     task: Task, gamma: int = 6, nll: float | None = None, entropy: float | None = 1.733, margin: Any = 0.2
 ) -> Parts:
-    """Draft at most gamma tokens, none after one whose signals pass a threshold; None switches a signal off."""
+    """Return the decoder that drafts at most ``gamma`` tokens, none after a token that is hard by one of the signals.
+
+    The signals are ``nll``, ``entropy`` and ``margin`` of q; None switches a signal off.
+    """
     length = gated(Gate(nll, entropy, margin), gamma)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 

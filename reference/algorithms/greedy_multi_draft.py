@@ -1,7 +1,10 @@
-"""Greedy multi-draft: the K - 1 most probable tokens of q and one drawn from the rest of it, the drawn one first.
+"""Greedy multi-draft: the K - 1 most probable tokens of q and one drawn from the rest of q.
 
-Verified by recursive rejection, in that order, it accepts ``p(T) + sum over v outside T of min(p, q')``, T being the
-top tokens and q' the rest of q: the transport optimum for this draft law. With T first it is lossless and not optimal.
+The drawn one is tried first.
+
+Verified by recursive rejection in this order, it accepts with ``p(T) + sum over v outside T of min(p, q')``, where T
+are the top tokens and q' the rest of q: the transport optimum for this law of drafts. With T tried first it is lossless
+but not optimal.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node: one drawn, the others the most probable."""
+    """Return the decoder of trees with ``branching[d]`` children per node: one drawn, the others q's most probable."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), sampled_then_most_likely)
     return tree_decoder(task, drafter, recursive_rejection)
 

@@ -1,18 +1,19 @@
-"""Greedy multi-path block verification, GBV: of K drafted paths the best by p/q, verified as a block (2602.16961).
+"""Greedy multi-path block verification (GBV): of K drafted paths verify the best by p/q, as a block (2602.16961).
 
-K paths of L tokens are drawn from q independently. At every place of the text the tokens are ordered by p/q, ties by
-id; among the paths, compared token by token from the first, the highest is selected. With F(x) the mass of all paths
-that are not above x, a selected path is at most x with probability F(x)^K, so its next token has the law
+K paths of L tokens are drawn from q independently. At every position the tokens are ordered by p/q, ties by id. The
+paths are compared token by token from the first, and the highest is selected. With F(x) the mass of all paths that are
+not above x, a selected path is at most x with probability F(x)^K, so its next token has the law
 
     q'(v) = ((A + y_v + x q(v))^K - (A + y_v)^K) / ((A + x)^K - A^K)
 
 with x the mass under q of the text selected so far, A that of all texts of its length below it, and y_v that of its
-continuations below v. Block verification (arXiv 2403.10444) of the one path, with q' in the place of q, is lossless:
-that is what block verification is for any law of drafts that is known. One path is block verification itself.
+continuations below v. Block verification (arXiv 2403.10444) of the selected path, with q' in place of q, is lossless,
+because block verification is lossless for every known law of drafts. With one path it is block verification itself.
 
 The formula and the order are those of the authors' implementation (``gbv_verify``, ``compute_skew``), read in two
-copies, one of which caps p/q at 1 before it orders. Capped ratios are often equal, and there the path first drafted is
-selected though the formula ranks by id: q' is then not the law of the path. Any order will do, but it must be one.
+copies. One of them caps p/q at 1 before it orders. Capped ratios are often equal, and then the path drafted first is
+selected although the formula orders by id, so q' is not the law of the path. Any order is right if selection and
+formula share it.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ def below(q: Pmf, order: list[int]) -> list[Any]:
 
 
 def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) -> Pmf:
-    """Return q', the law of the next token of the selected path of ``count``, in the array type of q.
+    """Return q', the law of the next token of the path selected among ``count``, in the array type of q.
 
-    ``mass`` is that of the text so far under q, ``lower`` that of the texts below it. The difference of powers is
-    divided by its common factor before it is normalised, which loses nothing in floats.
+    ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability of the text so far under q,
+    ``lower`` that of the texts below it. The difference of powers is divided by its common factor before it is
+    normalised, which loses no precision in floats.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q
@@ -77,7 +79,7 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
-    """Return the path of the highest rank as a chain, each token with its pmf q' in a selected path."""
+    """Return the path of the highest rank as a chain; each token has its pmf q' as part of a selected path."""
     result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))
     tokens: list[int] = []
@@ -96,7 +98,7 @@ def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Select a path, and verify it as a block drawn from the law of selected paths."""
+    """Select a path and verify it as a block, with the law of selected paths as q."""
     return block_verification(draws, target, prefix, selection(target, prefix, draft))
 
 

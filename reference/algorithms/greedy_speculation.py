@@ -1,4 +1,4 @@
-"""Greedy speculation: a draft model, verified by the target's argmax. The greedy row of 2211.17192, Section 2.2."""
+"""Greedy speculation: drafts of a draft model, verified by the target's argmax (2211.17192, Section 2.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and keeps those that are the target's argmax."""
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts those that are the target's argmax."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), greedy_match)
 
 

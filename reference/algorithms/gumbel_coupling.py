@@ -1,14 +1,15 @@
 """Drafter-invariant speculative decoding: both models read the same noise (Daliri, Musco, Suresh 2408.07978).
 
-Position t has its own noise. The drafter drafts the winner d of its race, the target emits the winner y of its own, and
-the round goes on while they agree. Neither needs the other's pmf. Here the noise is drawn by what it decides: y from p
-at the site ``("noise", t)``, then d given y from the joint law of the two winners (``verifiers.gumbel_coupling``), so
-every draw is finite and exact. Since y_t depends on the answer at its site and the emitted text alone, the text is the
-same for every drafter and every gamma, draw for draw: the same as decoding without a draft from this noise.
+Position t has its own noise. The drafter drafts the winner d of its race, the target emits the winner y of its own
+race, and the round continues while they agree. Neither needs the other's pmf. Here the noise is drawn by the decisions
+it determines: y from p at the site ``("noise", t)``, then d given y from the joint law of the two winners
+(``verifiers.gumbel_coupling``), so every draw is finite and exact. y_t depends only on the answer at its site and the
+emitted text. So the text is the same, draw for draw, for every drafter and every gamma, and for decoding without
+drafts.
 
-Behind the first disagreement drafts are drawn from q alone; the real scheme would correlate them with later noise, but
-nothing that is emitted or counted as accepted depends on them. Acceptance ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)`` is
-below that of a maximal coupling, so no optimal coupling is claimed.
+After the first disagreement drafts are drawn from q alone. The real scheme would correlate them with later noise, but
+the emitted and accepted tokens do not depend on them. The acceptance ``sum_i 1/sum_v max(p_v/p_i, q_v/q_i)`` is below
+that of a maximal coupling, so no optimal coupling is claimed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..verifiers.gumbel_coupling import draft_given_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens a round, fewer where the horizon is near."""
+    """Return the decoder that drafts ``gamma`` tokens a round, and fewer near the end of the text."""
     check_gamma(gamma, "gamma")
     target, draft = checked_model(task.target, "target"), draft_model(task)
 

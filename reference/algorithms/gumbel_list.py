@@ -1,10 +1,11 @@
 """Gumbel list sampling: K drafts and the target race over shared noise (Rowan et al. 2506.05632, Algorithm 1).
 
-The token y of the target comes out whatever is drafted, and the round goes on if it is in the list: exact, and the same
-text for every drafter, draw for draw. As in ``gumbel-coupling`` the noise is drawn by what it decides: y from p, then
-the list given y from the joint law (``verifiers.gumbel_list``). The paper's list matching lemma (Theorem 1) bounds the
-acceptance from below; the acceptance here is exact. The list is one position deep: Algorithm 2 repeats it below a match
-with the drafts that still agree (Section 4.2). The paper's p is the draft and its q the target.
+The token y of the target is emitted whatever is drafted, and the round continues if y is in the list of drafts. So the
+output is exact, and the text is the same for every drafter, draw for draw. As in ``gumbel-coupling`` the noise is drawn
+by the decisions it determines: y from p, then the list given y from the joint law (``verifiers.gumbel_list``). The
+paper's list matching lemma (Theorem 1) bounds the acceptance from below; the acceptance here is exact. The list is one
+position deep; Algorithm 2 repeats it after a match with the drafts that still agree (Section 4.2). The paper calls the
+draft's pmf p and the target's q.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from ..verifiers.gumbel_list import list_given_target
 
 
 def build(task: Task, lists: int = 2) -> Decoder:
-    """Return the decoder that drafts one token in each of ``lists`` lists. Raises ``ValueError`` if there is none."""
+    """Return the decoder that drafts one token for each of ``lists`` lists.
+
+    Raises ``ValueError`` for fewer than one.
+    """
     if lists < 1:
         raise ValueError(f"lists is {lists}, expected at least 1")
     target, draft = checked_model(task.target, "target"), draft_model(task)

@@ -1,18 +1,19 @@
-"""Hierarchical speculative decoding: a block's prefix, decided from the back by its capped ratio (2601.05724).
+"""Hierarchical speculative decoding: keep the longest prefix of a block that passes a test, from the back (2601.05724).
 
 With ``r_k`` the product of p/q over the first k drafts,
 
     w_k = r_k / max(1, r_1, .., r_k)
     h_k = A_k / max(A_k, B_k),   A_k = sum_v (w_k p_k(v) - q_k(v))+,   B_k = sum_v (q_k(v) - w_k p_k(v))+
 
-the whole block is kept with probability w_gamma; else the last k < gamma whose coin of h_k comes up heads is kept,
-followed by a token from ``norm((w_k p_k - q_k)+)``. For k = 0 the coin always does. The rule is read in the released
-code, all but its last coin: there the ratio is not capped, and the law is not p (``hierarchical-released``). The paper
-claims the law of p, which the rule has with the cap; how the paper prints that coin was not at hand.
+the whole block is kept with probability w_gamma. Otherwise the largest k < gamma that passes a test of probability h_k
+is kept, followed by a token from ``norm((w_k p_k - q_k)+)``; k = 0 always passes. The rule is read in the released
+code, except for the test of the whole block: there the ratio is not capped, and the law is not p
+(``hierarchical-released``). The paper claims the law of p, which the rule has with the cap; the paper's own formula for
+this test was not available.
 
-With the cap the rule is ``block-verification``, coin for coin. ``w_k <= 1`` gives ``A_k - B_k = w_k - 1 <= 0``, so
-``h_k = A_k/(A_k + 1 - w_k)``, and both recursions for w have the solution ``r_k / max(1, r_1, .., r_k)``. The gain of
-the release over block verification comes from its uncapped coin alone.
+With the cap the rule equals ``block-verification``. ``w_k <= 1`` gives ``A_k - B_k = w_k - 1 <= 0``, so ``h_k =
+A_k/(A_k + 1 - w_k)``, and both recursions for w have the solution ``r_k / max(1, r_1, .., r_k)``. The release accepts
+more than block verification only because its last test is not capped.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ from ..types import (
 
 
 def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[Any]]:
-    """Return the products r_0 .. r_gamma of p/q, and their capped forms w_0 .. w_gamma."""
+    """Return the products r_0 .. r_gamma of p/q over the drafts, and their capped forms w_0 .. w_gamma.
+
+    ``p`` and ``q`` are the rows of the drafts ``tokens``.
+    """
     one = p[0].sum() * 0 + 1
     plain, capped, highest = [one], [one], one
     for i, token in enumerate(tokens):
@@ -53,20 +57,26 @@ def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[
 
 
 def stays(w: Any, p: Pmf, q: Pmf) -> Any:
-    """Return the acceptance probability h, which is 1 where the formula is 0/0."""
+    """Return h, the probability that a prefix with capped ratio ``w`` is kept; 1 if the formula is 0/0.
+
+    ``p`` and ``q`` are the rows after the prefix.
+    """
     above, below = positive_part(w * p - q).sum(), positive_part(q - w * p).sum()
     return above / max(above, below) if above > 0 or below > 0 else w * 0 + 1
 
 
 def whole_block(plain: list[Any], capped: list[Any], capped_end: bool) -> Any:
-    """Return the probability that all drafts are kept."""
+    """Return the probability that all drafts are kept, from their ``plain`` and ``capped`` ratios.
+
+    ``capped_end``: use the capped ratio, as the exact rule does.
+    """
     return capped[-1] if capped_end else min(plain[-1], capped[0])
 
 
 def backward(capped_end: bool) -> Verifier:
-    """Return the verifier that keeps the whole block, or the longest prefix whose coin comes up heads.
+    """Return the verifier that keeps the whole block, or else the longest prefix that passes its test.
 
-    The whole block is kept with w_gamma, or with min(1, r_gamma) if its ratio is not capped.
+    The whole block is kept with probability w_gamma if ``capped_end``, else with min(1, r_gamma).
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -87,7 +97,7 @@ def backward(capped_end: bool) -> Verifier:
 
 @from_parts
 def build(task: Task, gamma: int = 5) -> Parts:
-    """Return the decoder that drafts gamma tokens from q."""
+    """Return the decoder that drafts ``gamma`` tokens from q and tests prefixes from the longest to the shortest."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=True))
 
 

@@ -2,9 +2,10 @@
 
 ZhouYuxuanYX/Hierarchical-Speculative-Decoding at b8575e2, ``transformers/generation/utils.py``, the branch ``backward``
 of ``_speculative_sampling`` with one draft: ``is_accepted = r_i <= probability_ratio``, where ``probability_ratio`` is
-the plain cumulative product of p/q, while every other coin knows ``previous_max``. A block whose ratio rose above 1 and
-fell again is kept too often. It is the law of p for one draft, and not from two drafts on: for p = (1/3, 2/3) after
-every text and q = (2/3, 1/3), two drafts, it is off by 1/9 already in three tokens. The rule is ``hierarchical`` else.
+the plain cumulative product of p/q, while all other tests use ``previous_max``. A block whose ratio rose above 1 and
+fell again is kept too often. With one draft the law is p, from two drafts on it is not: for p = (1/3, 2/3) after every
+text, q = (2/3, 1/3) and two drafts, the law of three tokens is off by 1/9 in total variation. Everything else is as in
+``hierarchical``.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from .hierarchical import backward, ratios, stays, whole_block
 
 @from_parts
 def build(task: Task, gamma: int = 5) -> Parts:
-    """Return the decoder that drafts gamma tokens from q."""
+    """Return the decoder that drafts ``gamma`` tokens from q; the test of the whole block uses the uncapped ratio."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=False))
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: each block of q is weighted, and its coins decide where it ends."""
+    """Return the declared law, new tokens -> probability: a sum over blocks of q and the prefixes that are kept."""
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
         for block, mass in drafted_blocks(draft_model(task), prefix, min(gamma, remaining - 1)):
@@ -41,7 +42,7 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any
 
 
 def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, Any]]:
-    """Return each prefix of ``block`` that may be kept, the pmf of the token after it, and the probability."""
+    """Return each prefix of ``block`` that may be kept, with the pmf of the token after it and its probability."""
     draft, gamma = draft_model(task), len(block)
     p = [task.target(prefix + block[:i]) for i in range(gamma + 1)]
     q = [draft(prefix + block[:i]) for i in range(gamma)]

@@ -1,7 +1,8 @@
 """Hydra's heads as a chain: head i also reads the drafts before its own (Ankner et al. 2402.05109, Section 3).
 
-A sequentially dependent head is an autoregressive drafter: with heads that are one q this is ``speculative-sampling``
-with that q and as many drafts as heads. With q = p nothing is rejected, which independent heads cannot reach.
+Heads that depend on the earlier drafts form an autoregressive drafter. If all heads are one q, this is
+``speculative-sampling`` with that q and as many drafts as heads. With q = p nothing is rejected, which independent
+heads cannot achieve.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 3) -> Parts:
-    """Return the decoder that drafts one token from each of gamma heads."""
+    """Return the decoder that drafts one token from each of ``gamma`` heads."""
     length = constant(gamma)
     return Parts(head_chain_drafter((dependent_head(draft_model(task)),) * gamma), length, speculative_sampling)
 

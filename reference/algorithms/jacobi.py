@@ -1,10 +1,10 @@
 """Jacobi decoding: greedy decoding as the fixed point of a parallel iteration (Santilli et al. 2305.10427).
 
-``rule="prefix"``: a round is a sweep, which commits its unchanged leading tokens and one more; m tokens take at most m
-sweeps. ``rule="fixed point"``, the paper's ``y' = y``: a round is a block, iterated until nothing changes, which can
-take m + 1 sweeps; the trace counts them. The fixed point is unique, it is the greedy text. Exact at temperature 0
-alone: a sweep that draws its tokens anew has no fixed point. Not covered: the number of sweeps for real text, which
-needs a trained model.
+A sweep computes the argmax at every position of a block, given the block's previous tokens. ``rule="prefix"``: a round
+is a sweep, which commits the leading tokens that did not change and one more; m tokens take at most m sweeps.
+``rule="fixed point"``, the paper's ``y' = y``: a round is a block, iterated until nothing changes, which can take m + 1
+sweeps; the trace counts them. The fixed point is unique: the greedy text. Exact only at temperature 0: a sweep that
+draws its tokens anew has no fixed point. Not covered: the number of sweeps for real text, which needs a trained model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
-    """Return the decoder that iterates on ``block`` tokens at a time. Raises ``ValueError`` for an unknown rule."""
+    """Return the decoder that iterates on ``block`` tokens at a time; ``rule`` is "prefix" or "fixed point".
+
+    Raises ``ValueError`` for another rule.
+    """
     if rule == "fixed point":
         return until_nothing_changes(task, block)
     if rule != "prefix":

@@ -1,13 +1,13 @@
-"""Judge decoding: accept d if speculative sampling would, or if a judge calls it correct (Bachmann et al. 2501.19309).
+"""Judge decoding: accept d if speculative sampling does, or if a judge calls it correct (Bachmann et al. 2501.19309).
 
 The paper's judge is a linear head on the target's embedding of d; here it is a table of (last token, d) pairs. With
-J(d) its verdict, ``a(d) = max(min(1, p/q), J(d))``, and the law of a drafted token is
+J(d) the judge's verdict, 0 or 1, ``a(d) = max(min(1, p/q), J(d))``, and the law of a drafted token is
 
     q a + (1 - sum q a) norm((p - q)+)
 
-An empty table is speculative sampling, a full one the drafter. Nothing bounds the bias, and a judge may approve a token
-that the target forbids, so neither support nor greedy decoding is claimed. The residual after a rejection is that of
-speculative sampling; the paper's own fallback could not be confirmed.
+An empty table is speculative sampling, a full one accepts every draft. Nothing bounds the bias, and a judge may approve
+a token with p = 0, so neither support nor greedy decoding is claimed. The residual after a rejection is that of
+speculative sampling; the paper's own replacement rule could not be confirmed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 @from_parts
 def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q."""
+    """Return the decoder that drafts ``gamma`` tokens from q.
+
+    ``correct`` are the pairs (last token, d) that the judge accepts.
+    """
 
     def accept(prefix: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
         return 1 if (prefix[-1], token) in correct else accept_probability(p, q, token)

@@ -1,4 +1,7 @@
-"""K-SEQ, SpecTr's selection: K sequences of one drafter; at each position those that agree with what was accepted."""
+"""K-SEQ, the selection of SpecTr: K drafted sequences.
+
+At each position those that agree with the accepted tokens compete.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from ..verifiers.k_seq import k_seq
 
 
 def build(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
-    """Return the decoder of K = ``sequences`` sequences of ``depth`` drafts; ``bits`` is the precision of rho."""
+    """Return the decoder of K = ``sequences`` sequences of ``depth`` drafts; rho is computed to ``bits`` binary places.
+
+    rho divides the acceptance probability of each candidate so that the residual stays nonnegative.
+    """
     return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), k_seq(bits))
 
 

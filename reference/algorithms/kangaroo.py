@@ -1,9 +1,9 @@
-"""Kangaroo: an early exit drafts greedily, and stops once it is unsure (Liu et al. 2404.18911).
+"""Kangaroo: an early exit of the target drafts greedily until its confidence is low (Liu et al. 2404.18911).
 
 Read in the released code, Equationliu/Kangaroo at 4f0949d, ``evaluation/inference_kangaroo.py``: the exit's argmax is
-drafted up to 6 times, no further after a token whose probability is below the threshold, which stays in the block; the
-remaining layers verify greedily. The adapter after the exit is a network's; the stand-in is that of ``layerskip``. The
-release writes its first token with the whole model, which changes no text.
+drafted up to 6 times, and not further after a token whose probability is below the threshold, which remains in the
+block; the other layers verify greedily. The adapter after the exit is a trained network; here the exit is modelled as
+in ``layerskip``. The release writes its first token with the whole model, which does not change the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, threshold: Any = 0.6, gamma: int = 6, exit_layer: int = 1, layers: int = 4) -> Parts:
-    """Return the decoder that drafts at most gamma tokens with ``exit_layer`` of ``layers`` layers."""
+    """Return the decoder that drafts at most ``gamma`` tokens with ``exit_layer`` of ``layers`` layers.
+
+    Drafting stops after a token with a probability below ``threshold``.
+    """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
     return Parts(greedy_drafter(q), confidence(threshold, gamma), greedy_match)
 

@@ -1,14 +1,14 @@
-"""LANTERN as released: a token may stand for its neighbours in the latent space of images (Jang et al. 2410.03355).
+"""LANTERN as released: the acceptance of a token includes its neighbours in the latent space of images (2410.03355).
 
-Read in jadohu/LANTERN at 3a56e45, ``models/ea_model_anole.py``, ``evaluate_posterior``. For a candidate d (a point
-mass: ``qx = 1.0``) the ``neighbours`` nearest codes are added up, nearest first, as long as their sum stays within
-``delta``; d is accepted with p(d) plus that sum. After a rejection d and its nearest codes lose all their mass, one
-code more than were added up (``[:lantern_k + 1]``, where the table does not hold d itself), and p is what is left of
-it, or even over all tokens if nothing is. With delta below every p it is sample and match but for that: the excluded
-neighbours bias it all the same.
+Jang et al., read in jadohu/LANTERN at 3a56e45, ``models/ea_model_anole.py``, ``evaluate_posterior``. For a candidate d
+(a point mass: ``qx = 1.0``) the probabilities of the ``neighbours`` nearest image codes are added up, nearest first, as
+long as their sum is at most ``delta``; d is accepted with p(d) plus that sum. After a rejection d and its nearest codes
+lose all their mass, one code more than were added up (``[:lantern_k + 1]``, if the table does not hold d itself). The
+replacement is drawn from the rest of p, or uniformly if nothing is left. With delta below every p it is sample and
+match except for the replacement: the excluded neighbours still bias it.
 
-Codes have no latent vectors here: their distance is that of their numbers, the lower one first. One candidate a
-position, the draft's argmax; the release has a tree of them. Only delta <= 1 is stated, the absolute bound; above it
+Codes have no latent vectors here: their distance is that of their numbers, ties to the lower one. One candidate a
+position, the draft's argmax; the release has a tree of them. Only delta <= 1, the absolute bound, is declared; above 1
 the release reads delta as a factor.
 """
 
@@ -30,12 +30,12 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def nearest(token: int, size: int) -> Tokens:
-    """Return the other codes, nearest first."""
+    """Return the other codes of a vocabulary of ``size``, the nearest to ``token`` first."""
     return tuple(sorted((code for code in range(size) if code != token), key=lambda code: (abs(code - token), code)))
 
 
 def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
-    """Return the probability that ``token`` is accepted: its own and that of the neighbours within ``delta``."""
+    """Return the acceptance probability of ``token``: its p, plus that of nearest neighbours up to ``delta``."""
     added = p[token] - p[token]
     for code in nearest(token, len(p))[:neighbours]:
         if added + p[code] > parameter(delta, p):
@@ -45,7 +45,7 @@ def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
 
 
 def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
-    """Return the law of the replacement after a rejection."""
+    """Return the law of the replacement after ``token`` is rejected: p without it and its nearest neighbours."""
     closed = {token}
     if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):
         closed |= set(nearest(token, len(p))[: neighbours + 1])
@@ -58,7 +58,7 @@ def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
 
 @from_parts
 def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma argmaxes of q."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q; ``neighbours`` and ``delta`` relax their acceptance."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: together(p, token, neighbours, delta),
         replacement=lambda p, q, token: without(p, token, neighbours, delta),

@@ -1,8 +1,8 @@
-"""LayerSkip: the first E layers and the head draft, the whole model verifies (Elhoushi et al. 2404.16710, Section 4.3).
+"""LayerSkip: the first E layers and the output head draft, the whole model verifies (Elhoushi et al. 2404.16710, 4.3).
 
-Speculative sampling with a q that is cheap because it is part of p. The exit at the last layer is p itself and nothing
-is rejected. That verification may reuse the cache of the first E layers and the exit's states, and that early exits are
-any good, are matters of a network, not of the law.
+Speculative sampling with a q that is cheap because it is part of p. If the exit is at the last layer, q = p and nothing
+is rejected. Not covered: that verification reuses the cache of the first E layers, and that early exits predict well,
+which need a trained network and do not affect the law.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, exit_layer: int = 1, layers: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens with ``exit_layer`` of ``layers`` layers."""
+    """Return the decoder that drafts ``gamma`` tokens with ``exit_layer`` of ``layers`` layers."""
     q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
     return Parts(model_drafter(q), constant(gamma), speculative_sampling)
 

@@ -1,11 +1,14 @@
-"""Lenience: divide the bar by l, accept d with probability ``min(1, p/(l q))`` (Leviathan et al. 2211.17192, A.5).
+"""Lenience: accept d with probability ``min(1, p/(l q))``, for a lenience l in (0, 1] (Leviathan et al.
 
-The residual stays ``norm((p - q)+)``, as in the authors' colab of speculative cascades. The law of a drafted token is
+2211.17192, A.5).
+
+The residual is still ``norm((p - q)+)``, as in the authors' colab of speculative cascades. The law of a drafted token
+is
 
     m + (1 - sum m) norm((p - q)+),   m = min(q, p/l)
 
-which never exceeds p/l. l = 1 is speculative sampling, l -> 0 is the drafter. At temperature 0 the paper relaxes the
-logits instead; with one-hot targets this rule stays greedy.
+which never exceeds p/l. l = 1 is speculative sampling; l -> 0 accepts every draft. At temperature 0 the paper relaxes
+the logits instead; with one-hot targets this rule stays greedy.
 """
 
 from __future__ import annotations
@@ -25,14 +28,14 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def lenient_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
-    """Return ``min(1, p(d)/(l q(d)))`` without a division by zero."""
+    """Return ``min(1, p(d)/(l q(d)))`` for d = ``token`` and l = ``lenience``, without a division by zero."""
     mass, bar = p[token], parameter(lenience, p) * q[token]
     return mass / bar if mass < bar else mass * 0 + (mass > 0)
 
 
 @from_parts
 def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q; ``lenience`` in (0, 1], else ``ValueError``."""
+    """Return the decoder that drafts ``gamma`` tokens from q. Raises ``ValueError`` for ``lenience`` outside (0, 1]."""
     if not 0 < lenience <= 1:
         raise ValueError(f"lenience is {lenience}, expected a number in (0, 1] (1 is lossless)")
     verify = accept_or_replace(

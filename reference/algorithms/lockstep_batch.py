@@ -1,12 +1,12 @@
-"""A batch in lockstep: every request commits as many tokens as the one that commits fewest.
+"""A batch in lockstep: every request commits as many tokens as the request that commits fewest.
 
-The simplest way out of ragged batches (2510.22876, whose own remedy lets rows differ and repairs the padding): accepted
-drafts beyond the shortest row are thrown away. Exact, although what is thrown away was accepted: whether the i-th token
-of a block stays depends on the coins of the tokens before it and on the other request, and not on the token. Rows that
-do differ must not read each other's padding; ``specverify`` looks for that in engines that take batches.
+This is the simplest way to avoid rows of different lengths (2510.22876; its own remedy lets rows differ and repairs the
+padding): accepted drafts beyond the shortest row are discarded. It is exact although accepted drafts are discarded:
+whether the i-th token of a block is committed depends on the acceptance of the tokens before it and on the other
+request, not on the token itself.
 
-The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
-their ends. A round may so end on a draft, without a token of the target after it.
+The registry algorithm decodes one request together with another, whose text is ``beside`` in every round; ``batch``
+decodes several to their ends. A round may therefore end with a draft, without a token drawn from the target.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
-    """Return the verifier that commits at most as many tokens as the other request does in its round."""
+    """Return the verifier that commits at most as many tokens as the other request does in the same round.
+
+    The other request has the text ``beside`` and drafts ``gamma`` tokens from ``q``.
+    """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         verified = speculative_sampling(draws, target, prefix, draft)
@@ -50,14 +53,17 @@ def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
 
 @from_parts
 def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts gamma tokens for two requests and commits as many as both can."""
+    """Return the decoder that drafts ``gamma`` tokens for two requests and commits as many tokens as both can.
+
+    ``beside`` is the text of the other request in every round.
+    """
     check_gamma(gamma, "gamma")
     draft = draft_model(task)
     return Parts(model_drafter(draft), constant(gamma), cut_to_the_other(draft, beside, gamma))
 
 
 def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens = (0,)) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all requests in one batch; its outcome is their texts."""
+    """Return the program that decodes all ``prompts`` in one batch; its outcome is their texts."""
     return served_together(task, prompts, gamma, commits=in_step)
 
 

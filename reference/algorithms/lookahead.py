@@ -1,9 +1,9 @@
 """Lookahead decoding: a window of Jacobi guesses fills a pool of n-grams, which one target pass verifies.
 
-Candidates are past-measurable point masses, so drawing from the target and looking the draw up among them is lossless,
-and greedy where the target is. Between 1 and N tokens a step; the released code emits no bonus token after a whole
-match, this does. Not Jacobi decoding at N = 2: at most two tokens a step, and guesses are not tied to a position. Not
-covered: how often trajectories repeat, which needs a trained model.
+Candidates are point masses that depend on the past only. So drawing from the target and looking the draw up among them
+is lossless, and greedy where the target is. A round commits 1 to N tokens. The released code emits no bonus token after
+a whole match; this does. It is not Jacobi decoding at N = 2: at most two tokens a round, and guesses are not tied to a
+position. Not covered: how often n-grams repeat, which needs a trained model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 5, order: int = 3, guesses: int = 5) -> Decoder:
-    """Return the decoder with ``order - 1`` rows of ``width`` guesses and ``guesses`` n-grams per first token."""
+    """Return the decoder whose window has ``order - 1`` rows of ``width`` guesses.
+
+    The pool holds at most ``guesses`` n-grams with the same first token.
+    """
     return tree_decoder(task, lookahead_drafter(width, order, guesses), candidate_set)
 
 

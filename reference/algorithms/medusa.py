@@ -1,8 +1,9 @@
-"""Medusa with exact verification: the Cartesian tree of parallel heads' guesses, verified as candidate sets.
+"""Medusa with exact verification: a tree with all combinations of the heads' top tokens, verified by draws from p.
 
-The product is the paper's; the release keeps a list of paths of ranks out of it (FasterDecoding/Medusa at e2a5d20,
-``medusa/model/utils.py``, ``generate_medusa_buffers``). Its typical acceptance is another rule, and not lossless. A
-task has no heads: each is q after its own greedy guesses, which like a head is a function of the text so far.
+The full product is the paper's; the release keeps a list of paths of ranks out of it (FasterDecoding/Medusa at e2a5d20,
+``medusa/model/utils.py``, ``generate_medusa_buffers``). Medusa's typical acceptance is another rule, which is not
+lossless. A task has no heads: head i is modelled as q after its own greedy tokens, which like a head is a function of
+the text so far.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:
-    """Return the decoder whose nodes at depth i have the ``widths[i]`` most probable tokens of head i as children."""
+    """Return the decoder of trees: nodes at depth i have the ``widths[i]`` best tokens of head i as children."""
     draft = draft_model(task)
     heads = [stand_in_head(draft, ahead) for ahead in range(len(widths))]
     return tree_decoder(task, heads_drafter(heads, widths), candidate_set)

@@ -1,8 +1,9 @@
-"""Medusa's heads as a chain, sampled and verified by speculative sampling: lossless at any temperature.
+"""Medusa's heads as a chain: their tokens are drawn and verified by speculative sampling, lossless at any temperature.
 
-Heads are independent: head i reads the state that predicted the last token, and sees neither it nor any draft. The tree
-of their top tokens is ``medusa``; the paper's typical acceptance is ``typical-acceptance``. The parallel heads of
-multi-token prediction (2404.19737) are drafted so too. Trained heads are not covered; laws do not.
+Heads are independent: head i reads the hidden state that predicted the last token, but neither that token nor any
+draft. The tree of their top tokens is ``medusa``; the paper's typical acceptance is ``typical-acceptance``. The
+parallel heads of multi-token prediction (2404.19737) draft in the same way. Trained heads are not covered; the law does
+not depend on them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 3) -> Parts:
-    """Return the decoder that drafts one token from each of gamma heads."""
+    """Return the decoder that drafts one token from each of ``gamma`` independent heads."""
     length = constant(gamma)
     return Parts(head_chain_drafter(independent_heads(draft_model(task), gamma)), length, speculative_sampling)
 

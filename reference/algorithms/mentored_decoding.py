@@ -4,11 +4,11 @@ Among all pi with KL(p || pi) <= D, the one nearest to q in total variation has 
 
     pi(v) = min(max(q(v), a p(v)), b p(v)),   a <= 1 <= b,   sum pi = 1
 
-and exact speculative sampling of pi is run: acceptance ``sum min(pi, q)``, law pi. The same family is optimal for
+and exact speculative sampling of pi is used: acceptance ``sum min(pi, q)``, law pi. The same family is optimal for
 KL(pi || p). The parameter here is b, the ``clip``, because it determines a as a ratio of sums, exactly in rationals;
-``clip_within`` finds the b of a budget D in floats. b = 1 (D = 0) is speculative sampling; b -> infinity accepts
-whatever p supports. The family was derived from the optimisation problem; the formulas
-of blog and paper were not at hand.
+``clip_within`` finds the b of a budget D in floats. b = 1 (D = 0) is speculative sampling; b -> infinity accepts every
+draft with p > 0. The family was derived from the optimisation problem; the formulas of blog and paper were not
+available.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def floor_of(p: Pmf, q: Pmf, clip: Any) -> Any:
-    """Return the a in [0, 1] at which the clipped pmf sums to 1.
+    """Return the a in [0, 1] at which the clipped pmf sums to 1, for the upper factor b = ``clip``.
 
-    The sum grows with a and is linear between the ratios q/p: tokens below a stand at a p, the others at min(q, b p).
+    The sum grows with a and is linear between the ratios q/p: a token with q/p below a has a p, the others min(q, b p).
     """
     tokens = sorted((proposed / mass, mass, proposed) for mass, proposed in _pairs(p, q) if mass > 0)
     raised, others = 0, sum(min(proposed, clip * mass) for _, mass, proposed in tokens)
@@ -44,7 +44,10 @@ def floor_of(p: Pmf, q: Pmf, clip: Any) -> Any:
 
 
 def clipped(p: Pmf, q: Pmf, clip: Any) -> Pmf:
-    """Return pi ``[vocabulary]``, in the number type of p. Raises ``ValueError`` for a clip below 1."""
+    """Return pi, the pmf ``[V]`` between a p and b p nearest to q, with b = ``clip``, in the number type of p.
+
+    Raises ``ValueError`` for a clip below 1.
+    """
     if not clip >= 1:
         raise ValueError(f"clip is {clip}, expected a number >= 1 (1 is lossless)")
     clip = parameter(clip, p)
@@ -53,13 +56,16 @@ def clipped(p: Pmf, q: Pmf, clip: Any) -> Pmf:
 
 
 def divergence(p: Pmf, pi: Pmf) -> float:
-    """Return KL(p || pi) in nats; infinite where pi misses a token of p."""
+    """Return KL(p || pi) in nats; infinite if pi is 0 where p is positive."""
     pairs = [(float(mass), float(other)) for mass, other in _pairs(p, pi) if mass > 0]
     return math.fsum(mass * math.log(mass / other) if other > 0 else math.inf for mass, other in pairs)
 
 
 def clip_within(p: Pmf, q: Pmf, budget: float) -> float:
-    """Return the largest clip with KL(p || pi) <= ``budget``, by bisection; the clip that changes nothing if none."""
+    """Return the largest clip with KL(p || pi) <= ``budget``, by bisection.
+
+    If every clip meets the budget, the result is a clip so large that it has no effect.
+    """
     low, high = 1.0, max(float(other / mass) for mass, other in _pairs(p, q) if mass > 0)
     if high <= low or divergence(p, clipped(p, q, high)) <= budget:
         return max(low, high)
@@ -74,20 +80,20 @@ def _pairs(p: Pmf, q: Pmf) -> list[tuple[Any, Any]]:
 
 
 def mentored(task: Task, clip: Any) -> LanguageModel:
-    """Return the language model whose rows are pi."""
+    """Return the language model whose rows are pi, computed from the task's target and draft with ``clip``."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
     return lru_cache(maxsize=4096)(lambda tokens: clipped(target(tokens), draft(tokens), clip))
 
 
 @from_parts
 def build(task: Task, clip: Any = 2, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling."""
     pi = mentored(task, clip)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma."""
     return autoregressive_law(mentored(task, clip), task, prompt)
 
 

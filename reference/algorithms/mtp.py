@@ -1,8 +1,8 @@
-"""Multi-token prediction: modules in sequence, each with weights of its own (DeepSeek-V3, 2412.19437, Section 2.2).
+"""Multi-token prediction: modules in sequence, each with its own weights (DeepSeek-V3, 2412.19437, Section 2.2).
 
-Module i reads the state of module i - 1 and the token before its own, so it sees the text and all drafts; the stand-in
-for module i is q without the first i tokens. One module is ``speculative-sampling`` with its q and gamma 1. The
-parallel heads of 2404.19737 see less: they are ``medusa-heads``.
+Module i reads the state of module i - 1 and the token before its own, so it depends on the text and all earlier drafts;
+here module i is modelled as q without the first i tokens. One module is ``speculative-sampling`` with its q and gamma
+1. The parallel heads of 2404.19737 read less: they are ``medusa-heads``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 1) -> Parts:
-    """Return the decoder that drafts one token from each of gamma modules."""
+    """Return the decoder that drafts one token from each of ``gamma`` modules."""
     draft, length = draft_model(task), constant(gamma)
     modules = [dependent_head(forgetful(draft, i)) for i in range(gamma)]
     return Parts(head_chain_drafter(modules), length, speculative_sampling)

@@ -1,9 +1,9 @@
 """NAPD: adaptive n-gram drafts verified greedily (Ou et al. 2404.08698). Exact at temperature 0.
 
-Same table as NASD with filler 1: every committed token counts once. Ties go to the token first seen last, as in the
-released code (see ``drafters.ngram``), so the outputs of the two agree at temperature 0 and the drafts need not. The
-release marks an unknown context by a special token id and counts a prompt twice; here the draft ends there, and a
-prompt is counted once.
+The table is that of NASD with filler 1: every committed token counts once. Ties go to the token first seen last, as in
+the released code (see ``drafters.ngram``). So at temperature 0 the outputs of NAPD and NASD agree, but their drafts may
+differ. The release marks an unknown context by a special token id and counts a prompt twice; here the draft ends there,
+and a prompt is counted once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts up to gamma tokens from n-grams up to ``order`` and verifies them greedily."""
+    """Return the decoder that drafts up to ``gamma`` tokens from n-grams up to ``order`` and verifies them greedily."""
     return Parts(ngram_drafter(ngram_table(order, newest=True)), constant(gamma), greedy_match)
 
 

@@ -1,7 +1,8 @@
-"""NASD, the lossless version: n-gram drafts verified by sample-and-match.
+"""NASD in its lossless form: n-gram drafts verified by sample-and-match.
 
-The NASD theory document accepts by argmax and samples otherwise, which is biased (see ``nasd_seed_rule``); emitting the
-target's own draw in both branches is exact for any drafter. Acceptance of a guess d is p(d), optimal for a point mass.
+The NASD theory document accepts by argmax and samples otherwise, which is biased (see ``nasd_seed_rule``). Emitting the
+target's own draw in both cases is exact for any drafter. A guess d is accepted with probability p(d), optimal for a
+point mass.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Parts:
-    """Return the decoder that drafts up to gamma tokens from n-grams of ``order``, or shorter ones with backoff."""
+    """Return the decoder that drafts up to ``gamma`` tokens from n-grams of length ``order``.
+
+    ``backoff``: use shorter n-grams in an unseen context. ``filler_top_k``: the table also counts the top k tokens of
+    each target row.
+    """
     drafter = ngram_drafter(ngram_table(order, backoff), filler_top_k)
     return Parts(drafter, constant(gamma), sample_and_match)
 

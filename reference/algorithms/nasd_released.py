@@ -1,12 +1,12 @@
-"""NASD as released: a guess is compared with one draw from p, and what follows a miss is another. Declared bias.
+"""NASD as released: a guess is compared with one draw from p; after a mismatch another draw is emitted. Declared bias.
 
 romsto/Speculative-Decoding at db7db67. ``ngram_assisted.py``: a sample of p is compared with every guess, and after the
 last match the token is sampled anew, so a guess d comes out with probability ``p(d) (2 - p(d))``. In an unseen context
 a token is drafted uniformly from the vocabulary and drafting continues (``stop_if_unknown`` is off).
 ``ngram_storage.py``, ``NGramStorage``: contexts have 2 to n - 1 tokens, never one, although its comment says 2-grams,
 so n = 2 stores nothing; a tie goes to the token that reached the count first. The theory document's rule is
-``nasd-seed-rule``, the lossless one ``nasd``. The first token may be the target's alone there (``first_target``), which
-is left out.
+``nasd-seed-rule``, the lossless one ``nasd``. The release can take the first token from the target alone
+(``first_target``); this option is left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def contexts_of(order: int) -> NgramTable:
 
 
 def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
-    """Draft the table's predictions, or a uniform draw in an unseen context."""
+    """Return a drafter of the n-gram table's predictions; in an unseen context it draws uniformly from the vocabulary.
+
+    ``order`` is that of the table; ``filler_top_k``: the table also counts the top k tokens of each row of ``target``.
+    """
     known = ngram_drafter(contexts_of(order), filler_top_k)
 
     def propose(draws: Draws, table: NgramTable, prefix: Tokens, gamma: int, stop: Callable[[Pmf, int], bool]) -> Draft:
@@ -63,7 +66,10 @@ def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Dr
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> Parts:
-    """Return the decoder that drafts gamma tokens and keeps a guess d with probability p(d), else draws from p."""
+    """Return the decoder that drafts ``gamma`` tokens; a guess d is accepted with probability p(d).
+
+    Otherwise a token is drawn from p.
+    """
     verify = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
     target = checked_model(task.target, "target")
     return Parts(guessing_drafter(target, order, filler_top_k), constant(gamma), verify)
@@ -72,7 +78,7 @@ def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> 
 def declared_law(
     task: Task, prompt: Tokens, order: int = 3, gamma: int = 5, filler_top_k: int = 3
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: guesses kept so far, and the table at the start of the round."""
+    """Return the declared law, new tokens -> probability; it follows the n-gram table from round to round."""
     law: dict[Tokens, Any] = {}
     observe: Callable[..., Any] = ngram_drafter(contexts_of(order), filler_top_k).observe
 

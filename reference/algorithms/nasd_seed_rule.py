@@ -1,7 +1,7 @@
-"""NASD exactly as its theory document states it: accept iff the guess is argmax p, else sample p. Declared bias.
+"""NASD exactly as its theory document states it: accept iff the guess is argmax p, else draw from p. Declared bias.
 
-Since acceptance draws nothing, a round is a fixed prefix of guesses followed by one draw, and the law is the product
-of the target's probabilities at the ends of rounds alone.
+Acceptance is not random, so a round is a fixed prefix of guesses followed by one draw. The probability of a text is the
+product of the target's probabilities at the last tokens of its rounds.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts up to gamma tokens from n-grams up to ``order`` and accepts by argmax."""
+    """Return the decoder that drafts up to ``gamma`` tokens from n-grams up to ``order``, accepted if p's argmax."""
     return Parts(ngram_drafter(ngram_table(order)), constant(gamma), match_argmax_then_sample)
 
 
 def declared_law(task: Task, prompt: Tokens, order: int = 3, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: guesses that hit the argmax are certain, the token after them is drawn."""
+    """Return the declared law, new tokens -> probability: matched guesses are certain, the next token is drawn."""
     law: dict[Tokens, Any] = {}
 
     def extend(tokens: Tokens, remaining: int, table: NgramTable, weight: Any) -> None:

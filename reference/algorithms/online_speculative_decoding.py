@@ -1,11 +1,11 @@
 """Online speculative decoding: the drafter learns from its rejections while it serves (Liu et al. 2310.07177).
 
-Where a draft is rejected the target's row is known already, so it costs nothing to keep: (context, p) goes into a
-buffer, and every ``interval`` rounds the buffer teaches the drafter and is emptied. Exact at every moment: a round
-drafts and verifies with one table, and the table of a round depends on rounds before it. A drafter that is updated
-between its draw and its verification declares rows it did not draw from, and is biased.
+After a rejection the target's row is known, so storing it costs nothing: (context, p) is added to a buffer, and every
+``interval`` rounds the drafter learns from the buffer, which is then emptied. Exact at every moment: a round drafts and
+verifies with one table, which depends only on earlier rounds. A drafter that is updated between a draw and its
+verification declares rows that it did not draw from, and is biased.
 
-The update here is ``mixture_step``, which is rational; ``online_decoder`` takes any other, such as a gradient's.
+The update here is ``mixture_step``, which is rational; ``online_decoder`` takes any other, such as a gradient step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def online_drafter(draft: LanguageModel, order: int) -> Drafter:
-    """Draft from the learned row of the last ``order`` tokens, or from ``draft`` if there is none."""
+    """Return a drafter with the learned row of the last ``order`` tokens, or ``draft`` if there is none."""
 
     def propose(
         draws: Draws, state: Learned, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
@@ -54,9 +54,9 @@ def online_drafter(draft: LanguageModel, order: int) -> Drafter:
 
 @from_parts
 def online_decoder(task: Task, gamma: int, update: Update, interval: int, order: int) -> Parts:
-    """Return the decoder that drafts gamma tokens and calls ``update`` every ``interval`` rounds.
+    """Return the decoder that drafts ``gamma`` tokens and calls ``update`` every ``interval`` rounds.
 
-    Raises ``ValueError`` for an interval or order below 1.
+    A learned row belongs to the last ``order`` tokens. Raises ``ValueError`` for an interval or order below 1.
     """
     for value, name in ((interval, "interval"), (order, "order")):
         if value < 1:
@@ -80,7 +80,10 @@ def online_decoder(task: Task, gamma: int, update: Update, interval: int, order:
 
 @from_parts
 def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int = 1, gamma: int = 4) -> Parts | Decoder:
-    """Return the decoder that moves q's row towards p by the share ``eta`` after rejections in its context."""
+    """Return the decoder whose q moves towards p by the share ``eta`` in contexts with rejections.
+
+    The update is made every ``interval`` rounds. A context is the last ``order`` tokens.
+    """
     return online_decoder.parts(task, gamma, mixture_step(eta), interval, order)
 
 

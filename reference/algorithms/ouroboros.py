@@ -1,7 +1,7 @@
-"""Ouroboros: greedy drafts lengthened by phrases from a pool that verification refines, in one target pass.
+"""Ouroboros: greedy drafts extended by phrases from a pool that verification refines, in one target pass.
 
-Paper and release verify greedily, for any pool. Phrases are past-measurable point masses, so as candidate sets they are
-lossless at every temperature, and this is what is claimed. An empty pool that is never filled would be
+Paper and release verify greedily, for any pool. Phrases are point masses that depend on the past only, so as candidate
+sets they are lossless at every temperature, which is claimed here. An empty pool that is never filled would be
 ``candidate-set`` with one child everywhere. Not covered: the benefit of phrases on real text.
 """
 
@@ -15,7 +15,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, depth: int = 4, length: int = 4, most: int = 3, warm: tuple[Tokens, ...] = ()) -> Decoder:
-    """Return the decoder that drafts ``depth`` tokens, then up to ``most`` phrases of ``length`` tokens after them."""
+    """Return the decoder that drafts ``depth`` tokens, then up to ``most`` phrases of ``length`` tokens after them.
+
+    ``warm`` are the phrases in the pool at the start.
+    """
     return tree_decoder(task, phrases_drafter(draft_model(task), depth, length, most, warm), candidate_set)
 
 

@@ -1,10 +1,10 @@
 """PaSS: one pass of the target with look-ahead tokens drafts, a second one verifies (Monea et al. 2311.13581).
 
 The first drafted token is the target's own draw, so it is always accepted; look-ahead token i gives the law of the
-token i places after it, seeing the text but not what was drawn. Two target passes a round, hence at least two tokens a
-round where the horizon allows. Without look-ahead tokens the target decodes alone. That the first token is taken from
-the target and left out of the verified draft was read in a summary of the paper. Look-ahead embeddings are learned:
-tables stand in for them.
+token i positions after it, given the text but not the tokens drawn. Two target passes a round, hence at least two
+tokens a round where the length allows. Without look-ahead tokens this is plain decoding. That the first token is taken
+from the target and left out of the verified draft was read in a summary of the paper. Look-ahead embeddings are
+learned; here they are modelled by tables.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Predictive pipelined decoding: the next tokens begin before this one is finished (Yang et al. 2307.05908).
+"""Predictive pipelined decoding: passes for the next token start before this one is finished (Yang et al. 2307.05908).
 
-At layer e of d the k most probable next tokens are read off an early exit, and k passes for what follows them begin.
-When the token is finished, drawn from p, the pass of the candidate that equals it goes on; the others were in vain. The
-text is the target's own, only its time changes: after a guessed token d - e layers are done already. If a token is
-guessed with probability h, one takes ``d - (d - e) h`` layers on average, for up to k passes beside each. A round is a
-token; its trace holds the layers it took and whether it was guessed. The state is whether the last one was.
+At layer e of d the k most probable next tokens are read from an early exit, and k passes for the token after each are
+started. When the token is finished, drawn from p, the pass of the candidate that equals it continues; the others are
+discarded. The text is the target's own; only the time changes: after a guessed token d - e layers are already computed.
+If a token is guessed with probability h, it takes ``d - (d - e) h`` layers on average, with up to k additional passes.
+A round is a token; its trace has the number of layers it took and whether it was guessed. The state is whether the last
+token was guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, T
 
 
 def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decoder:
-    """Return the decoder that begins k passes at ``exit_layer`` of ``layers``. Raises ``ValueError`` for k < 0."""
+    """Return the decoder that starts ``k`` passes at ``exit_layer`` of ``layers``. Raises ``ValueError`` for k < 0."""
     if k < 0:
         raise ValueError(f"k is {k}, expected at least 0 (the passes begun ahead)")
     target = checked_model(task.target, "target")

@@ -1,13 +1,14 @@
-"""Pre-drafted rounds: while the target verifies, the next draft is made for the outcomes that are likely.
+"""Pre-drafted rounds: while the target verifies, the next draft is prepared for likely outcomes.
 
-Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) keeps a cache from outcomes of a round, accepted
-drafts and token after them, to drafts that were made meanwhile; PEARL (2408.11850) and DSI (2405.14105) draft on after
-a block that is assumed to be kept. A hit is used, a miss is drafted anew. Exact because a draft after a text is drawn
-from q after that very text, whenever it is drawn: the law must not depend on hits. A draft that is prepared for one
-outcome and used for another was drawn from other rows than it declares.
+Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) caches drafts made meanwhile, by the outcome of the
+round: the number of accepted drafts and the token after them. PEARL (2408.11850) and DSI (2405.14105) draft on after a
+block that is assumed to be accepted. A prepared draft is used if its outcome occurs; otherwise a new draft is made.
+Exact because a draft after a text is drawn from q after exactly this text, whenever it is drawn; the law must not
+depend on whether it was prepared. A draft that is prepared for one outcome and used for another was drawn from other
+rows than it declares.
 
-Here every number of accepted drafts is prepared for, with the most probable token of q there that is not the draft, and
-``ahead`` tokens are drafted after it. A hit brings those ``ahead`` tokens, a miss gamma.
+Here a draft is prepared for every number of accepted drafts, with the most probable token of q there that is not the
+draft, and ``ahead`` tokens are drafted after it. A prepared draft has ``ahead`` tokens, a new one gamma.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Prepared = tuple[tuple[Tokens, Tokens], ...]
 
 
 class _Ahead:
-    """Draws of a draft made in advance: their sites contain the assumed outcome."""
+    """Draws for a draft made in advance: their sites contain the assumed outcome of the round."""
 
     def __init__(self, draws: Draws, outcome: int) -> None:
         self._draws, self._outcome = draws, outcome
@@ -42,7 +43,10 @@ def same_text(prepared: Tokens, text: Tokens) -> bool:
 
 
 def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tokens], bool]) -> Decoder:
-    """Return the decoder that uses what was prepared after a text where ``fits(that text, this text)``."""
+    """Return the decoder that uses a draft prepared for a text if ``fits(that text, current text)``.
+
+    A prepared draft has ``ahead`` tokens, a new one ``gamma``.
+    """
     check_gamma(gamma, "gamma")
     check_gamma(ahead, "ahead")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -83,7 +87,7 @@ def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tok
 
 
 def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens, or uses ``ahead`` tokens prepared for the current text."""
+    """Return the decoder that drafts ``gamma`` tokens, or uses ``ahead`` tokens prepared for the current text."""
     return pre_drafting(task, gamma, ahead, same_text)
 
 

@@ -11,7 +11,10 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
-    """Return the decoder that copies up to gamma tokens after the leftmost earlier copy of the last tokens."""
+    """Return the decoder that copies up to ``gamma`` tokens from earlier in the text.
+
+    They follow the first earlier occurrence of the last tokens, at most ``max_ngram`` of them.
+    """
     return Parts(prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), sample_and_match)
 
 

@@ -1,11 +1,11 @@
 """ReDrafter: the beams of a recurrent drafter, merged where they share a prefix (Zhang et al. 2403.09919).
 
-The drafter's beam search keeps, level by level, the ``beams`` paths with the largest product of q; all of them are
-verified in one pass, shared prefixes once (the paper's dynamic tree attention). So it is in the released code,
+The drafter's beam search keeps, level by level, the ``beams`` paths with the largest product of q. All of them are
+verified in one pass, shared prefixes once (the paper's dynamic tree attention). The released code does so too,
 apple/ml-recurrent-drafter at bd8586b, ``recurrent_drafting/modeling_drafter.py``, ``beam_search_candidates``: the
-logarithms of every beam and its next token are added, and the largest of all of them stay. As candidate sets the beams
-are exact at every temperature; the release accepts their tokens with ``min(1, p/q)`` as if they were draws. The
-recurrent head, which reads the target's last state, is any model here.
+logarithms of every beam and its next token are added, and the largest of all are kept. As candidate sets the beams are
+exact at every temperature; the release accepts their tokens with ``min(1, p/q)`` as if they were draws. The recurrent
+head, which reads the target's last state, is any model here.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ def beam_search(draft: LanguageModel, prefix: Tokens, beams: int, depth: int) ->
 
 
 def beams_drafter(draft: LanguageModel, beams: int, depth: int) -> Drafter:
-    """Draft the paths of a beam search. Raises ``ValueError`` unless beams >= 1 and depth >= 0."""
+    """Return a drafter of the paths of a beam search.
+
+    Raises ``ValueError`` unless ``beams`` >= 1 and ``depth`` >= 0.
+    """
     if beams < 1 or depth < 0:
         raise ValueError(f"beams is {beams} and depth {depth}, expected at least 1 and 0")
     return paths_drafter(lambda prefix, gamma: beam_search(draft, prefix, beams, min(depth, gamma)))
 
 
 def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
-    """Return the decoder that drafts ``beams`` paths of ``depth`` tokens."""
+    """Return the decoder that drafts ``beams`` paths of ``depth`` tokens by beam search."""
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), candidate_set)
 
 

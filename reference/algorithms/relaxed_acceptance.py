@@ -1,13 +1,13 @@
-"""Relaxed acceptance: while the model thinks, a draft stays among the target's top tokens (TensorRT-LLM).
+"""Relaxed acceptance: while the model thinks, a draft may be any of the target's top tokens (TensorRT-LLM).
 
 Read in NVIDIA/TensorRT-LLM, ``cpp/tensorrt_llm/kernels/speculativeDecoding/mtpKernels.cu``,
 ``mtpRelaxedAcceptanceKernel``, and ``_torch/speculative/mtp.py``: with v_1 >= v_2 >= .. the probabilities of the
-``top`` most probable tokens, a draft stays if it is the first, or the j-th and ``v_1 - delta <= v_j`` for it and all
-before it. What follows is the argmax. Outside the thinking phase delta is 0, and a draft tied with the argmax stays.
-``torch.topk`` fills up with tokens of probability 0: a delta above v_1 keeps these too.
+``top`` most probable tokens, a draft is accepted if it is the first, or the j-th and ``v_1 - delta <= v_j`` for it and
+all before it. The token after the accepted drafts is the argmax. Outside the thinking phase delta is 0, so a draft tied
+with the argmax is accepted. ``torch.topk`` fills up with tokens of probability 0: a delta above v_1 accepts these too.
 
-The phase is decided by the text before the round, and so is delta: the last of the tokens ``begin`` and ``end`` in it.
-The release looks for ``begin`` alone in a prompt. Nothing is drawn, the law is a point.
+The phase, and so delta, is decided by the text before the round: by the last of the tokens ``begin`` and ``end`` in it.
+The release looks only for ``begin`` in a prompt. Nothing is drawn, so the law is a point mass.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..types import (
 
 
 def thinking(text: Tokens, begin: int, end: int) -> bool:
-    """Return whether ``text`` is inside a thinking part: its last mark is ``begin`` and not ``end``."""
+    """Return whether ``text`` is inside a thinking part: the last of its marks ``begin`` and ``end`` is ``begin``."""
     marks = [token for token in text if token in {begin, end}]
     return bool(marks) and marks[-1] == begin
 
@@ -58,7 +58,7 @@ def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
 
 
 def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
-    """Return the verifier that is relaxed after the mark ``begin`` and strict after ``end``."""
+    """Return the verifier with tolerance ``delta`` among the ``top`` tokens after ``begin``, strict after ``end``."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         within = delta if thinking(prefix, begin, end) else 0
@@ -73,14 +73,17 @@ def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
 
 @from_parts
 def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
-    """Return the decoder that keeps argmax drafts among p's ``top`` tokens within ``delta`` of its maximum."""
+    """Return the decoder that accepts argmax drafts among the ``top`` tokens of p within ``delta`` of its maximum.
+
+    That holds after the mark ``begin``; after ``end`` only the target's argmax is accepted.
+    """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
 
 
 def declared_law(
     task: Task, prompt: Tokens, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3
 ) -> dict[Tokens, Any]:
-    """Return the point mass on the output."""
+    """Return the declared law of the output: a point mass, because decoding is deterministic."""
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

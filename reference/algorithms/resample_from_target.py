@@ -1,8 +1,8 @@
-"""Speculative sampling without the residual: after a rejection the target itself is sampled. Declared bias.
+"""Speculative sampling without the residual: after a rejection the token is drawn from p. Declared bias.
 
-The "skip the sample adjustment" shortcut of tutorials and edge-cloud guides. The law of a drafted token is
-``min(p, q) + TV(p, q) p``, at distance ``TV p - (p - q)+`` from p: every token that was rejected too often stays rare.
-Acceptance is that of speculative sampling, so nothing but the law shows the defect.
+This is the "skip the sample adjustment" shortcut of tutorials and edge-cloud guides. The law of a drafted token is
+``min(p, q) + TV(p, q) p``, which differs from p by ``TV p - (p - q)+``: a token with p > q stays too rare. The
+acceptance rate is that of speculative sampling, so only the law shows the defect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q."""
+    """Return the decoder that drafts ``gamma`` tokens from q and draws from p after a rejection."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
         replacement=lambda p, q, token: p,

@@ -1,6 +1,6 @@
-"""REST: retrieved continuations as a candidate tree, verified as in the paper, by one target draw per position.
+"""REST: retrieved continuations as a candidate tree, verified by one target draw per position, as in the paper.
 
-The released code's nucleus mode draws once per path and again after the last match, which is biased.
+The nucleus mode of the released code draws once per path and again after the last match, which is biased.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
-    """Look suffixes of up to ``longest`` tokens up in ``datastore`` and in the text so far; keep ``nodes`` prefixes."""
+    """Return the decoder that drafts the tokens that followed the last tokens elsewhere.
+
+    Suffixes of up to ``longest`` tokens are looked up in ``datastore`` and in the text so far; the tree has at most
+    ``nodes`` nodes and ``depth`` levels.
+    """
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
 
 

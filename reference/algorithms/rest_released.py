@@ -1,10 +1,10 @@
 """REST as released: every path draws its own tokens, and the token after the match is drawn anew. Declared bias.
 
 FasterDecoding/REST at 50a5fc1, ``rest/model/utils.py``, the nucleus mode of ``evaluate_posterior``, which is that of
-Medusa's: for each row of the table of paths, and each place on it, a token is drawn from p at that place; a row is
-accepted as far as its tokens equal those drawn *for it*. The row accepted furthest wins, the first of several, and the
-next token is drawn from p after it, whatever was drawn there before. Two rows that share a place draw twice for it,
-and a draft d comes out with probability ``p(d) (2 - p(d))`` even where it is alone. The nucleus is whole here (top_p =
+Medusa: for each path, and each position on it, a token is drawn from p at that position; a path is accepted as far as
+its tokens equal those drawn for it. The path accepted furthest is chosen, the first of several, and the next token is
+drawn from p after it, whatever was drawn there before. Two paths that share a position draw twice for it, and a draft d
+comes out with probability ``p(d) (2 - p(d))`` even if it is the only one. The nucleus is the whole pmf here (top_p =
 1).
 """
 
@@ -40,7 +40,7 @@ def rows_of(draft: Draft) -> list[Tokens]:
 
 
 def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match every path with its own draws from p, then draw again after the longest match."""
+    """Match every path with its own draws from p, then draw once more after the longest match."""
     best: Tokens = ()
     for row, path in enumerate(rows_of(draft)):
         matched: Tokens = ()
@@ -65,7 +65,10 @@ def declared_law(
     depth: int = 4,
     nodes: int = 16,
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: the lengths of all rows are independent given the text."""
+    """Return the declared law, new tokens -> probability.
+
+    The accepted lengths of all paths are independent given the text.
+    """
     target = checked_model(task.target, "target")
 
     def matches(prefix: Tokens, path: Tokens) -> list[tuple[Tokens, Any]]:

@@ -1,13 +1,13 @@
-"""Reward-guided speculative decoding: a step of the draft model stays if its reward is high enough (2501.19324).
+"""Reward-guided speculative decoding: a step of the draft model is kept if its reward is high enough (2501.19324).
 
 Read in the released code, BaohaoLiao/RSD at 933d8e5, ``main_online.py``, ``get_responses``: every step is drafted, kept
-where the process reward model gives it at least ``prm_threshold``, and else written anew by the target. There is no
-bonus step. A step is one token here, and the reward a table: the (last token, drafted token) pairs that reach the
-threshold. With w(d) = 1 for those, the law of every token is
+if the process reward model gives it at least ``prm_threshold``, and otherwise written anew by the target. There is no
+bonus step. A step is one token here, and the reward is a table: the (last token, drafted token) pairs that reach the
+threshold. With w(d) = 1 for those and 0 for others, the law of every token is
 
     q w + (1 - sum q w) p
 
-which is neither p nor q; the reward may well prefer tokens that p forbids, so nothing is claimed.
+which is neither p nor q. The reward may prefer tokens with p = 0, so nothing is claimed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def build(task: Task, rewarded: Pairs = ()) -> Decoder:
-    """Return the decoder that drafts one step from q in every round."""
+    """Return the decoder that drafts one step from q in every round.
+
+    ``rewarded`` are the pairs (last token, d) to keep.
+    """
     target, draft = checked_model(task.target, "target"), draft_model(task)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -43,7 +46,7 @@ def build(task: Task, rewarded: Pairs = ()) -> Decoder:
 
 
 def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
-    """Return the language model that has the law of the decoded steps."""
+    """Return the language model with the law of a decoded step: ``q w + (1 - sum q w) p``."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
 
     @lru_cache(maxsize=4096)

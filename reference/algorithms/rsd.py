@@ -1,7 +1,7 @@
-"""RSD with constant branching: siblings drawn without replacement, recursive rejection sampling.
+"""RSD with constant branching: siblings drawn without replacement, verified by recursive rejection sampling.
 
-EAGLE (arXiv 2401.15077) verifies its trees so. Its first release reduced only the rejected entry of r instead of
-subtracting all of q, which is biased.
+EAGLE (arXiv 2401.15077) verifies its trees in this way. Its first release reduced only the rejected entry of the
+residual instead of subtracting all of q, which is biased.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children at depth d - 1, drawn without replacement."""
+    """Return the decoder of trees with ``branching[d]`` children per node at depth d, drawn without replacement."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, recursive_rejection)
 

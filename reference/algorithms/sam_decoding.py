@@ -1,7 +1,7 @@
-"""SAM Decoding: copy what followed the longest match, found by a suffix automaton (Hu et al. 2411.10666).
+"""SAM Decoding: copy the tokens after the longest match, found by a suffix automaton (Hu et al. 2411.10666).
 
-The automaton over the text itself (``drafters.longest_match``); the static one over a corpus would be more text, and
-the tree drafter that the release falls back on below ``len_threshold`` is left out: nothing is drafted there. The
+The automaton is over the text itself (``drafters.longest_match``). Left out: the static automaton over a corpus, which
+would be more text, and the tree drafter that the release uses below ``len_threshold``; nothing is drafted there. The
 release pads short drafts with token 0; here a short draft ends instead. Verified by sample and match, exact at every
 temperature; the release matches greedily.
 """
@@ -17,7 +17,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, least: int = 5, predict: int = 40) -> Parts:
-    """Return the decoder that drafts ``predict`` - 1 tokens where at least ``least`` tokens match."""
+    """Return the decoder that drafts ``predict`` - 1 tokens if at least the last ``least`` tokens occurred before."""
     return Parts(longest_match_drafter(least, predict), constant(predict), sample_and_match)
 
 

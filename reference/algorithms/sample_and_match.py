@@ -1,6 +1,6 @@
-"""Sampled drafts verified by sample-and-match: what assisted generation does with a draft whose pmf is not kept.
+"""Sampled drafts verified by sample-and-match, as in assisted generation that does not keep the draft's pmf.
 
-The draft never influences the output, so the row is lossless whatever the drafter does. A draft d ~ q is accepted with
+The draft never influences the output, so the algorithm is lossless for every drafter. A draft d ~ q is accepted with
 probability ``sum p q``, at most the ``sum min(p, q)`` of speculative sampling.
 """
 
@@ -17,7 +17,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and emits the target's own draws while they equal them."""
+    """Return the decoder that drafts ``gamma`` tokens from q and emits draws from p while they equal the drafts."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), sample_and_match)
 
 

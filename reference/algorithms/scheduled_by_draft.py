@@ -1,12 +1,12 @@
-"""Verification scheduled over a batch by a confidence that sees the drafts: q(d_i) for slot i. Declared bias.
+"""Verification scheduled over a batch by a confidence that depends on the drafts: q(d_i) for slot i. Declared bias.
 
-The schedule of ``scheduled-verification``, its confidence the probability that the drafter gave the very token it drew,
-which is at hand where no confidence head is. A likely draft is verified more often than an unlikely one, and where it
-is not verified the token comes from p: a draft is kept for what it is, and p(d) is exceeded on likely drafts. An argmax
-draft has no such choice, and q of it sees nothing that the row does not show (vllm-ascend's scheduler for DFlash).
+The schedule is that of ``scheduled-verification``, with the probability of the drafted token itself as confidence; it
+is used if there is no confidence head. A likely draft is verified more often than an unlikely one, and where a draft is
+not verified the token comes from p. So likely drafts are emitted with more than probability p(d). An argmax draft is
+not random, so its q is known from the row alone, and there is no bias (vllm-ascend's scheduler for DFlash).
 
-The law of the request is that of its block and the other's, drawn and cut by the schedule: where the other request
-stands is the same in every round.
+The law of the request is a sum over its block and the other request's block, cut by the schedule; the text of the other
+request is the same in every round.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from .scheduled_verification import scheduled_drafter
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts gamma tokens for two requests and verifies the ``budget`` best of both.
+    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies the ``budget`` best slots of both.
 
-    The drafting is not shown alone: a cut that depends on the token leaves drafts that q does not describe.
+    ``beside`` is the text of the other request in every round. The drafter is not exposed on its own: a cut that
+    depends on the token leaves drafts whose law is not q.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)
@@ -39,7 +40,7 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all requests in one batch; its outcome is their texts."""
+    """Return the program that decodes all ``prompts`` in one batch; its outcome is their texts."""
     return served_together(task, prompts, gamma, best_slots(budget, of_the_draft))
 
 
@@ -71,7 +72,7 @@ def declared_law(
 def verified(
     target: LanguageModel, draft: LanguageModel, prefix: Tokens, block: Tokens
 ) -> Iterator[tuple[Tokens, Any]]:
-    """Yield each possible result of speculative sampling on ``block``, with its probability."""
+    """Yield each possible result (new tokens) of speculative sampling on the drafted ``block``, and its probability."""
     left: Any = 1
     for i, token in enumerate(block):
         p, q = target(prefix + block[:i]), draft(prefix + block[:i])

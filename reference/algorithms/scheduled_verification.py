@@ -1,13 +1,14 @@
-"""Verification scheduled over a batch by confidence: the best slots of all requests are verified, blind to drafts.
+"""Verification scheduled over a batch by a confidence that does not depend on the drafts.
 
-DSpark (2607.05147) scores every drafted slot by a confidence head and verifies the slots of largest survival that a
-budget has room for. So do vLLM over a batch (vllm-project/vllm, pull request 47808, ``_assign_draft_token_budget`` of
-``adaptive_verification.py``) and vllm-ascend (182b75e, ``vllm_ascend/spec_decode/utils.py``, ``DynamicSpecScheduler``).
-The confidence of slot i sees its row and the drafts before it, and not draft i: lossless, each request
-and all of them jointly (``batches``). ``scheduled-by-draft`` sees draft i.
+DSpark (2607.05147) scores every drafted slot by a confidence head. Of all slots of the batch, those with the largest
+survival (product of the confidences up to the slot) are verified, up to a budget. So do vLLM (vllm-project/vllm, pull
+request 47808, ``_assign_draft_token_budget`` of ``adaptive_verification.py``) and vllm-ascend (182b75e,
+``vllm_ascend/spec_decode/utils.py``, ``DynamicSpecScheduler``). The confidence of slot i depends on its row and the
+drafts before it, not on draft i: lossless, for each request and for all jointly (``batches``). In
+``scheduled-by-draft`` it depends on draft i.
 
-The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
-their ends. The stand-in for the confidence head is the largest entry of q.
+The registry algorithm decodes one request together with another, whose text is ``beside`` in every round; ``batch``
+decodes several to their ends. The confidence head is modelled by the largest entry of q.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
-    """Draft the part of a block that the schedule keeps, next to a block of gamma tokens after ``beside``."""
+    """Return a drafter of the part of a block that the schedule verifies.
+
+    ``gamma`` tokens are drafted for this request and for another with the text ``beside``; of both, the ``budget``
+    slots of largest survival, by ``confidence``, are verified.
+    """
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)
     check_gamma(gamma, "gamma")
@@ -40,7 +45,10 @@ def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confi
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts gamma tokens for two requests and verifies the ``budget`` best of both."""
+    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies the ``budget`` best slots of both.
+
+    ``beside`` is the text of the other request in every round.
+    """
     drafter = scheduled_drafter(task, gamma, budget, beside, largest)
     return Parts(drafter, constant(gamma), speculative_sampling)
 

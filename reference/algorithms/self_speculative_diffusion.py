@@ -1,17 +1,19 @@
-"""Self-speculative masked diffusion: one network drafts masked places and verifies them (Campbell et al. 2510.03929).
+"""Self-speculative masked diffusion: one network drafts masked positions and verifies them (2510.03929).
 
-An order of the masked places is drawn. The layers that see all filled places give every masked place a row, and a draft
-is drawn from each, independently of the others. A last part of the network, which sees the places in the drawn order
-and so the drafts before each place, gives the rows that verify: the draft at a place stays with probability
-``min(1, p/q)``, the first that does not is replaced from ``norm((p - q)+)``, and the pass ends there. In the drawn
-order this is speculative sampling of a block whose rows are blind to each other: exact for the verifying rows.
+Campbell et al. An order of the masked positions is drawn. The layers that read all filled positions give every masked
+position a row, and a draft is drawn from each, independently of the others. A last part of the network, which reads the
+positions in the drawn order and so the drafts before each position, gives the verifying rows p. The draft at a position
+is accepted with probability ``min(1, p/q)``; the first rejected one is replaced by a draw from ``norm((p - q)+)``, and
+the pass ends there. In the drawn order this is speculative sampling of a block whose rows do not depend on each other:
+exact for the verifying rows.
 
 Here the verifying rows are the conditionals of the joint law of p (``any_order.masked_model``), whose product is that
-joint law in every order, and the drafting rows are the same given the filled places alone. A trained network has the
-law of its own verifying rows, which may depend on the order. The first draft of a pass always stays.
+joint law in every order, and the drafting rows are the same given only the filled positions. A trained network has the
+law of its own verifying rows, which may depend on the order. The first draft of a pass is always accepted.
 
-Stated by the abstract and the summaries of the paper; its text and a release were not found. ``window`` bounds how many
-places a pass drafts. Blocks follow each other from left to right, and a round writes one block, in several passes.
+The rule follows the abstract and summaries of the paper; its text and a release were not found. ``window`` bounds the
+number of positions that a pass drafts. Blocks follow each other from left to right, and a round writes one block, in
+several passes.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ from ..validation import check_integer
 
 
 def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Return the decoder that fills blocks of ``block`` places. Raises ``ValueError`` if block or window < 1."""
+    """Return the decoder that fills blocks of ``block`` positions, at most ``window`` in a pass.
+
+    Raises ``ValueError`` if one of the two is below 1.
+    """
     check_integer(block, "block", least=1)
     check_integer(window, "window", least=1)
     target = checked_model(task.target, "target")
     model = masked_model(target)
 
     def one_pass(draws: Draws, prefix: Tokens, here: Block, number: int) -> tuple[Block, Tokens, int]:
-        """Return the block after a pass, what the pass drafted, and how many of these drafts stayed."""
+        """Return the block after pass ``number``, the tokens drafted in it, and how many of them were accepted."""
         places = drawn_order(draws, here, window, number)
         rows = [model(prefix, here, place) for place in places]
         drafts = tuple(draws.categorical(q, ("draft", number, i)) for i, q in enumerate(rows))
@@ -60,7 +65,7 @@ def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
 
 
 def drawn_order(draws: Draws, here: Block, window: int, number: int) -> list[int]:
-    """Return at most ``window`` masked places in a uniformly drawn order."""
+    """Return at most ``window`` masked positions of the block ``here``, in a uniformly drawn order."""
     left, places = masked_places(here), list[int]()
     while left and len(places) < window:
         places.append(left.pop(draws.categorical(uniform(len(left)), ("place", number, len(places)))))

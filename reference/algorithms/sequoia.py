@@ -1,10 +1,10 @@
 """Sequoia: a tree of optimal shape, siblings without replacement, recursive rejection sampling (arXiv 2402.12374).
 
 The tree is that of Section 3.1, by dynamic programming. Algorithm 2 draws and verifies siblings one by one: a rejected
-token leaves the draft, and where nothing is left of it, lines 12 to 16 make it uniform over the tokens that were not
-rejected. So as many siblings as there are tokens accept with probability 1, whatever q is, and so do K of them where q
-has K tokens and covers p (the cover property, Theorem 3.7). The released code masks what was drawn and has a softmax of
-finite logits for q, which runs out by underflow alone (Infini-AI-Lab/Sequoia at 0ff3ff7, ``Tree/SpecTree.py``,
+token is removed from q. If nothing is left of q, lines 12 to 16 make it uniform over the tokens that were not rejected.
+So as many siblings as there are tokens accept with probability 1, whatever q is, and so do K siblings if q has K tokens
+and covers p (the cover property, Theorem 3.7). The released code masks the drawn tokens and has a softmax of finite
+logits as q, which becomes empty only by underflow (Infini-AI-Lab/Sequoia at 0ff3ff7, ``Tree/SpecTree.py``,
 ``accept_step``).
 """
 
@@ -21,7 +21,10 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1), size: int = 8, depth: int = 4) -> Decoder:
-    """Return the decoder of the best tree with ``size`` nodes (root included) for positional ``acceptance``."""
+    """Return the decoder of the best tree with ``size`` nodes, root included, and at most ``depth`` levels.
+
+    ``acceptance[k]`` is the assumed probability that the k-th sibling is accepted.
+    """
     parents = sequoia_tree(acceptance, size, depth).parents
     drafter = tree_drafter(draft_model(task), parents, without_replacement_then_uniform)
     return tree_decoder(task, drafter, recursive_rejection)

@@ -1,22 +1,22 @@
-"""SJD-PAC: speculative Jacobi decoding that goes on verifying after a rejection (Kang et al. 2603.18599).
+"""SJD-PAC: speculative Jacobi decoding that continues to verify after a rejection (Kang et al. 2603.18599).
 
-A sweep of ``speculative-jacobi`` judges drafts up to the first that does not stay, and draws all places after it anew.
-Adaptive continuation judges every place of the window: the draft at place i stays with ``min(1, p_i/q_i)`` or is
-replaced from ``norm((p_i - q_i)+)``, where p_i is this sweep's row, which the old drafts before place i condition. The
-committed text ends with the first replaced place, as always; what stands after it, kept or replaced, is the next
-sweep's draft, and declares the row p_i that it was just judged by. Kept drafts come back, so more of them agree with
-the sweep that follows.
+A sweep of ``speculative-jacobi`` verifies drafts up to the first rejected one, and draws all later positions anew.
+Adaptive continuation verifies every position of the window: the draft at position i is kept with ``min(1, p_i/q_i)`` or
+replaced by a draw from ``norm((p_i - q_i)+)``, where p_i is this sweep's row, conditioned on the old drafts before
+position i. The committed text ends with the first replaced position, as always. The tokens after it, kept or replaced,
+are the next sweep's drafts, with the row p_i, by which they were just verified, as q. Kept drafts occur again, so more
+of them agree with the next sweep.
 
-A rule that commits a token after a rejection cannot be lossless, whatever it drew; this rule commits none. Whether its
-drafts have the law that they declare is the question, since a kept draft is no fresh draw. They do: place i of a sweep
-depends on its own draft, its coin, and the places before it, never on later places. Given all sweeps of the places
-before i, the draft at i has the law q_i when a sweep begins, and by speculative sampling the law p_i when it ends.
-Whether the sweep reached place i depends on the places before it alone. So the law is p.
+A rule that commits a token after a rejection cannot be lossless; this rule commits none. A kept draft is no fresh draw,
+but it has the law that it declares. Position i of a sweep depends on its own draft, its acceptance, and the positions
+before it, never on later positions. Given all sweeps of the positions before i, the draft at i has the law q_i when a
+sweep begins, and by speculative sampling the law p_i when it ends. Whether the sweep reached position i depends only on
+the positions before it. So the law is p.
 
 Read in Algorithm 1 of the paper and in the release (KangJialiang/SJD-PAC at 4fbc099,
 ``scheduler/sjd_pac_iteration_lumina_mgpt.py``, ``SJDPACSpeculativeSampler``). Proactive drafting, which puts a tree of
-siblings at the first places after a rejection, is not in this row. Places without a draft are filled with even draws,
-which declare even rows, and the token after a window of drafts that all stay is drawn from p.
+siblings at the first positions after a rejection, is not included. Positions without a draft are filled with uniform
+draws, which declare uniform rows, and the token after a window of accepted drafts is drawn from p.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Window = tuple[tuple[int, Tokens | None], ...]
 
 
 def build(task: Task, window: int = 16) -> Decoder:
-    """Return the decoder that keeps ``window`` drafts per sweep. Raises ``ValueError`` if it is negative."""
+    """Return the decoder that keeps ``window`` drafts per sweep. Raises ``ValueError`` for a negative ``window``."""
     if window < 0:
         raise ValueError(f"window is {window}, expected a number of drafts >= 0")
     target = checked_model(task.target, "target")

@@ -1,9 +1,9 @@
-"""SLEM, string-level exact match: the drafter's text, spelled in the target's tokens, matched with the target's draws.
+"""SLEM, string-level exact match: the drafter's text, re-spelled in the target's tokens, matched with draws from p.
 
-The drafter writes with a vocabulary of its own; its text is tokenised anew by the target's tokenizer and stays while
-the target's draw is the next token of it (Timor et al. 2502.05202). The draws decide alone, so the row is exact
-whatever either tokenizer does. The stand-in for two tokenizers is that of ``drafters.two_vocabularies``; the text is
-the drafter's greedy one.
+The drafter has its own vocabulary. Its text is tokenised again by the target's tokenizer, and a token is accepted if
+the target's draw equals it (Timor et al. 2502.05202). The output consists of the target's draws, so the algorithm is
+exact for any tokenizers. Two tokenizers are modelled by ``drafters.two_vocabularies``; the text is the drafter's greedy
+one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
-    """Draft gamma of the target's tokens, of which the drafter spells some by one token of its own."""
+    """Return the decoder that drafts ``gamma`` target tokens from the drafter's greedy text.
+
+    ``pieces`` are the drafter's tokens that stand for several target tokens.
+    """
     return Parts(respelling_drafter(draft_model(task), pieces), constant(gamma), sample_and_match)
 
 

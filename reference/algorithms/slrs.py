@@ -1,10 +1,10 @@
-"""SLRS, string-level rejection sampling: a target's token is accepted by the probability that the drafter spells it.
+"""SLRS, string-level rejection sampling: accept a target token by the probability that the drafter spells it.
 
-With psi(t) the probability that the drafter's text goes on with the target's token t, added up over all ways in which
-its own tokens spell that, t stays with probability ``min(1, p(t)/psi(t))`` and is replaced from ``norm((p - psi)+)``
-(Timor et al. 2502.05202). psi is the law of the draft as the target reads it, so the rule is speculative sampling. For
-the second token on, psi is conditioned on the text before it, and not on how the drafter happened to cut it: that is
-summed out here exactly (``drafters.two_vocabularies``), which real vocabularies make expensive.
+Let psi(t) be the probability that the drafter's text continues with the target token t, summed over all ways in which
+its own tokens spell that. t is accepted with probability ``min(1, p(t)/psi(t))`` and replaced by a draw from ``norm((p
+- psi)+)`` (Timor et al. 2502.05202). psi is the law of the draft in target tokens, so the rule is speculative sampling.
+From the second token on, psi is conditioned on the text before it, not on how the drafter's tokens divide it: this is
+summed out exactly here (``drafters.two_vocabularies``), which is expensive for real vocabularies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
-    """Draft gamma of the target's tokens, of which the drafter spells some by one token of its own."""
+    """Return the decoder that drafts ``gamma`` target tokens and declares the probability that the drafter spells each.
+
+    ``pieces`` are the drafter's tokens that stand for several target tokens.
+    """
     return Parts(string_law_drafter(draft_model(task), pieces), constant(gamma), speculative_sampling)
 
 

@@ -1,9 +1,9 @@
-"""SPACE: a semi-autoregressive model guesses after every candidate while it verifies it (Yi et al. 2402.11809).
+"""SPACE: a semi-autoregressive model drafts after every candidate while it verifies it (Yi et al. 2402.11809).
 
-The input is the last token and k candidates, each followed by k mask tokens: ``group_mask``. The pass verifies the
-candidates greedily, and the group after the last accepted one holds the next candidates, which therefore do not depend
-on the token that the pass adds. Exact for the fine-tuned model, which is the target here. Of (k + 1)^2 positions k^2
-are masks in vain. Not covered: the benefit of semi-autoregressive tuning, which needs training.
+The input is the last token and k candidates, each followed by k mask tokens: see ``group_mask``. The pass verifies the
+candidates greedily, and the masks after the last accepted candidate give the next candidates, which therefore do not
+depend on the token that the pass adds. Exact for the fine-tuned model, which is the target here. Of (k + 1)^2 positions
+k^2 are masks whose results are not used. Not covered: the benefit of semi-autoregressive tuning, which needs training.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def group_mask(k: int) -> Any:
-    """Return which of the (k + 1)^2 new rows attends to which, bool ``[rows, rows]``; all attend to the known tokens.
+    """Return the attention mask among the (k + 1)^2 new rows, bool ``[rows, rows]``.
 
-    Row (k + 1) j is candidate j (the last token for j = 0), the k rows after it are its masks. A candidate sees itself
-    and the candidates before it; a mask sees its candidate, what that sees, and the masks of its group up to itself.
+    All rows attend to the known tokens.
+
+    Row (k + 1) j is candidate j (the last token for j = 0), and the k rows after it are its masks. A candidate attends
+    to itself and the candidates before it; a mask attends to its candidate, to all that the candidate attends to, and
+    to the masks of its group up to itself.
     """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
     candidate = (place[None, :] == 0) & (group[None, :] <= group[:, None])
@@ -41,7 +44,10 @@ def group_mask(k: int) -> Any:
 
 
 def position_ids(k: int, known: int) -> Any:
-    """Return the position of every new row, int64: masks count on from their candidate."""
+    """Return the position of every new row, int64 ``[(k + 1)^2]``; the masks of a candidate follow it.
+
+    ``known`` is the number of known tokens.
+    """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)
     return known - 1 + group + place
 

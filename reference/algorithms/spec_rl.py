@@ -1,14 +1,17 @@
-"""SPEC-RL: the rollout of the last epoch is the draft, and what follows its first rejection is decoded (2509.23232).
+"""SPEC-RL: the rollout of the last epoch is the draft.
+
+After its first rejected token plain decoding goes on (2509.23232).
 
 Read in the released code, ShopeeLLM/Spec-RL at 97da99e, ``verl/utils/speculative_decoding.py``, ``spec_cut`` and
-``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``: token d of the old response stays with probability
-``min(1, e^b p(d)/q(d))``, q being the policy that wrote it; the response is cut at the first that does not, and the
-new policy decodes on from there, without speculation. Two things differ from speculative sampling. The token at the cut
-is a fresh draw from p, not from ``norm((p - q)+)``, so the rollout is not the new policy's even at lenience 1; and a
-lenience above 1 keeps more. A response that is kept whole is not continued, ends of text among its tokens as any other.
+``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``: token d of the old response is accepted with
+probability ``min(1, e^b p(d)/q(d))``, q being the policy that wrote it; the response is cut at the first rejected
+token, and the new policy continues from there, without speculation. Two points differ from speculative sampling. The
+token at the cut is a draw from p, not from ``norm((p - q)+)``, so even at lenience 1 the rollout does not have the new
+policy's law; and a lenience above 1 accepts more. A response that is accepted as a whole is not continued, and an
+end-of-sequence token in it is a token like any other.
 
-The uniforms come from a generator with one fixed seed (``seed=1234``) at every step: rollouts of different steps are
-decided by the same numbers. A decoder of draws cannot say that; ``docs/on-policy.md`` shows where it is seen.
+The uniforms come from a generator with one fixed seed (``seed=1234``) at every step, so rollouts of different steps use
+the same numbers. A decoder written in draws cannot express that; ``docs/on-policy.md`` shows which check detects it.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ from ..types import Algorithm, Claim, Decoder, Draft, Draws, Pmf, Reduction, Rou
 
 
 def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
-    """Return ``min(1, l p(d)/q(d))`` without a division by zero. Raises ``ValueError`` for a negative lenience."""
+    """Return ``min(1, l p(d)/q(d))`` for d = ``token`` and l = ``lenience``, without a division by zero.
+
+    Raises ``ValueError`` for a negative lenience.
+    """
     if not lenience >= 0:
         raise ValueError(f"lenience is {lenience}, expected a factor >= 0 (1 is the paper's, 0 reuses nothing)")
     mass = parameter(lenience, p) * p[token]
@@ -34,7 +40,7 @@ def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 
 def build(task: Task, lenience: Any = 1) -> Decoder:
-    """Return the decoder that drafts a whole response from q, then goes on from p without drafts."""
+    """Return the decoder that drafts a whole response from q, then continues from p without drafts."""
     target, old = checked_model(task.target, "target"), model_drafter(draft_model(task))
 
     def propose(draws: Draws, state: State) -> Draft:
@@ -64,7 +70,7 @@ def build(task: Task, lenience: Any = 1) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, lenience: Any = 1) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: q within its reach while the old response stays, p from the cut on."""
+    """Return the declared law, new tokens -> probability: accepted tokens of the old response, then draws from p."""
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)
     reached: dict[tuple[Tokens, bool], Any] = {((), True): 1}

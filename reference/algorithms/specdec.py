@@ -1,12 +1,13 @@
-"""SpecDec: greedy drafts verified by the target's top-beta and a tolerance (Xia et al. 2203.16487). Deterministic.
+"""SpecDec: greedy drafts accepted by the target's top-beta and a tolerance (Xia et al. 2203.16487). Deterministic.
 
-Draft d passes iff it is among the beta most probable tokens and ``log p(top 1) - log p(d) <= tau``; at the first that
-fails the target's argmax is emitted, and after a full block the argmax of the last row, as in the released code.
-beta = 1 or tau = 0 is greedy decoding of the target (tau = 0: ties aside). Ties go to lower ids. The output is a point
-mass, so the distance to p is 1 minus the target's probability of that text; on one-hot targets it is the target's own.
+Draft d is accepted iff it is among the beta most probable tokens and ``log p(top 1) - log p(d) <= tau``. At the first
+rejection the target's argmax is emitted, and after a full block the argmax of the last row, as in the released code.
+beta = 1 or tau = 0 is greedy decoding of the target (tau = 0: except for ties). Ties go to lower ids. The output is a
+point mass, so its distance to p is 1 minus the target's probability of that text; on one-hot targets it is the target's
+own text.
 
-The paper's drafter fills the block in one pass; the rule sees only its tokens, and here they are the drafter's greedy
-text. The log ratio is one float64, computed from p alone, for the decoder and its law alike.
+The paper's drafter fills the block in one pass. The rule depends only on its tokens, which here are the drafter's
+greedy text. The log ratio is one float64, computed from p alone, for the decoder and its law alike.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:
-    """Return whether ``token`` is among the top beta of p and within tau nats of the best.
+    """Return whether ``token`` is among the ``beta`` most probable of p and within ``tau`` nats of the best.
 
     Raises ``ValueError`` unless beta >= 1 and tau >= 0.
     """
@@ -36,7 +37,7 @@ def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:
 
 @from_parts
 def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts the drafter's gamma greedy tokens."""
+    """Return the decoder that drafts ``gamma`` greedy tokens of the drafter, accepted by ``beta`` and ``tau``."""
     draft = draft_model(task)
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(passes(p, token, beta, tau)),
@@ -47,7 +48,7 @@ def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the point mass on the output."""
+    """Return the declared law of the output: a point mass, because decoding is deterministic."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         guess = argmax(q)

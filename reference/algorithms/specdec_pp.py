@@ -1,12 +1,12 @@
-"""SpecDec++: the draft ends where a head predicts that some draft will be rejected (Huang et al. 2405.19715).
+"""SpecDec++: stop drafting if a head predicts that some draft will be rejected (Huang et al. 2405.19715).
 
 Read in the released code, Kaffaljidhmah2/SpecDec_pp at 9c52edc, ``specdec_pp/hf_generation.py``, steps 1.1 to 1.4. The
-head answers an acceptance probability for the token that was fed last, so after drafting token i it has judged tokens 1
-to i - 1 (``skip the first round``); drafting stops, token i kept, where one minus the product of its answers is above
-the threshold. What is known then is past: whether token i + 1 is drafted depends on tokens that stay in the block, and
-on nothing about token i + 1. So the rule is exact for every head; it is measurable in the past even of token i.
+head returns an acceptance probability for the token that was fed last. So after drafting token i it has predicted for
+tokens 1 to i - 1 (``skip the first round``). Drafting stops, with token i kept, if one minus the product of its
+predictions is above the threshold. So whether token i + 1 is drafted depends on tokens that remain in the block, and
+not on token i + 1. The rule is therefore exact for every head.
 
-A table has no trained head; q(d) stands in for its answer.
+A table has no trained head; q(d) is used as its prediction.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:
-    """Draft from ``draft`` while the predicted probability of a rejection is at most ``threshold``."""
+    """Return a drafter that draws from ``draft`` while the predicted rejection probability is at most ``threshold``."""
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -58,7 +58,7 @@ def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:
 
 @from_parts
 def build(task: Task, threshold: Any = Fraction(7, 10), gamma: int = 20) -> Parts:
-    """Return the decoder that drafts at most gamma tokens."""
+    """Return the decoder that drafts at most ``gamma`` tokens, ended by a predicted rejection above ``threshold``."""
     return Parts(predicting_drafter(draft_model(task), threshold), constant(gamma), speculative_sampling)
 
 

@@ -1,10 +1,10 @@
 """SpecExec: the most probable paths of the drafter, as many as the budget allows (Svirschevski et al. 2406.02532).
 
-The tree is the set of the ``budget`` token paths with the largest product of q, found best first: a path is added when
-it is the best of those that hang from what was added, as in a search for shortest paths (the paper's Algorithm 1 does
-it in parallel; read in yandex-research/specexec at c7f24b3 only as far as it samples from the target along the tree).
-Ties go to the path found first. Nothing is drawn, so the tree is verified as candidate sets, and text is the target's
-at every temperature.
+The tree is the set of the ``budget`` token paths with the largest product of q, found best first, as in a search for
+shortest paths: the next path added is the best extension of a path already added. (The paper's Algorithm 1 does it in
+parallel; yandex-research/specexec at c7f24b3 was read only as far as it samples from the target along the tree.) Ties
+go to the path found first. Nothing is drawn, so the tree is verified as candidate sets, and the text has the target's
+law at every temperature.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def best_paths(draft: LanguageModel, prefix: Tokens, budget: int, depth: int) ->
 
 
 def best_first_drafter(draft: LanguageModel, budget: int, depth: int) -> Drafter:
-    """Draft the best paths. Raises ``ValueError`` for a negative budget or depth."""
+    """Return a drafter of the ``budget`` most probable paths of at most ``depth`` tokens.
+
+    Raises ``ValueError`` for a negative budget or depth.
+    """
     if budget < 0 or depth < 0:
         raise ValueError(f"budget is {budget} and depth {depth}, expected at least 0 nodes and levels")
     return paths_drafter(lambda prefix, gamma: best_paths(draft, prefix, budget, min(depth, gamma)))

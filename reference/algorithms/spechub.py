@@ -1,16 +1,16 @@
-"""SpecHub: two candidates, one of them always the draft's top token, and a transport in closed form (2411.05289).
+"""SpecHub: pairs of candidates, one of them always q's top token, and an optimal transport in closed form (2411.05289).
 
-The drafted pairs all hold a, the argmax of q: x ~ q first, then a, or, if x is a, a second token from q without a. So
+All drafted pairs contain a, the argmax of q: x ~ q first, then a, or, if x is a, a second token from q without a. So
 Q(i, a) = q(i) and Q(a, i) = q(a) q(i)/(1 - q(a)). The released code (MasterGodzilla/Speculative_decoding_OT at 7d592b7,
 ``EAGLE/eagle/model/utils.py``, ``evaluate_posterior``, and ``cnets.py``, ``sample``) verifies in four steps:
 
-1. (i, a): accept i with p(i)/Q(i, a); what p(i) and Q(i, a) have left goes on.
-2. (a, i): accept i with what p(i) has left over Q(a, i); again the rests go on.
-3. (a, i): accept a with p(a) over all that is left of the pairs (a, i).
-4. (i, a): accept a with what p(a) has left over all that is left of the pairs (i, a).
+1. (i, a): accept i with p(i)/Q(i, a); the remaining p(i) and Q(i, a) go to the next steps. 2. (a, i): accept i with the
+remaining p(i) over Q(a, i); again the rests go on. 3. (a, i): accept a with p(a) over the remaining mass of the pairs
+(a, i). 4. (i, a): accept a with the remaining p(a) over the remaining mass of the pairs (i, a).
 
-If none does, the token comes from what p has left. Each step moves as much mass as both sides have: lossless. The
-release accepts a without a draw where p(a) > .999, which is not, and floors q at exp(-100); neither is done here.
+If none is accepted, the token is drawn from the rest of p. Each step moves as much mass as both sides have, so it is
+lossless. The release accepts a without a draw if p(a) > .999, which is not lossless, and raises q to at least
+exp(-100); neither is done here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ..types import (
 
 
 def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
-    """Draft a pair at every node, ``depth`` levels deep or gamma if that is fewer: two children of each."""
+    """Return a drafter of pairs: each node has two children, ``depth`` levels deep (gamma levels if that is fewer)."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         grown = Draft((), (), ())
@@ -66,12 +66,15 @@ def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
 
 
 def over(mass: Any, proposed: Any) -> Any:
-    """Return ``min(1, mass/proposed)`` of two masses, 0 where nothing is proposed."""
+    """Return ``min(1, mass/proposed)``, the share of a proposed mass that is accepted; 0 if nothing is proposed."""
     return mass * 0 if not proposed > 0 else mass / proposed if mass < proposed else mass * 0 + 1
 
 
 def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Decide a pair in the four steps; a single candidate is the hub, of which q is certain."""
+    """Verify a pair of candidates in the four steps; a single candidate is the argmax of q, of which q is certain.
+
+    ``tokens`` are the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    """
     q = pmfs[0]
     hub = argmax(q)
     at_hub = one_hot(hub, p)
@@ -103,7 +106,7 @@ def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
 
 
 def build(task: Task, depth: int = 4) -> Decoder:
-    """Return the decoder that drafts ``depth`` levels of pairs, each below every token of the pair before."""
+    """Return the decoder that drafts ``depth`` levels of pairs; each token of a pair has a pair below it."""
     return tree_decoder(task, hub_drafter(draft_model(task), depth), partial(descend, rule=through_the_hub))
 
 

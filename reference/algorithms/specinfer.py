@@ -1,10 +1,10 @@
 """SpecInfer: sequences of several drafters in one token tree, verified by multi-step speculative sampling.
 
-Candidates of one position are drawn independently, each from its own q_k, and tried in random order: Algorithm 2, line
-29, picks the next sibling evenly among those left. With q_k that differ the order matters to acceptance, not to the
-law: for p = (.2, .3, .5), q_1 = (.6, .3, .1), q_2 = (.1, .1, .8) it is 23/25, 89/100 the other way round, and 181/200
-at random. Where q is one, accepted more often than by asking whether a draw of the target is among them
-(``candidate_set``), the paper's theorem, and less often than by K-SEQ.
+The candidates of one position are drawn independently, each from its own q_k, and tried in random order: Algorithm 2,
+line 29, picks the next sibling uniformly among those left. With different q_k the order changes the acceptance but not
+the law: for p = (.2, .3, .5), q_1 = (.6, .3, .1), q_2 = (.1, .1, .8) the acceptance is 23/25, in the other order
+89/100, and 181/200 in random order. If all q_k are one q, it accepts more often than looking a draw of the target up
+among the candidates (``candidate_set``), the paper's theorem, and less often than K-SEQ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from ..verifiers.recursive_rejection import in_random_order
 
 
 def build(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
-    """Return the decoder that drafts one sequence per entry of ``forget``, without that many first tokens."""
+    """Return the decoder that drafts one sequence of ``depth`` tokens for each entry of ``forget``.
+
+    The drafter of a sequence does not see that many first tokens of the text.
+    """
     draft = draft_model(task)
     drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)
     return tree_decoder(task, drafter, in_random_order)

@@ -1,11 +1,11 @@
-"""SpecTr-GBV as released: K drafted blocks, each tried prefix by prefix with one joint chance. Declared bias.
+"""SpecTr-GBV as released: K drafted blocks, each tried prefix by prefix with one joint probability. Declared bias.
 
 The rule is that of ``verifiers.joint_blocks``, read in junemily/SpecTr-GBV at e399f44; the paper, arXiv 2604.25925, was
-not at hand, and what it prints may differ. For K = 1 the rule is the greedy block verification of arXiv 2403.10444:
-it keeps more of a block than block verification does, and owes the rounds after it another target. The release goes on
-with p, so the text is off from its second token on: by 1/25 in two tokens for p = (1/5, 3/10, 1/2) and
-q = (3/5, 3/10, 1/10). For K > 1 the first token is off as well: ``1 - (1 - r)^K`` decides what is kept and ``1 - r^K``
-what follows, and a block is tried for its longer prefixes whether or not it begins with what was kept.
+not available, and its rule may differ. For K = 1 the rule is the greedy block verification of arXiv 2403.10444: it
+keeps more of a block than block verification does, and requires a modified target in the following rounds. The release
+continues with p, so the text is biased from its second token on: by 1/25 in two tokens for p = (1/5, 3/10, 1/2) and q =
+(3/5, 3/10, 1/10). For K > 1 the first token is biased as well: ``1 - (1 - r)^K`` decides which prefix is kept and ``1 -
+r^K`` the token after it, and the longer prefixes of a block are tried whether or not it begins with the kept prefix.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..verifiers.joint_blocks import Prefix, behind, joint_blocks, prefixes, sta
 
 
 def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """Return the decoder that drafts K = ``candidates`` blocks of gamma tokens from q."""
+    """Return the decoder that drafts K = ``candidates`` blocks of ``gamma`` tokens from q."""
     check_gamma(gamma, "gamma")
     return tree_decoder(task, sequences_drafter((draft_model(task),) * candidates, gamma), joint_blocks)
 

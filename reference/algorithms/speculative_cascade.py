@@ -1,7 +1,7 @@
-"""Speculative cascades: exact speculative sampling of a third model made of p and q (Narasimhan et al. 2405.19261).
+"""Speculative cascades: exact speculative sampling of a mixture pi of p and q (Narasimhan et al. 2405.19261).
 
-At every position a deferral rule chooses between the small and the large model; the output law is exactly that of
-the mixed model pi, and a draft is accepted with probability ``1 - TV(pi, q)``. The rules, with parameter alpha:
+At every position a deferral rule chooses between the small and the large model; the output law is exactly that of the
+mixed model pi, and a draft is accepted with probability ``1 - TV(pi, q)``. The rules, with parameter alpha:
 
     chow       pi = q  where  max q >= 1 - alpha                      (equation 2), else p
     diff       pi = q  where  max q >= max p - alpha                  (equation 5), else p
@@ -9,8 +9,9 @@ the mixed model pi, and a draft is accepted with probability ``1 - TV(pi, q)``. 
     token-v1   pi = q 1[T] + q(not T) p,  T = {v: q(v) >= max p - alpha}   (equation 13)
     token-v2   the same with              T = {v: p(v) >= max p - alpha}   (equation 14)
 
-Equation numbers as in the authors' colab. The rule that only keeps tokens of positive target probability is
-``token_cascade``. None of these supports p or is greedy for every p and q, so the row claims neither.
+Equation numbers are those of the authors' colab. The rule that only keeps tokens of positive target probability is
+``token_cascade``. Under none of these rules is the output always supported by p, or greedy on one-hot targets, so
+neither is claimed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def keep_tokens(p: Pmf, q: Pmf, good: Any) -> Pmf:
-    """Return ``q 1[T] + q(not T) p`` for the mask ``good`` of T: drafts in T stay, others are drawn again from p."""
+    """Return ``q 1[T] + q(not T) p`` for the mask ``good`` of T: the law if drafts outside T are replaced from p."""
     kept = q * good
     return kept + (1 - kept.sum()) * p
 
@@ -48,7 +49,10 @@ RULES: dict[str, Callable[[Pmf, Pmf, Any], Pmf]] = {
 
 
 def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
-    """Return the language model whose rows are pi. Raises ``ValueError`` for an unknown rule or no draft model."""
+    """Return the language model whose rows are pi, mixed by ``rule`` with parameter ``alpha``.
+
+    Raises ``ValueError`` for an unknown rule or a task without a draft model.
+    """
     if rule not in RULES:
         raise ValueError(f"the rule is {rule!r}, expected one of {', '.join(RULES)}")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -63,7 +67,7 @@ def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling."""
     pi = cascade(task, rule, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
@@ -71,7 +75,7 @@ def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int
 def declared_law(
     task: Task, prompt: Tokens, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma."""
     return autoregressive_law(cascade(task, rule, alpha), task, prompt)
 
 

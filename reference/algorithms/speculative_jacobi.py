@@ -1,16 +1,16 @@
-"""Speculative Jacobi decoding: the last sweep's draws are this sweep's drafts (Teng et al. 2410.01699).
+"""Speculative Jacobi decoding: the draws of the last sweep are the drafts of this sweep (Teng et al. 2410.01699).
 
-The target drafts for itself. A sweep feeds the text and a window of drafts; draft i stays with probability ``min(1,
-p_i(d_i)/q_i(d_i))``, where q_i is the row that d_i was drawn from one sweep earlier, after the drafts that stood before
-it then. The first that does not stay is replaced from ``norm((p_i - q_i)+)``, and all after it are drawn anew from
-this sweep's rows: they are the next sweep's drafts. Places that were not drawn yet are filled with uniform draws, which
-the released code declares as point masses (tyshiwo1/Accelerating-T2I-AR-with-SJD at b389cfb,
+The target is its own drafter. A sweep feeds the text and a window of drafts; draft i is accepted with probability
+``min(1, p_i(d_i)/q_i(d_i))``, where q_i is the row from which d_i was drawn one sweep earlier, after the drafts that
+stood before it then. The first rejected draft is replaced by a draw from ``norm((p_i - q_i)+)``, and all later ones are
+drawn anew from this sweep's rows: they are the next sweep's drafts. Positions that were not drawn yet are filled with
+uniform draws, which the released code declares as point masses (tyshiwo1/Accelerating-T2I-AR-with-SJD at b389cfb,
 ``scheduler/jacobi_iteration_lumina_mgpt.py``, ``SpeculativeSampler`` and ``get_multi_token_for_preparation``).
 
-Is its law p? Yes, for every p: when draft i is judged, its row q_i is a function of what was drawn before it, d_i is a
-fresh draw from that row, and no decision since then depends on d_i. That is the condition of the stopping theorem,
-whatever the drafts after a rejection were conditioned on. A point mass on a token that was chosen independently of p
-satisfies it too.
+The law is p, for every p: when draft i is verified, its row q_i is a function of earlier draws, d_i is a fresh draw
+from that row, and no decision since then depends on d_i. That is the condition of the stopping theorem, whatever the
+drafts after a rejection were conditioned on. A point mass on a token that was chosen independently of p satisfies the
+condition too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Window = tuple[tuple[int, Tokens | None], ...]
 
 
 def build(task: Task, window: int = 16) -> Decoder:
-    """Return the decoder that keeps ``window`` drafts per sweep. Raises ``ValueError`` if it is negative."""
+    """Return the decoder that keeps ``window`` drafts per sweep. Raises ``ValueError`` for a negative ``window``."""
     if window < 0:
         raise ValueError(f"window is {window}, expected a number of drafts >= 0")
     target = checked_model(task.target, "target")

@@ -13,7 +13,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and verifies them with one target call."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them with one target call."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling)
 
 

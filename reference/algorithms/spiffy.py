@@ -1,18 +1,19 @@
-"""Spiffy: blocks of a masked diffusion model, its own rows drafting the next states (Agrawal et al. 2509.18085).
+"""Spiffy: blocks of a masked diffusion model, whose rows predict its next states (Agrawal et al. 2509.18085).
 
-A masked diffusion model fills one place of a block a step; a step costs one pass. Spiffy passes the state together with
-a few states that may come next, guessed from the rows of the step before. The step is drawn from the rows of the state
-as without drafts. If the state that results is one of the guessed ones, its rows are known, and the next step needs no
-pass. The draws decide alone which states are passed through, so the law of a block is that of the model without drafts.
+A masked diffusion model fills one position of a block in a step; a step costs one pass. Spiffy evaluates the state
+together with a few predicted next states, taken from the rows of the step before. The step is drawn from the rows of
+the state, as without prediction. If the resulting state is a predicted one, its rows are known, and the next step needs
+no pass. Only the draws decide which states occur, so the law of a block is that of the model without prediction.
 
-The model is ``any_order.masked_model``, whose blocks have the law of p, and one place is filled a step: the row is
-lossless for p. With more places a step the model itself has another law, which drafts keep as well; not covered here.
-The next place is the one whose row has the largest entry, the first of those that tie: a function of the filled places.
+The model is ``any_order.masked_model``, whose blocks have the law of p, and a step fills one position: the algorithm is
+lossless for p. With more positions a step the model itself has another law, which prediction preserves as well; not
+covered here. The next position is the one whose row has the largest entry, the first of those that tie: a function of
+the filled positions.
 
-The rule is stated as far as the abstract and an account of the paper's Algorithm 1 tell it; the text of the paper and a
-release were not found. The directed draft graph is here: the states in which the ``depth`` most confident places are
-filled one after another, each with one of its ``width`` most probable tokens. Calibration and pruning choose among
-graphs. Blocks follow each other from left to right, and a round writes one block: it takes several passes.
+The rule follows the abstract and an account of the paper's Algorithm 1; the text of the paper and a release were not
+found. The directed draft graph is here: the states in which the ``depth`` most confident positions are filled one after
+another, each with one of its ``width`` most probable tokens. Calibration and pruning choose among graphs. Blocks follow
+each other from left to right, and a round writes one block, in several passes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from ..validation import check_integer
 
 
 def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder:
-    """Return the decoder that fills blocks of ``block`` places. Raises ``ValueError`` for invalid numbers."""
+    """Return the decoder that fills blocks of ``block`` positions and predicts ``depth`` steps, ``width`` tokens each.
+
+    Raises ``ValueError`` for invalid numbers.
+    """
     check_integer(block, "block", least=1)
     check_integer(depth, "depth", least=0)
     check_integer(width, "width", least=0)
@@ -61,12 +65,16 @@ def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder
 
 
 def most_confident(rows: dict[int, Pmf]) -> list[int]:
-    """Return the places in decreasing order of the largest entry of their row; ties keep their order."""
+    """Return the positions in decreasing order of the largest entry of their row; ties keep their order."""
     return sorted(rows, key=lambda place: (-rows[place].max(), place))
 
 
 def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> list[Block]:
-    """Return the block states to verify together with ``here``, guessed from the ``rows`` of the previous state."""
+    """Return the block states to evaluate together with ``here``, predicted from the ``rows`` of the previous state.
+
+    The ``depth`` most confident positions are filled one after another, each with one of its ``width`` most probable
+    tokens.
+    """
     places = [place for place in most_confident(rows) if here[place] is None][:depth]
     states: list[Block] = []
     for count in range(1, len(places) + 1):
@@ -79,7 +87,7 @@ def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> l
 
 
 def next_states(graph: list[Block], before: Block) -> list[Block]:
-    """Return the states of ``graph`` that have one place more filled than ``before``, and agree with it elsewhere."""
+    """Return the states of ``graph`` with one more filled position than ``before`` that agree with it elsewhere."""
     masked = masked_places(before)
     return [
         state
@@ -90,7 +98,7 @@ def next_states(graph: list[Block], before: Block) -> list[Block]:
 
 
 def added_token(before: Block, after: Block) -> int:
-    """Return the token that ``after`` has at a place where ``before`` is masked."""
+    """Return the token that ``after`` has at the position where ``before`` is still masked."""
     return next(token for here, token in zip(before, after, strict=True) if here is None and token is not None)
 
 

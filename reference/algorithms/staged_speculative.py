@@ -1,10 +1,11 @@
 """Staged and polybasic speculative decoding: a chain of models, each drafting for the next (2308.04623, 2510.26527).
 
-The smallest model drafts for q, whose verified tokens are the draft for p. Inner rounds go on until ``least`` tokens
-are there, and all of the last one is kept, the token after its drafts too: how long the block is depends on accepted
-and rejected drafts before, never on a token not yet drawn. A verified token has the law q, and q is declared to the
-outer rule. ``triforce`` cuts its block at a fixed length. The staged method drafts a tree for q; here is a chain, as in
-the polybasic one, of three models. The stand-in for the smallest is q without the first token of the text.
+The smallest model drafts for q, whose verified tokens are the draft for p. Inner rounds continue until there are
+``least`` tokens, and all tokens of the last inner round are kept, including the one after its drafts. So the length of
+the block depends on earlier accepted and rejected drafts, never on a token not yet drawn. A verified token has the law
+q, and q is declared to the outer rule. ``triforce`` cuts its block at a fixed length. The staged method drafts a tree
+for q; here it is a chain, as in the polybasic method, of three models. The smallest is modelled as q without the first
+token of the text.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 class _Stage:
-    """Draws of an inner round: their sites contain the place of the block at which the round began."""
+    """Draws of an inner round: their sites contain the position in the block at which the round began."""
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start
@@ -46,7 +47,10 @@ class _Stage:
 
 
 def gathering(model: LanguageModel, small: LanguageModel, inner: int, least: int) -> Drafter:
-    """Draft by rounds of ``inner`` drafts of ``small`` for ``model``, until at least ``least`` tokens are there."""
+    """Return a drafter with the law of ``model``: inner rounds of ``inner`` drafts from ``small``, verified.
+
+    Rounds continue until there are at least ``least`` tokens.
+    """
     drafter = model_drafter(small)
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -1,4 +1,4 @@
-"""SuffixDecoding: the most frequent continuation in past responses or this text, as a draft (Oliaro et al. 2411.04975).
+"""SuffixDecoding: draft the most frequent continuation in past responses or this text (Oliaro et al. 2411.04975).
 
 The drafter is the released one (``drafters.suffix_counts``), a function of the past. Verified by sample and match,
 exact at every temperature.
@@ -20,7 +20,11 @@ from ..verifiers.sample_and_match import sample_and_match
 def build(
     task: Task, texts: tuple[Tokens, ...] = (), factor: Any = 1, least: Any = Fraction(1, 10), gamma: int = 24
 ) -> Parts:
-    """Return the decoder that drafts at most ``factor`` tokens for every token of the match."""
+    """Return the decoder that drafts at most ``factor`` tokens for every token of the matched suffix.
+
+    It drafts at most ``gamma`` tokens. ``texts`` are the past responses; ``least`` is the least product of relative
+    counts along a draft.
+    """
     return Parts(suffix_drafter(texts, factor, least), constant(gamma), sample_and_match)
 
 

@@ -1,7 +1,7 @@
-"""SVIP: speculative sampling whose draft ends after a token of high draft entropy (Zhang et al. 2411.18462).
+"""SVIP: speculative sampling that stops drafting after a token drawn at high draft entropy (Zhang et al. 2411.18462).
 
 The rule is read in the released code (``lengths.entropy_stopping``); the paper derives it from a lower bound of the
-acceptance by entropies. The rule depends on q alone, so it is exact for any quality of the bound.
+acceptance by entropies. The rule depends on q alone, so it is exact however good the bound is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """Return the decoder that drafts at most gamma tokens, none after one with ``sqrt(scale H(q)) > threshold``."""
+    """Return the decoder that drafts at most ``gamma`` tokens, none after one with ``sqrt(scale H(q)) > threshold``."""
     return Parts(model_drafter(draft_model(task)), entropy_stopping(threshold, scale, gamma), speculative_sampling)
 
 

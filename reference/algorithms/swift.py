@@ -1,16 +1,16 @@
-"""SWIFT: the target without some layers drafts for itself, and which layers changes while it decodes (2410.06916).
+"""SWIFT: the target without some of its layers is the drafter, and the choice of layers changes over time (2410.06916).
 
 Read in the released code, hemingkx/SWIFT at 88caed7, ``model/swift/utils.py``. ``swift_draft``: tokens are drawn from q
-after the first one drawn at each place, no further after one with q below a threshold. ``get_choices_list``: that
-token gets siblings, drawn without replacement, the more the less likely it was; nothing hangs below a sibling.
+after the first token drawn at each position, not further after a token with q below a threshold. ``get_choices_list``:
+that token gets siblings, drawn without replacement, the more the less likely it was; siblings have no children.
 ``sample`` and ``evaluate_posterior``: recursive rejection, as in EAGLE. ``swift_optimization``: after a round another
-set of layers is tried on the first tokens of the answer, and stays if the argmax of its q meets more of them than any
-before.
+set of layers is tried on the first tokens of the answer, and is chosen if the argmax of its q equals more of them than
+any before.
 
-Exact although siblings are counted by the first token's own probability: that token is tried first, and what is owed
-after its rejection is the same whatever it was. Exact although the layers change: they do between rounds, by text that
-is committed. So it is a row of its own, and ``layerskip`` where nothing is searched, counted or stopped. Sets are drawn
-or proposed by Bayesian optimisation in the release; here they are given, by how many layers run, and tried in turn.
+Exact although the number of siblings depends on the first token's own probability: that token is tried first, and the
+residual after its rejection does not depend on it. Exact although the layers change: they change between rounds, by
+committed text. Without search, siblings and stopping it would be ``layerskip``. The release draws the sets of layers or
+proposes them by Bayesian optimisation; here they are given, by how many layers run, and tried in turn.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RELEASED: Widths = ((Fraction(19, 20), 1), (Fraction(4, 5), 3), (Fraction(1, 2),
 
 
 class Search(NamedTuple):
-    """The set of layers that drafts, and the state of the search for a better one."""
+    """The set of layers that drafts now, and the state of the search for a better one."""
 
     begin: int
     """Tokens of the prompt."""
@@ -57,7 +57,10 @@ class Search(NamedTuple):
 
 
 def candidates(widths: Widths, q: Pmf, token: int) -> int:
-    """Return the number of candidates at a place whose first drawn token is ``token``."""
+    """Return the number of siblings at a position, by the probability of its first drawn ``token``.
+
+    ``widths`` has pairs (bound, count), by decreasing bound: the first bound below q(token) decides.
+    """
     for bound, count in widths:
         if q[token] > parameter(bound, q):
             return count
@@ -65,7 +68,10 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 
 
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
-    """Draft at most ``depth`` places with the set that met most of the answer's first ``window`` tokens."""
+    """Return a drafter of at most ``depth`` levels with the layers chosen by the answer's first ``window`` tokens.
+
+    ``stop`` is the probability below which drafting ends, and ``widths`` gives the number of siblings.
+    """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:
         grown, above, text = Draft((), (), ()), -1, prefix

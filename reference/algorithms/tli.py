@@ -1,9 +1,9 @@
-"""TLI, token-level intersection: speculative sampling with q restricted to the tokens both vocabularies have.
+"""TLI, token-level intersection: speculative sampling with q restricted to the tokens that both vocabularies have.
 
 The drafter's pmf loses the tokens that the target lacks and is renormalised before anything is drawn (Timor et al.
-2502.05202): q' is the law of the draft and is what the rule compares with p, so nothing about exactness changes. A
-token that only the target has is proposed never and comes from the residual alone. To draw from q and drop what is
-missing afterwards, or to compare with the q that was not renormalised, is biased.
+2502.05202). q' is the law of the draft and is compared with p, so the rule is exact. A token that only the target has
+is never drafted and comes from the residual alone. Drawing from q and dropping a missing token afterwards, or comparing
+with q before it is renormalised, is biased.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, missing: Tokens = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q without the tokens ``missing``."""
+    """Return the decoder that drafts ``gamma`` tokens from q without the tokens ``missing``."""
     return Parts(shared_tokens_drafter(draft_model(task), missing), constant(gamma), speculative_sampling)
 
 

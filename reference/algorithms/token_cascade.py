@@ -1,9 +1,9 @@
 """The token-specific speculative cascade relative to the target's best token (Narasimhan et al. 2405.19261, eq. 15).
 
 With T = {v: p(v) >= (1 - alpha) max p}, the mixed model is ``pi = q 1[T] + q(not T) p``, and exact speculative sampling
-of pi is run. This is also, in law, "accept d iff d is in T, else sample p": a shortcut with its law written down.
-alpha < 1 keeps tokens of target probability 0 out of T, so the output is supported, and greedy on one-hot targets.
-alpha = 0 keeps the argmax (and its ties); it is not lossless.
+of pi is used. In law this equals "accept d iff d is in T, else draw from p". alpha < 1 keeps tokens of target
+probability 0 out of T, so the output is supported by p, and greedy on one-hot targets. alpha = 0 keeps only the argmax
+and its ties; it is not lossless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cascade(task: Task, alpha: Any) -> LanguageModel:
-    """Return the language model whose rows are pi. Raises ``ValueError`` unless 0 <= alpha < 1."""
+    """Return the language model whose rows are pi for ``alpha``. Raises ``ValueError`` unless 0 <= alpha < 1."""
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha is {alpha}, expected a number in [0, 1)")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -41,13 +41,13 @@ def cascade(task: Task, alpha: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling."""
     pi = cascade(task, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma."""
     return autoregressive_law(cascade(task, alpha), task, prompt)
 
 

@@ -1,7 +1,7 @@
-"""Token Recycling: a tree of tokens that the target thought of before (Luo et al. 2408.08696).
+"""Token Recycling: a tree of tokens that were probable under the target earlier (Luo et al. 2408.08696).
 
-The matrix and its template are those of the released code (``drafters.recycled``), which matches greedily. As candidate
-sets they are exact at every temperature, and this is what is claimed.
+The matrix of tokens and the template of the tree are those of the released code (``drafters.recycled``), which matches
+greedily. As candidate sets they are exact at every temperature, which is claimed here.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""TokenTiming: another vocabulary's sampled text, aligned with its new spelling by warping (Xiao et al. 2510.15545).
+"""TokenTiming: text sampled in another vocabulary, aligned with its new spelling by warping (Xiao et al. 2510.15545).
 
-The drafter samples a text, which the target's tokenizer spells anew. Dynamic time warping aligns the two spellings, to
-carry the drafter's probabilities over to the target's tokens. The use of the alignment in the release
+The drafter samples a text, which the target's tokenizer spells again. Dynamic time warping aligns the two spellings, to
+transfer the drafter's probabilities to the target's tokens. The release uses the alignment as follows
 (SeabirdShore/TokenTiming at 904b301, ``transformers/generation/candidate_generator.py``,
-``get_target_logits_with_dtw``): the row of each new token holds one finite logit, at that very token, the largest of
-the aligned rows. Its softmax is 1 whatever the alignment is. So the draft declares the point mass on itself and stays
-with probability p(t); where it does not, the next token is drawn from p without t. That is exact, since the text is
-complete before any of its coins is tossed, and it accepts as often as drawing from p and comparing.
+``get_target_logits_with_dtw``): the row of each new token has one finite logit, at that token, the largest of the
+aligned rows. Its softmax is 1 whatever the alignment is. So a draft t declares the point mass on itself and is accepted
+with probability p(t); after a rejection the next token is drawn from p without t. That is exact, since the text is
+complete before any acceptance is decided, and it accepts as often as sample and match.
 
-The text of the paper could be read no further than its beginning. A rule that divides p(t) by the aligned probability
-of the drafter's token is not this row: it is exact only where that is the probability with which t was drafted. The
-stand-in for two tokenizers is that of ``drafters.two_vocabularies``.
+Only the beginning of the paper's text was available. A rule that divides p(t) by the aligned probability of the
+drafter's token is not this algorithm: it is exact only if that is the probability with which t was drafted. Two
+tokenizers are modelled by ``drafters.two_vocabularies``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
-    """Draft gamma of the target's tokens, of which the drafter spells some by one token of its own.
+    """Return the decoder that drafts ``gamma`` target tokens from text sampled in the drafter's vocabulary.
 
-    The drafting is not shown alone: what is drawn declares the point mass on itself.
+    ``pieces`` are the drafter's tokens that stand for several target tokens. The drafter is not exposed on its own,
+    because its tokens are drawn but declare point masses.
     """
     drafter = respelled_sample_drafter(draft_model(task), pieces)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)

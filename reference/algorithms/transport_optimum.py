@@ -1,11 +1,11 @@
-"""The transport optimum: K candidates at each position, verified by an optimal plan.
+"""The transport optimum: K candidates at each position, verified by an optimal transport plan.
 
-At one position no lossless rule accepts more of candidates that are drawn so. Position by position it is not the best
-for a whole draft: for one candidate at each of two positions, p = (1/3, 2/3) and q = (2/3, 1/3), it accepts 10/9 drafts
-on average and ``block-verification`` 11/9.
+At one position no lossless rule accepts more of candidates drawn in this way. Applied position by position it is not
+optimal for a whole draft: for one candidate at each of two positions, p = (1/3, 2/3) and q = (2/3, 1/3), it accepts
+10/9 drafts on average and ``block-verification`` 11/9.
 
 Global Resolution (arXiv 2511.15898) computes an optimal plan for independent candidates of large vocabularies, by
-convex minimisation, to any accuracy; every optimal plan accepts as often as the one that is computed here.
+convex minimisation, to any accuracy; every optimal plan accepts as often as the plan computed here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ..verifiers.optimal_transport import optimal_transport
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = True) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children at depth d - 1, verified by an optimal plan."""
+    """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified by an optimal plan.
+
+    ``replacement``: siblings are drawn independently, else without replacement.
+    """
     pick = independent if replacement else without_replacement
     drafter = tree_drafter(draft_model(task), regular_tree(branching), pick)
     return tree_decoder(task, drafter, optimal_transport(replacement))

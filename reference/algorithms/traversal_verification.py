@@ -1,4 +1,7 @@
-"""Traversal verification of a sampled tree, leaves first. Never fewer tokens than level by level, where examined."""
+"""Traversal verification of a sampled tree, from the leaves up.
+
+In all examined cases it accepts at least as many tokens as verification from the root down.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from ..verifiers.traversal import traversal
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children at depth d - 1, verified from the leaves."""
+    """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified from the leaves.
+
+    ``replacement``: siblings are drawn independently, else without replacement.
+    """
     pick = independent if replacement else without_replacement
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), traversal)
 

@@ -1,8 +1,8 @@
-"""TriForce: a small model drafts for the target with part of its cache, and that for the target (2404.11912).
+"""TriForce: a small model drafts for the target with a partial cache, and that drafts for the target (2404.11912).
 
 q'' is the small model, q' the target with a partial cache, p the target. Lossless because the inner round is lossless
-for q', at whatever length the block is cut. ``triforce-released`` differs in one line. The stand-in for a partial cache
-is p without the first tokens of the text; with nothing forgotten q' = p and nothing is rejected.
+for q', at whatever length the block is cut. ``triforce-released`` differs in one line. A partial cache is modelled by p
+without the first tokens of the text; if none is left out, q' = p and nothing is rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Parts:
-    """Draft gamma tokens of q' by inner rounds of ``inner`` drafts; q' does not see the first ``forget`` tokens."""
+    """Return the decoder that drafts ``gamma`` tokens of q' by inner rounds of ``inner`` drafts.
+
+    q' does not see the first ``forget`` tokens of the text.
+    """
     partial = forgetful(task.target, forget)
     drafter = vertical(partial, model_drafter(draft_model(task)), inner, speculative_sampling)
     return Parts(drafter, constant(gamma), speculative_sampling)

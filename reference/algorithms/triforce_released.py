@@ -1,9 +1,9 @@
-"""TriForce as released: an inner rejection draws from q' itself, not from norm((q' - q'')+). Declared bias.
+"""TriForce as released: after an inner rejection the token is drawn from q', not norm((q' - q'')+). Declared bias.
 
-``Middle_Spec`` of the released code, one inner draft at a time. A token that an inner round drafts then has the law
-``min(q', q'') + TV(q', q'') q'``, while the outer round takes it for a sample of q'. The token after an inner
-acceptance is a sample of q'. The released block may be one token longer than gamma; here it is cut. The drafting half
-is not shown for inspection, since the pmf it declares is not the one its tokens have.
+``Middle_Spec`` of the released code, with one inner draft at a time. A token that an inner round drafts then has the
+law ``min(q', q'') + TV(q', q'') q'``, but the outer round takes it for a sample of q'. The token after an inner
+acceptance is a sample of q'. The released block may be one token longer than gamma; here it is cut. The drafter is not
+exposed on its own, because its tokens do not have the pmf that they declare.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
-    """Return the decoder that drafts gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
+    """Return the decoder that drafts ``gamma`` tokens, declared as draws from q' although their law differs.
+
+    q' does not see the first ``forget`` tokens of the text.
+    """
     partial = forgetful(task.target, forget)
     inner = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
@@ -37,7 +40,10 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: text, drafts left and whether an inner draft was just accepted, pushed on."""
+    """Return the declared law, new tokens -> probability.
+
+    The sum runs over texts, the number of drafts left, and whether the last draft was an accepted inner draft.
+    """
     partial, draft = forgetful(task.target, forget), draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)
     reached: dict[tuple[Tokens, int, bool], Any] = {((), min(gamma, task.horizon - 1), False): 1}
@@ -70,14 +76,17 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 
 
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
-    """Return the masses of the next draft, split by whether it is an accepted inner draft."""
+    """Return the weights of the next draft, and whether it is an accepted inner draft, for both cases.
+
+    ``q1`` is q' and ``q2`` is q''. ``was_accepted``: the last draft was an accepted inner draft.
+    """
     if was_accepted:
         return [(q1, False)]
     return [(q1 - positive_part(q1 - q2), True), (total_variation(q1, q2) * q1, False)]
 
 
 def acceptance(p: Pmf, q1: Pmf) -> Pmf:
-    """Return ``min(1, p/q')`` entry by entry; where q' is 0 nothing is drafted."""
+    """Return ``min(1, p/q')`` for every token, ``[V]``; tokens with q' = 0 are never drafted."""
     kept = q1 * 0
     for token in range(len(q1)):
         kept[token] = accept_probability(p, q1, token)

@@ -1,16 +1,16 @@
-"""Typical acceptance on one chain (Medusa, Cai et al. 2401.10774, Section 2.3.1): accept d iff p(d) is not unusual.
+"""Typical acceptance of a chain (Medusa, Cai et al. 2401.10774, Section 2.3.1): accept d iff p(d) is large enough.
 
     p(d) > min(epsilon, delta exp(-H(p)))         H in nats; the paper has epsilon = .09 and delta = sqrt(epsilon)
 
 The token after the accepted drafts is the argmax of the target, in the paper and in the release at its default
 (FasterDecoding/Medusa at e2a5d20, ``medusa/model/utils.py``: ``generate_candidates`` and ``evaluate_posterior`` with
-``fast=True``), also at temperature > 0. Their other mode is ``typical-sampling-released``. The law is that of
-accept-or-replace with a 0/1 acceptance.
+``fast=True``), also at temperature > 0. The release's other mode is ``typical-sampling-released``. The law is that of
+accept-or-replace with an acceptance of 0 or 1.
 
-Epsilon is the decimal it is written as; the other bound needs a logarithm, so it is one float64, the same for the
-decoder and its law, and a rational p(d) is compared with it exactly. The release adds 1e-5 inside the logarithm, which
-only matters for tokens below that. The paper's candidates are a tree of top tokens of several heads; here the draft is
-a chain drawn from q.
+Epsilon is taken as the decimal it is written as; the other bound needs a logarithm, so it is one float64, the same for
+the decoder and its law, with which a rational p(d) is compared exactly. The release adds 1e-5 inside the logarithm,
+which only matters for tokens below that. The paper's candidates are a tree of top tokens of several heads; here the
+draft is a chain drawn from q.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def typical_threshold(p: Pmf, epsilon: float, delta: float) -> Any:
 
 @from_parts
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q and keeps them while they are typical of p."""
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts them while p(d) is above the threshold."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),
         replacement=lambda p, q, token: point_on_argmax(p),

@@ -1,13 +1,14 @@
 """Medusa's typical mode with ``fast=False``: drafts are matched with draws from a truncated p. Declared bias.
 
 Let t be p restricted to the tokens at or above the typical threshold. In FasterDecoding/Medusa at e2a5d20,
-``medusa/model/utils.py``, ``get_typical_posterior_mask`` draws z ~ t at every row and keeps a draft while z is the
-draft; what follows the last kept draft is drawn by ``get_typical_one_token``, from t again, not the z that differed. A
-draft d so comes out with probability ``t(d) + (1 - t(d)) t(d)`` where it was drafted: nothing is exact, not even for t.
+``medusa/model/utils.py``, ``get_typical_posterior_mask`` draws z ~ t at every row and accepts a draft while z is the
+draft; the token after the last accepted draft is drawn by ``get_typical_one_token``, from t again, and is not the z
+that differed. So a draft d comes out with probability ``t(d) + (1 - t(d)) t(d)`` if it was drafted: the law is neither
+p nor t.
 
 It cannot be run as released: ``evaluate_posterior`` passes six arguments to ``get_typical_posterior_mask``, which takes
-five, and ends in a ``TypeError``. This row implements that code. Several paths draw their z independently there; here
-is one.
+five, and ends in a ``TypeError``. This algorithm implements the intended code. The release draws z independently for
+several paths; here there is one path.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from .typical_acceptance import typical_threshold
 
 
 def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
-    """Return t ``[vocabulary]``: p restricted to the tokens at or above the threshold, never to none."""
+    """Return t, the pmf ``[V]``: p restricted to the tokens at or above the threshold, or to the argmax if none is."""
     kept = p * (p >= min(typical_threshold(p, epsilon, delta), p.max()))
     return kept / kept.sum()
 
 
 @from_parts
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts gamma tokens from q, matches them with draws from t, then draws from t."""
+    """Return the decoder that drafts ``gamma`` tokens from q, matches them with draws from t, then draws from t."""
 
     def part(p: Pmf) -> Pmf:
         return typical_part(p, epsilon, delta)

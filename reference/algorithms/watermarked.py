@@ -1,17 +1,18 @@
 """An unbiased watermark with speculation: keys reweight p and q, and average out (Hu and Huang 2410.20418).
 
-A key of each place reweights a pmf; averaged over keys a reweighted pmf is the pmf itself. The reweighting here is the
-gamma one of 2310.10669 with two keys: the tokens in rising or in falling order, the second half of the mass doubled.
+A key at each position reweights a pmf; the average of the reweighted pmf over keys is the pmf itself. The reweighting
+here is the gamma reweighting of 2310.10669 with two keys: tokens in increasing or decreasing order, with the second
+half of the mass doubled.
 
-* ``strength``: drafts are drawn from the reweighted q and verified against p reweighted by the same key. Given the keys
-  the text has the law of the watermarked target, path by path; drafts are kept less often.
-* ``efficiency``: drafts are drawn from the reweighted q and kept with ``min(1, p/q)``, as without a watermark; what
-  replaces a draft, and what follows the last, is drawn by a key of its own. Drafts are kept as often as without, and
-  given the keys the law is no more the watermarked target's.
+* ``strength``: drafts are drawn from the reweighted q and verified against p reweighted by the same key. Given the
+  keys the text has the law of the watermarked target; fewer drafts are accepted.
+* ``efficiency``: drafts are drawn from the reweighted q and accepted with ``min(1, p/q)``, as without a watermark; the
+  replacement of a draft, and the token after the last draft, are drawn by separate keys. Drafts are accepted as often
+  as without a watermark, but given the keys the law is not that of the watermarked target.
 
-Both have the law p over keys. No scheme has both properties (the no-go theorem there); 2602.01428 takes the coins from
-the key as well. A key that one draft of a rejected block saw is nothing to the place when it comes again: a key that is
-a function of the place and not of the text would have to be kept.
+Averaged over keys both have the law p. No scheme has both properties (the no-go theorem of the paper); 2602.01428
+derives the acceptance from the key as well. A key that was used for a draft of a rejected block is not used again when
+the position is drawn again; a key that depends on the position alone would have to be kept.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ MODES = ("strength", "efficiency")
 
 
 def reweighted(pmf: Pmf, key: int) -> Pmf:
-    """Return the pmf with the second half of the mass, in the key's order of tokens, doubled."""
+    """Return the pmf after doubling its second half and removing the first, in the token order of ``key``.
+
+    Key 0 is increasing order, key 1 decreasing.
+    """
     size, changed = len(pmf), pmf * 0
     total = pmf.sum() * 0
     for token in range(size) if key == 0 else range(size - 1, -1, -1):
@@ -39,13 +43,13 @@ def reweighted(pmf: Pmf, key: int) -> Pmf:
 
 
 def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
-    """Return a draw from ``pmf`` reweighted by a key of its own."""
+    """Return a token drawn from ``pmf`` reweighted by a key that is drawn for this token."""
     key = draws.categorical(uniform(KEYS, pmf), ("key", *site))
     return draws.categorical(reweighted(pmf, key), site)
 
 
 def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts gamma tokens by keys; ``keep``: the watermark's strength or the acceptance."""
+    """Return the decoder that drafts ``gamma`` tokens by keys; ``keep`` is "strength" or "efficiency"."""
     check_gamma(gamma, "gamma")
     if keep not in MODES:
         raise ValueError(f"keep is {keep!r}, expected one of {', '.join(MODES)}")

@@ -1,10 +1,10 @@
 """A drafter that computes all rows of a block at once and samples them; each token declares its own row as q.
 
-The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to each a
-bias of the token before it, its Markov head, and so samples one token after another; a confidence that depends on the
-row of the slot, and not on its draft, decides where the block ends. Stand-ins: row i is q after its own i most probable
-tokens, the bias is q after the one token before, multiplied in, the confidence of a slot is the largest entry of its
-row.
+The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to each
+row a bias that depends on the token before it, its Markov head, and so samples one token after another. A confidence
+that depends on the row of the slot, and not on its draft, decides where the block ends. The network is modelled as
+follows: row i is q after its own i most probable tokens, the bias is q after only the token before, multiplied in, and
+the confidence of a slot is the largest entry of its row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
 
 
 def block_rows_drafter(draft: LanguageModel, block: int, markov: bool, least: Any = 0) -> Drafter:
-    """Draft a block of at most ``block`` tokens, up to the first slot whose confidence is below ``least``."""
+    """Return a drafter of at most ``block`` tokens, up to the first slot whose confidence is below ``least``.
+
+    ``markov``: each row is biased by the token before it; otherwise the rows depend on the text alone.
+    """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

@@ -1,14 +1,14 @@
 """Cascades of drafters (CS Drafting, Chen et al. 2312.11462, Section 3; TriForce, Sun et al. 2404.11912, Section 4).
 
-Vertical: a drafter q' is itself accelerated by a smaller one, its rounds verified against q'. If the inner verification
-is lossless for q', its output is a sample of q', and q' is declared; if it is not, the declared law is not the law of
-the draft. Tokens of an inner round are all kept, drafts and last draw, but for those beyond the block's length: a cut
-that does not depend on them. Horizontal: earlier tokens from better drafters, later ones, which are rarely reached,
-from cheaper ones; each token declares the law it was drawn from, so nothing else changes.
+Vertical: a drafter q' is itself accelerated by a smaller one, whose tokens are verified against q'. If the inner
+verification is lossless for q', its output is a sample of q', and q' is declared; if it is not, the declared law is not
+the law of the draft. All tokens of an inner round are kept, drafts and last draw, except those beyond the block's
+length, a cut that does not depend on them. Horizontal: earlier tokens come from better drafters, later ones, which are
+rarely reached, from cheaper ones; each token declares the law from which it was drawn, so nothing else changes.
 
-A vertical drafter is a drafter, and may stand within another: a chain of any number of models, as in staged speculative
-decoding (arXiv 2308.04623) and polybasic speculative decoding (arXiv 2510.26527). Not confirmed: how these two cut
-their blocks, and the former its trees.
+A vertical drafter is a drafter and may be used inside another: a chain of any number of models, as in staged
+speculative decoding (arXiv 2308.04623) and polybasic speculative decoding (arXiv 2510.26527). Not confirmed: how these
+two cut their blocks, and the former its trees.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Site, Tokens, Ver
 
 
 class _Inner:
-    """Draws of an inner round: their sites contain the draft position at which it began."""
+    """Draws of an inner round: their sites contain the position in the draft at which the round began."""
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start
@@ -30,9 +30,10 @@ class _Inner:
 
 
 def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Verifier) -> Drafter:
-    """Draft from ``model`` by inner rounds: ``inner`` drafts at most ``inner_gamma`` tokens, ``verify`` tests them.
+    """Return a drafter with the law of ``model`` whose tokens come from inner rounds of speculative decoding.
 
-    Every token declares ``model``'s pmf. Raises ``ValueError`` for a negative ``inner_gamma``.
+    In an inner round ``inner`` drafts at most ``inner_gamma`` tokens and ``verify`` tests them against ``model``. Every
+    token declares ``model``'s pmf. Raises ``ValueError`` for a negative ``inner_gamma``.
     """
     if inner_gamma < 0:
         raise ValueError(f"inner_gamma is {inner_gamma}, expected at least 0 (the drafts of an inner round)")
@@ -57,7 +58,9 @@ def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Ver
 
 
 def horizontal(stages: Sequence[tuple[Drafter, int]]) -> Drafter:
-    """Draft up to ``count`` tokens from each (drafter, count) in turn; a stage may return fewer tokens.
+    """Return a drafter of up to ``count`` tokens from each pair (drafter, count) in turn.
+
+    A stage may return fewer tokens.
 
     Raises ``ValueError`` for a negative count.
     """

@@ -1,15 +1,16 @@
 """A drafter that learns while it drafts (online speculative decoding, Liu et al. 2310.07177).
 
-Where a draft was rejected, the context and the target's row go into a buffer; every ``interval`` rounds the buffer
-teaches the drafter, entry by entry, and is emptied. The learned part is a table of rows by the last ``order`` tokens,
-which takes precedence over the original model; it is hashable and part of the decoder's state. A learned row is used
-for all contexts with equal last tokens, as a small model generalises: where their targets differ, alpha may fall and
-the law stays exact.
+If a draft is rejected, the context and the target's row go into a buffer. Every ``interval`` rounds the drafter learns
+from the buffer, entry by entry, and the buffer is emptied. The learned part is a table of rows by the last ``order``
+tokens, which takes precedence over the original model; it is hashable and part of the decoder's state. A learned row is
+used for all contexts with equal last tokens, as a small model generalises: where their targets differ, the acceptance
+may fall, but the law stays exact.
 
-Exact at every moment, for any update: q changes between rounds alone, so the rows that a draft declares are the rows it
-was drawn from. ``mixture_step`` is the update that stays rational, (1 - eta) q + eta p; ``gradient_step`` is one step
-of a softmax. The paper updates every few iterations of its serving loop; that it does so between requests, and the
-order of the entries within an update, could not be confirmed. Rounds are the finest grain there is.
+Exact at every moment, for any update: q changes only between rounds, so the rows that a draft declares are the rows
+from which it was drawn. ``mixture_step`` is the update that stays rational, (1 - eta) q + eta p; ``gradient_step`` is
+one step of a softmax. The paper updates every few iterations of its serving loop. It could not be confirmed that it
+does so between requests, nor in which order an update takes the entries. A round is the smallest interval possible
+here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Update: TypeAlias = Callable[[Pmf, Pmf], Pmf]
 
 
 class Learned(NamedTuple):
-    """The state of the drafter: what it learned, and its buffer."""
+    """The state of the drafter: the table of learned rows, and the buffer of rejections."""
 
     table: TableRows = ()
     """Last tokens -> the row drafted from behind them, in order of the tokens."""
@@ -43,14 +44,20 @@ class Learned(NamedTuple):
 
 
 def mixture_step(eta: Any) -> Update:
-    """Return ``q <- (1 - eta) q + eta p``. TV(p, q) shrinks by 1 - eta. ``ValueError`` unless 0 <= eta <= 1."""
+    """Return the update ``q <- (1 - eta) q + eta p``, by which TV(p, q) shrinks by the factor 1 - eta.
+
+    Raises ``ValueError`` unless 0 <= eta <= 1.
+    """
     if not 0 <= eta <= 1:
         raise ValueError(f"eta is {eta}, expected a share in [0, 1] (0 learns nothing, 1 copies the target's row)")
     return lambda q, p: (1 - parameter(eta, q)) * q + parameter(eta, q) * p
 
 
 def gradient_step(divergence: Divergence, rate: float) -> Update:
-    """Return one gradient step of size ``rate`` on the logits of q: float64, and for rows without zeros."""
+    """Return the update that is one gradient step of size ``rate`` on the logits of q, in float64.
+
+    ``divergence`` is minimised. Rows must not contain zeros.
+    """
 
     def update(q: Pmf, p: Pmf) -> Pmf:
         logits = np.log(q)
@@ -60,7 +67,7 @@ def gradient_step(divergence: Divergence, rate: float) -> Update:
 
 
 def learned_model(draft: LanguageModel, learned: Learned, order: int) -> LanguageModel:
-    """Return the drafter as it is now: a learned row where there is one for the last ``order`` tokens, else q."""
+    """Return the drafter's current model: the learned row of the last ``order`` tokens, else ``draft``."""
     rows = dict(learned.table)
 
     def now(tokens: Tokens) -> Pmf:

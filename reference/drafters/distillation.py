@@ -1,13 +1,13 @@
-"""Distilling a drafter towards its target: divergences of pmfs, their gradients in the drafter's logits, and alpha.
+"""Distillation of a drafter from its target: divergences of pmfs, their gradients in the logits, the acceptance alpha.
 
 DistillSpec (Zhou et al. 2310.08461) and online speculative decoding (Liu et al. 2310.07177) minimise, over the contexts
 of some text, forward KL(p | q), reverse KL(q | p), the beta-weighted Jensen-Shannon divergence or TV(p, q). With q =
-softmax(z) every gradient has one shape: if g(v) is the derivative in q(v), that in z is ``q (g - <q, g>)``. The goal is
-alpha, the mean of sum min(p, q) = 1 - TV(p, q) over the contexts of text that the *target* emits, because rounds begin
-there.
+softmax(z) every gradient has one form: if g(v) is the derivative in q(v), the derivative in z is ``q (g - <q, g>)``.
+The goal is alpha, the mean of sum min(p, q) = 1 - TV(p, q) over the contexts of text that the target emits, because
+rounds begin there.
 
-The student here is a table of logits ``[vocabulary, vocabulary]`` with one row for each last token: it can agree with a
-target of longer memory only on average, as a small model does.
+The student here is a table of logits ``[V, V]`` with one row for each last token. It can agree with a target of longer
+memory only on average, as a small model does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..warpers import softmax
 
 
 class Divergence(NamedTuple):
-    """A divergence of float64 pmfs ``[vocabulary]``, and its derivative in the entries of q, taken as free."""
+    """A divergence of float64 pmfs ``[V]``, and its partial derivatives in the entries of q."""
 
     value: Callable[[Pmf, Pmf], float]
     slope: Callable[[Pmf, Pmf], Any]
@@ -37,9 +37,10 @@ def kl(p: Pmf, q: Pmf) -> float:
 
 
 def jensen_shannon(beta: float) -> Divergence:
-    """Return ``beta KL(p | m) + (1 - beta) KL(q | m)``, m = beta p + (1 - beta) q. ``ValueError`` outside 0 < beta < 1.
+    """Return the divergence ``beta KL(p | m) + (1 - beta) KL(q | m)`` with m = beta p + (1 - beta) q.
 
-    Near beta = 0 and 1 it behaves like beta KL(p | q) and (1 - beta) KL(q | p).
+    Near beta = 0 and 1 it behaves like beta KL(p | q) and (1 - beta) KL(q | p). Raises ``ValueError`` unless 0 < beta <
+    1.
     """
     if not 0 < beta < 1:
         raise ValueError(f"beta is {beta}, expected a number strictly between 0 and 1")
@@ -65,16 +66,17 @@ TOTAL_VARIATION = Divergence(lambda p, q: float(abs(p - q).sum() / 2), lambda p,
 
 
 def gradient(divergence: Divergence, p: Pmf, logits: Any) -> Any:
-    """Return the gradient ``[vocabulary]`` of ``divergence(p, softmax(logits))`` in the logits; it sums to 0."""
+    """Return the gradient ``[V]`` of ``divergence(p, softmax(logits))`` in the logits; its entries sum to 0."""
     q = softmax(logits)
     slope = divergence.slope(p, q)
     return q * (slope - (q * slope).sum())
 
 
 def visits(model: LanguageModel, prompt: Tokens, length: int) -> dict[Tokens, Any]:
-    """Return context -> probability that text which ``model`` emits after ``prompt`` passes it, ``length`` positions.
+    """Return context -> probability that text emitted by ``model`` after ``prompt`` contains the context.
 
-    The probabilities of the contexts of each position sum to 1, all of them to ``length``.
+    Contexts are the texts before each of the next ``length`` positions. The probabilities of one position sum to 1, so
+    all sum to ``length``.
     """
     result: dict[Tokens, Any] = {}
     level: dict[Tokens, Any] = {prompt: 1}
@@ -92,7 +94,7 @@ def visits(model: LanguageModel, prompt: Tokens, length: int) -> dict[Tokens, An
 def expected_acceptance(target: LanguageModel, draft: LanguageModel, prompt: Tokens, length: int) -> Any:
     """Return alpha: the mean of ``sum min(p, q)`` over the contexts of ``length`` tokens emitted by the target.
 
-    In the arithmetic of the pmfs. Raises ``ValueError`` for a length below 1.
+    The result has the number type of the pmfs. Raises ``ValueError`` for a length below 1.
     """
     if length < 1:
         raise ValueError(f"length is {length}, expected at least 1 emitted token")
@@ -101,7 +103,7 @@ def expected_acceptance(target: LanguageModel, draft: LanguageModel, prompt: Tok
 
 
 def last_token_model(logits: Any) -> LanguageModel:
-    """Return the student with these logits ``[vocabulary, vocabulary]``: it sees the last token alone."""
+    """Return the student model with these logits ``[V, V]``; its row depends on the last token alone."""
     return lambda tokens: softmax(logits[tokens[-1]])
 
 
@@ -118,8 +120,9 @@ def distilled(
 ) -> Any:
     """Return the student's logits after ``steps`` full gradient steps on the mean divergence over emitted text.
 
-    Contexts are weighted by how often the target's text passes them, or the student's own (``own_text``, DistillSpec's
-    on-policy data); that weight itself is not differentiated. Nothing is sampled. The argument is left as it was.
+    Contexts are weighted by their probability in text of ``length`` tokens after ``prompt``, emitted by the target or,
+    with ``own_text``, by the student itself (DistillSpec's on-policy data); the weights are not differentiated. Nothing
+    is sampled. ``logits`` is not changed.
     """
     logits = np.array(logits, dtype=np.float64)
     for _ in range(steps):

@@ -1,10 +1,10 @@
-"""Dynamic draft trees (EAGLE-2, arXiv 2406.16858): grow where the drafter is confident, keep the best nodes.
+"""Dynamic draft trees (EAGLE-2, arXiv 2406.16858): expand the most probable nodes, keep the best of all.
 
 A node's score is the product of q along its path. Expansion: at every level the ``width`` best nodes get their
-``width`` most probable children. Reranking: of all nodes grown, the ``nodes`` best are kept. A child never scores more
-than its parent, so what is kept is a tree, provided that ties prefer the parent: here shallower nodes come first, then
-those grown first. Nothing is drawn, so every token is a point mass and must be verified as one; pruning *sampled*
-nodes by their own probability would bias the output.
+``width`` most probable children. Reranking: of all nodes, the ``nodes`` best are kept. A child never scores more than
+its parent, so the kept nodes form a tree, provided that ties prefer the parent: here shallower nodes come first, then
+those found first. Nothing is drawn, so every token is a point mass and must be verified as one; pruning sampled nodes
+by their own probability would bias the output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Node(NamedTuple):
 
 
 def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: int) -> Drafter:
-    """Draft at most ``nodes`` tokens, ``depth`` levels deep or gamma if that is fewer.
+    """Return a drafter of at most ``nodes`` tokens, ``depth`` levels deep, or gamma levels if that is fewer.
 
     Raises ``ValueError`` unless width and nodes are at least 1 and depth at least 0.
     """
@@ -46,5 +46,5 @@ def _children(draft: LanguageModel, prefix: Tokens, node: _Node, width: int) -> 
 
 
 def _best(nodes: list[_Node], count: int) -> list[_Node]:
-    """Return the ``count`` best nodes; the sort is stable, and nodes stand level by level."""
+    """Return the ``count`` nodes with the best scores; ties keep their order, which is level by level."""
     return sorted(nodes, key=lambda node: -node.score)[:count]

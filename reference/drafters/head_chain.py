@@ -1,8 +1,8 @@
-"""A chain drafted by heads, each with a pmf of its own (Medusa 2401.10774, Hydra 2402.05109, MTP 2404.19737).
+"""A chain drafted by heads, each with its own pmf (Medusa 2401.10774, Hydra 2402.05109, MTP 2404.19737).
 
 Head i drafts the i-th token. The methods differ in the inputs of a head: ``head(prefix, drafted)`` gets the text so far
-and the drafts before its own, and an independent head ignores the latter. Either way q_i is fixed before token i is
-drawn, and speculative sampling requires nothing more. Trained heads are stood in for by tables.
+and the drafts before its own, and an independent head ignores the latter. In both cases q_i is fixed before token i is
+drawn, as speculative sampling requires. Trained heads are modelled by tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Head: TypeAlias = Callable[[Tokens, Tokens], Pmf]
 
 
 def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
-    """Draft one token from each head, at most gamma."""
+    """Return a drafter of one token from each head, at most gamma."""
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -36,7 +36,7 @@ def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 
 
 def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
-    """Draft the most probable token of each head, at most gamma: point masses."""
+    """Return a drafter of the most probable token of each head, at most gamma, declared as point masses."""
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -48,21 +48,21 @@ def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 
 
 def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
-    """Return heads on the state that predicted the last token: they see neither that token nor any draft.
+    """Return heads on the hidden state that predicted the last token: they depend neither on that token nor on drafts.
 
-    A target pass answers for its last token together with the heads' guesses of those after it. The stand-in for head
-    i is q after its own 1 + i most probable tokens. A text of one token is seen whole.
+    A target pass returns its last token together with the heads' drafts of the tokens after it. Head i is modelled as q
+    after its own 1 + i most probable tokens, given the text without its last token. A text of one token is given whole.
     """
     return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
 
 
 def look_ahead_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
-    """Return heads that see the last token: head i is q after its own 1 + i most probable tokens."""
+    """Return heads that depend on the whole text: head i is q after its own 1 + i most probable tokens."""
     return tuple(_on_text(stand_in_head(draft, 1 + i)) for i in range(count))
 
 
 def dependent_head(draft: LanguageModel) -> Head:
-    """Return the head that sees the text and the drafts before its own."""
+    """Return the head that depends on the text and the drafts before its own."""
     return lambda prefix, drafted: draft(prefix + drafted)
 
 

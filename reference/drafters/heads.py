@@ -1,7 +1,7 @@
-"""Parallel heads (Medusa, arXiv 2401.10774): head i guesses the token i + 1 places ahead from the text so far alone.
+"""Parallel heads (Medusa, arXiv 2401.10774): head i drafts the token i + 1 positions ahead from the text so far alone.
 
-Its guesses do not depend on the tokens between, so the tree is the Cartesian product of the heads' most probable
-tokens: every node of one depth has the same children.
+Its drafts do not depend on the tokens between, so the tree is the Cartesian product of the heads' most probable tokens:
+all nodes of one depth have the same children.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .text_paths import paths_drafter
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
-    """Draft the product of the ``widths[i]`` most probable tokens of ``heads[i]``, cut at gamma levels.
+    """Return a drafter of the product of the ``widths[i]`` most probable tokens of ``heads[i]``, cut at gamma levels.
 
-    Raises ``ValueError`` for a width below 1 or not one for each head.
+    Raises ``ValueError`` for a width below 1, or if there is not one width for each head.
     """
     if len(heads) != len(widths) or any(width < 1 for width in widths):
         raise ValueError(f"widths are {tuple(widths)} for {len(heads)} heads, expected one of at least 1 for each")

@@ -1,4 +1,4 @@
-"""Jacobi iteration as a drafter: the guesses of a sweep are the next draft (Santilli et al. 2305.10427, Section 3).
+"""Jacobi iteration as a drafter: the tokens of one sweep are the next draft (Santilli et al. 2305.10427, Section 3).
 
 A sweep over a block of m unknown tokens sets ``y'_i = argmax p(. | x, y_<i)`` for all i at once. Its leading tokens
 that did not change, and the one after them, are final: a greedy verification of the previous sweep. After j sweeps at
@@ -15,14 +15,14 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 def sweep(target: LanguageModel, prefix: Tokens, guess: Tokens) -> Tokens:
-    """Return ``y'``: the target's argmax at every position of the block, each after the old guesses before it."""
+    """Return the block after one sweep: the target's argmax at every position, given the tokens of ``guess``."""
     return tuple(argmax(target(prefix + guess[:i])) for i in range(len(guess)))
 
 
 def jacobi_drafter(block: int) -> Drafter:
-    """Draft the block of the last sweep without its last token, on which no other token depends.
+    """Return a drafter of the last sweep's block without its last token, on which no other token depends.
 
-    Raises ``ValueError`` for a block below 1.
+    Raises ``ValueError`` for a ``block`` below 1.
     """
     check_block(block)
 
@@ -40,7 +40,7 @@ def jacobi_drafter(block: int) -> Drafter:
 
 
 def padding(tokens: Tokens, block: int) -> Tokens:
-    """Return the block before its first sweep: repetitions of the last known token."""
+    """Return the block before its first sweep: the last known token, ``block`` times."""
     return tokens[-1:] * block
 
 

@@ -1,10 +1,10 @@
-"""Copy what followed the longest earlier occurrence of the last tokens (SAM Decoding, Hu et al. 2411.10666).
+"""Copy the tokens after the longest earlier occurrence of the last tokens (SAM Decoding, Hu et al. 2411.10666).
 
 The released suffix automaton (hyx1999/SAM-Decoding at 18c41f0, ``samd/sam/dyn_sam.py``) finds the longest suffix of the
-text that ended anywhere earlier, without a bound on its length, and the first place where it did. If fewer than
-``predict`` tokens follow there, ``to_anc`` goes on to shorter suffixes, whose first place is no later. This
-implementation has no automaton: suffixes from the longest down, each with its first place. The release looks up before
-the last token is in the automaton, so that token can be matched and never copied.
+text that ended anywhere earlier, without a bound on its length, and the first position where it did. If fewer than
+``predict`` tokens follow there, ``to_anc`` goes on to shorter suffixes, whose first position is no later. This
+implementation has no automaton: it tries suffixes from the longest down, each with its first position. The release
+looks up before the last token is in the automaton, so that token can be matched but never copied.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from .model import stateless
 
 
 def first_end(tokens: Tokens, length: int) -> int | None:
-    """Return the earliest index where the last ``length`` tokens occurred and ended before; None if nowhere."""
+    """Return the earliest index at which an earlier occurrence of the last ``length`` tokens ended.
+
+    None if there is none.
+    """
     suffix = tokens[len(tokens) - length :]
     ends = range(length, len(tokens))
     return next((end for end in ends if tokens[end - length : end] == suffix), None)
 
 
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
-    """Return up to ``predict`` - 1 tokens to copy; none where the longest match has fewer than ``least`` tokens."""
+    """Return up to ``predict`` - 1 tokens to copy; none if the longest match has fewer than ``least`` tokens."""
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]
     if not result or max(result) < least:
@@ -37,7 +40,10 @@ def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
 
 
 def longest_match_drafter(least: int, predict: int) -> Drafter:
-    """Draft the copy, at most gamma tokens of it. Raises ``ValueError`` unless least and predict are at least 1."""
+    """Return a drafter of the tokens after the longest match, at most gamma.
+
+    Raises ``ValueError`` unless ``least`` and ``predict`` are at least 1.
+    """
     if least < 1 or predict < 1:
         raise ValueError(f"least is {least} and predict {predict}, expected at least 1 and 1")
 

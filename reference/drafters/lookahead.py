@@ -1,13 +1,14 @@
-"""Lookahead's window and pool (Fu et al. 2402.02057, Sections 3.1 to 3.3): n-grams out of Jacobi trajectories.
+"""Lookahead's window and pool (Fu et al. 2402.02057, Sections 3.1 to 3.3): n-grams from Jacobi iteration.
 
-The window holds N - 1 rows of W guesses on a diagonal: row 0 begins with the last known token, column i of row r stands
-i + r places after it. A step guesses one more token for every column, the target's argmax after the text, row 0 up to
-that column, and the column itself; every column with it is an n-gram for the pool. Then the oldest row goes and the
-window moves one place on, however many tokens were committed. The pool keeps, for each first token, its G n-grams used
-last. Everything is read off the pass that verifies, so candidates depend on the past alone; nothing is drawn.
+The window has N - 1 rows of W guesses on a diagonal: row 0 begins with the last known token, column i of row r stands i
++ r positions after it. A step guesses one more token for every column: the target's argmax after the text, row 0 up to
+that column, and the column itself. Every column with its new token is an n-gram for the pool. Then the oldest row is
+removed and the window moves on by one position, however many tokens were committed. The pool keeps, for each first
+token, the G n-grams used last. Everything is computed in the pass that verifies, so candidates depend on the past
+alone; nothing is drawn.
 
-In the released code row 0 starts with W + N - 3 tokens picked from the prompt at random, here taken from it in turn,
-and N - 2 steps fill the window.
+In the released code row 0 starts with W + N - 3 tokens picked from the prompt at random; here they are taken from it in
+turn, and N - 2 steps fill the window.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Pool: TypeAlias = tuple[Tokens, ...]
 
 
 class Lookahead(NamedTuple):
-    """The window without the last known token, oldest row first, and the pool."""
+    """The window of guesses without the last known token, oldest row first, and the pool of n-grams."""
 
     rows: tuple[Tokens, ...]
     pool: Pool = ()
@@ -50,9 +51,10 @@ def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
 
 
 def lookahead_drafter(width: int, order: int, guesses: int) -> Drafter:
-    """Draft the pool's n-grams of ``order`` tokens that start with the last one: at most ``guesses`` candidates.
+    """Return a drafter of the pool's n-grams of ``order`` tokens that start with the last token: at most ``guesses``.
 
-    Raises ``ValueError`` unless width >= 0, order >= 2 and guesses >= 1. Width 0 drafts nothing.
+    ``width`` is the number of columns of the window; 0 drafts nothing. Raises ``ValueError`` unless width >= 0, order
+    >= 2 and guesses >= 1.
     """
     if width < 0 or order < 2 or guesses < 1:
         raise ValueError(f"width is {width}, order {order}, guesses {guesses}, expected at least 0, 2 and 1")

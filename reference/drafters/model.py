@@ -9,7 +9,10 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 def model_drafter(draft: LanguageModel) -> Drafter:
-    """Draft token by token from ``draft``; the pmf returned for each token is the one it was drawn from."""
+    """Return a drafter that draws token by token from ``draft``.
+
+    Each token declares the pmf from which it was drawn.
+    """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -26,7 +29,10 @@ def model_drafter(draft: LanguageModel) -> Drafter:
 
 
 def greedy_drafter(draft: LanguageModel) -> Drafter:
-    """Draft the argmax of ``draft``, token by token; each is a point mass. A rule that stops sees the soft pmf."""
+    """Return a drafter of the argmax of ``draft``, token by token, declared as point masses.
+
+    A stopping rule gets the whole pmf.
+    """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -41,5 +47,5 @@ def greedy_drafter(draft: LanguageModel) -> Drafter:
 
 
 def stateless(*_: object) -> None:
-    """The state of a drafter that has none."""
+    """Return None, the state of a drafter without state."""
     return

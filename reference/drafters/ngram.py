@@ -1,14 +1,13 @@
 """An n-gram table as drafter: no parameters, no randomness (NASD; Ou et al. 2404.08698, Section 3, for NAPD).
 
 An n-gram is a context of n-1 tokens and the token that follows it: a bigram has a context of one token. The table
-counts in contexts of the lengths it is made for, from the prompt and from what is committed. It backs off per context:
-the longest context that has been seen at all decides. An unseen context proposes nothing, so the draft ends there and
-is shorter than gamma.
+counts in contexts of fixed lengths, from the prompt and the committed text. The longest context that has occurred
+decides (backoff). An unseen context predicts nothing, so the draft ends there and is shorter than gamma.
 
-Ties go where the released codes let them go. NASD keeps the token that first reached the count that is the largest now
+Ties are resolved as in the released codes. NASD keeps the token that first reached the current largest count
 (romsto/Speculative-Decoding at db7db67, ``ngram_storage.py``, lines 127 and 220: replaced by a larger count alone).
 NAPD takes the last entry of an argsort of the counts, in the order in which the tokens were first seen (oujieww/ANPD at
-19b2e5a, ``base_ngram.py``, ``NGramModel.forward``), so the one first seen last.
+19b2e5a, ``base_ngram.py``, ``NGramModel.forward``), so the token first seen last.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 class Row(dict[int, int]):
-    """Counts of one context. Their order decides ties, so rows in another order are other rows."""
+    """Counts of the tokens after one context; their order decides ties, so rows in another order are unequal."""
 
     def __eq__(self, other: object) -> bool:
         return dict.__eq__(self, other) and (not isinstance(other, Row) or list(self) == list(other))
@@ -53,7 +52,7 @@ class NgramTable(NamedTuple):
         return self.count_each((tokens[:position], tokens[position]) for position in range(max(start, 1), len(tokens)))
 
     def count_each(self, pairs: Iterable[tuple[Tokens, int]]) -> NgramTable:
-        """Return the table with every ``(history, token)`` of an iterable counted once in each context, in turn."""
+        """Return the table with every pair ``(history, token)`` counted once in each context, one after the other."""
         counts = _Counts(self.counts)
         for history, token in pairs:
             for length in self.context_lengths:
@@ -63,14 +62,18 @@ class NgramTable(NamedTuple):
         return self._replace(counts=counts)
 
     def _counted(self, row: Row, token: int) -> Row:
-        """Return the row with one more of ``token``: in its place, or after all that had as many before it."""
+        """Return the row with ``token`` counted once more.
+
+        With ``newest`` it keeps its place in the order; otherwise it moves behind all tokens that had this count
+        before.
+        """
         if self.newest:
             return Row({**row, token: row.get(token, 0) + 1})
         others = {other: count for other, count in row.items() if other != token}
         return Row({**others, token: row.get(token, 0) + 1})
 
     def predict(self, history: Tokens) -> int | None:
-        """Return the most frequent successor of the longest context seen, or None if no context was seen."""
+        """Return the most frequent token after the longest context that has occurred; None if no context has."""
         for length in self.context_lengths:
             row = self.counts.get(history[len(history) - length :]) if length <= len(history) else None
             if row:
@@ -81,10 +84,11 @@ class NgramTable(NamedTuple):
 
 
 def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
-    """Return an empty table of n-grams up to ``order`` (2 = bigrams): all orders down to 2, or that one alone.
+    """Return an empty table of n-grams (2 = bigrams) of all orders down from ``order``, or of ``order`` alone.
 
-    With ``newest`` a tie goes to the token whose first occurrence is the latest; otherwise to the token that reached
-    the count first. Raises ``ValueError`` for an order below 2: a unigram has no context to look up.
+    ``backoff`` selects all orders. With ``newest`` a tie goes to the token whose first occurrence is the latest;
+    otherwise to the token that reached the count first. Raises ``ValueError`` for an order below 2: a unigram has no
+    context to look up.
     """
     if order < 2:
         raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")
@@ -92,7 +96,7 @@ def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> Ngram
 
 
 def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
-    """Draft the table's predictions. Each draft is a point mass: it was drawn from nothing else.
+    """Return a drafter of the table's predictions, declared as point masses.
 
     ``filler_top_k`` > 1 also counts, at every committed position, the target's k most probable tokens there, after the
     committed one, which counts twice if it is among them. Raises ``ValueError`` if it is below 1.

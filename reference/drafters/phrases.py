@@ -1,16 +1,16 @@
-"""Ouroboros: a greedy draft, made longer by phrases that begin with its last token (Zhao et al. 2402.13720, Section 3).
+"""Ouroboros: a greedy draft, extended by phrases that begin with its last token (Zhao et al. 2402.13720, Section 3).
 
-The pool holds phrases, at most ``most`` for each first token; all the phrases found hang below the draft's last token
+The pool holds phrases, at most ``most`` for each first token. All phrases found are children of the draft's last token
 and are verified in the same pass. The result of that pass refines the pool as in the released code (thunlp/Ouroboros at
 7dac65b, ``cache_engine.py`` and ``ouroboros.py``), in this order:
 
-* ``add_extra_ngram``, after a miss: every draft from the missed one on is the key of a phrase, whether the target
-  agrees with it or not. The phrase continues with the target's argmax after the key, as long as the next draft equals
+* ``add_extra_ngram``, after a mismatch: every draft from the mismatch on is the first token of a phrase, whether the
+  target agrees with it or not. The phrase continues with the target's argmax after it, as long as the next draft equals
   it; the last token may differ from the draft's. Only phrases of full length are kept.
 * ``update_in_place``: the newest phrases of the draft's last token, as many as were tried, are replaced by the target's
-  argmaxes at their places, under the same key.
+  argmaxes at their positions, with the same first token.
 
-The release fills the pool by lookahead decoding of the drafter besides; here each committed n-gram stands for that.
+The release also fills the pool by lookahead decoding of the drafter; here each committed n-gram is added instead.
 Whatever the pool holds, candidates depend on the past alone.
 """
 
@@ -25,9 +25,10 @@ from .lookahead import Pool, phrases_after, with_phrase
 
 
 def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, warm: Pool = ()) -> Drafter:
-    """Draft gamma tokens greedily, then up to ``most`` phrases of ``length`` tokens that begin with the last one.
+    """Return a drafter of ``gamma`` greedy tokens, then up to ``most`` phrases of ``length`` tokens.
 
-    ``warm`` is the pool of an earlier text. Raises ``ValueError`` unless gamma >= 0, length >= 2 and most >= 1.
+    A phrase begins with the last greedy token. ``warm`` is the pool of an earlier text. Raises ``ValueError`` unless
+    gamma >= 0, length >= 2 and most >= 1.
     """
     if gamma < 0 or length < 2 or most < 1:
         raise ValueError(f"gamma is {gamma}, length {length}, most {most}, expected at least 0, 2 and 1")
@@ -61,12 +62,12 @@ def greedy(model: LanguageModel, prefix: Tokens, count: int) -> Tokens:
 
 
 def said(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax at the position of every drafted token."""
+    """Return the target's argmax at the position of every drafted token, given the drafts before it."""
     return tuple(argmax(target(prefix + drafted[:i])) for i in range(len(drafted)))
 
 
 def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax after every drafted token."""
+    """Return the target's argmax after every drafted token, given the drafts up to it."""
     return tuple(argmax(target(prefix + drafted[: i + 1])) for i in range(len(drafted)))
 
 

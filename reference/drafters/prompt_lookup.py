@@ -1,9 +1,10 @@
-"""Prompt lookup: copy what followed the last tokens the first time they occurred (Saxena, 2023).
+"""Prompt lookup: copy the tokens after the first occurrence of the last tokens (Saxena, 2023).
 
-The longest suffix first, down to one token; of several occurrences the leftmost that has a continuation. Draws nothing.
+The longest suffix is tried first, down to one token; of several occurrences the leftmost with a continuation counts.
+Nothing is drawn.
 
-The published function requires a whole continuation: the leftmost place with as many tokens after it as are wanted, or
-nothing (its copy in hemingkx/Spec-Bench at fd2c1cd, ``model/pld/pld.py``, ``find_candidate_pred_tokens``). Here a
+The published function requires a whole continuation: the leftmost position with as many tokens after it as requested,
+or nothing (its copy in hemingkx/Spec-Bench at fd2c1cd, ``model/pld/pld.py``, ``find_candidate_pred_tokens``). Here a
 shorter continuation is copied too. The law does not depend on it.
 """
 
@@ -16,7 +17,10 @@ from .model import stateless
 
 
 def lookup(tokens: Tokens, max_ngram: int, count: int) -> Tokens:
-    """Return up to ``count`` tokens that followed the leftmost earlier copy of the longest suffix, or ()."""
+    """Return up to ``count`` tokens after the leftmost earlier copy of the longest suffix; () if there is none.
+
+    Suffixes have at most ``max_ngram`` tokens.
+    """
     for length in range(min(max_ngram, len(tokens) - 1), 0, -1):
         suffix = tokens[len(tokens) - length :]
         for start in range(len(tokens) - length):
@@ -26,7 +30,10 @@ def lookup(tokens: Tokens, max_ngram: int, count: int) -> Tokens:
 
 
 def prompt_lookup_drafter(max_ngram: int = 3, eos: Tokens = ()) -> Drafter:
-    """Draft by ``lookup``, cut before the first end-of-sequence token. Raises ``ValueError`` for max_ngram < 1."""
+    """Return a drafter that uses ``lookup``, cut before the first end-of-sequence token.
+
+    Raises ``ValueError`` for ``max_ngram`` < 1.
+    """
     if max_ngram < 1:
         raise ValueError(f"max_ngram is {max_ngram}, expected at least 1")
 

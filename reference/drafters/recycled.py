@@ -1,10 +1,11 @@
 """A matrix of the target's latest most probable next tokens (Token Recycling, Luo et al. 2408.08696).
 
 As in the released code (Luowaterbi/TokenRecycling at 1b4c05c, ``evaluation/inference_recycling.py``): row t of the
-matrix holds the ``width`` most probable tokens of the target at the last place where t was fed, be it accepted or not;
-rows begin as zeros. A fixed template of rank paths is filled from it, the node of ranks (i, j) with row (row of the
-last token)[i] at j. After a pass the rows of all tokens that were fed are written, in the order of the tree, so a token
-that was fed twice keeps what came last. Everything is read off the verifying pass: candidates depend on the past alone.
+matrix holds the ``width`` most probable next tokens of the target at the last position where t was fed, accepted or
+not; rows begin as zeros. A fixed template of rank paths is filled from it: the node of ranks (i, j) has the token j of
+the row of the token at node (i). After a pass the rows of all tokens that were fed are written, in the order of the
+tree, so for a token that was fed twice the last row counts. Everything is computed in the verifying pass: candidates
+depend on the past alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Matrix = tuple[tuple[int, Tokens], ...]
 
 
 def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int, width: int) -> dict[Tokens, Tokens]:
-    """Return the tokens on the path of every node of ``template``."""
+    """Return, for every node of ``template`` (a path of ranks), the tokens on its path, taken from ``matrix``.
+
+    ``last`` is the last token of the text, and ``width`` the length of a row.
+    """
     paths: dict[Tokens, Tokens] = {(): ()}
     for ranks in template:
         above = paths[ranks[:-1]]
@@ -30,7 +34,7 @@ def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int
 
 
 def recycling_drafter(template: tuple[Tokens, ...], width: int) -> Drafter:
-    """Draft the tree ``template`` filled with recycled tokens, cut at gamma levels.
+    """Return a drafter of the tree ``template`` filled from the matrix, cut at gamma levels.
 
     Raises ``ValueError`` for a node without its parent before it, or a rank not below ``width``.
     """

@@ -1,8 +1,8 @@
-"""Retrieved drafts (REST, arXiv 2311.08252): what followed the last tokens, in a datastore and in the text so far.
+"""Retrieved drafts (REST, arXiv 2311.08252): the tokens after the last tokens, in a datastore and in the text so far.
 
 The longest suffix that occurs anywhere decides. The continuations of all its occurrences form a prefix tree, of which
-the most frequent ``nodes`` prefixes are kept: a prefix is at least as frequent as what extends it, and ties prefer the
-shorter one, then the one found first, so what is kept is a tree.
+the most frequent ``nodes`` prefixes are kept. A prefix is at least as frequent as its extensions, and ties prefer the
+shorter one, then the one found first, so the kept prefixes form a tree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from .text_paths import paths_drafter
 
 
 def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:
-    """Return up to ``depth`` tokens after each earlier occurrence of the longest suffix that has one; [] if none."""
+    """Return up to ``depth`` tokens after each earlier occurrence of the longest suffix that has one; [] if none.
+
+    ``texts`` are searched besides ``tokens`` itself, for suffixes of at most ``longest`` tokens.
+    """
     for length in range(min(longest, len(tokens)), 0, -1):
         suffix = tokens[len(tokens) - length :]
         result = [
@@ -29,7 +32,7 @@ def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth
 
 
 def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> list[Tokens]:
-    """Return the ``nodes`` most frequent prefixes of the continuations."""
+    """Return the ``nodes`` most frequent prefixes of the continuations of ``tokens``; see ``continuations``."""
     counts: dict[Tokens, int] = {}
     result = continuations(tokens, texts, longest, depth)
     for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in result):
@@ -38,7 +41,10 @@ def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: in
 
 
 def retrieval_drafter(texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> Drafter:
-    """Draft what is retrieved. Raises ``ValueError`` unless longest and nodes are >= 1, depth >= 0."""
+    """Return a drafter of retrieved continuations; see ``retrieved``.
+
+    Raises ``ValueError`` unless ``longest`` and ``nodes`` are >= 1 and ``depth`` >= 0.
+    """
     if longest < 1 or nodes < 1 or depth < 0:
         raise ValueError(f"longest is {longest}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")
     return paths_drafter(lambda prefix, gamma: retrieved(prefix, texts, longest, min(depth, gamma), nodes))

@@ -1,8 +1,8 @@
 """A model that drafts for itself with some of its layers left out: Draft&Verify (2309.08168), LayerSkip (2404.16710).
 
-Each method selects its layers: a searched subset, or the first E and the head (early exit). Tables have no layers, so a
-stand-in interpolates: with ``run`` of ``layers`` layers the pmf is ``(run p + (layers - run) q)/layers``. All layers
-run give p itself, none give q.
+Each method selects its layers: a searched subset, or the first E layers and the head (early exit). Tables have no
+layers, so the model interpolates: with ``run`` of ``layers`` layers the pmf is ``(run p + (layers - run) q)/layers``.
+If all layers run it is p, if none run it is q.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from ..types import LanguageModel, Pmf, Tokens
 
 
 def partial_model(target: LanguageModel, draft: LanguageModel, run: int, layers: int) -> LanguageModel:
-    """Return the target with ``run`` of its ``layers`` layers. Raises ``ValueError`` unless 0 <= run <= layers >= 1."""
+    """Return the model with ``run`` of ``layers`` layers: the pmf ``(run p + (layers - run) q)/layers``.
+
+    p is ``target`` and q is ``draft``. Raises ``ValueError`` unless 0 <= run <= layers >= 1.
+    """
     if layers < 1 or not 0 <= run <= layers:
         raise ValueError(f"run is {run} of {layers} layers, expected a number from 0 to the layers, at least 1")
 

@@ -1,8 +1,8 @@
-"""Several sequences drafted side by side, each by its own model: the token tree of SpecInfer, merged as it is verified.
+"""Several sequences drafted side by side, each by its own model: the token tree of SpecInfer.
 
 SpecInfer (arXiv 2305.09781) merges the sequences of several small models into one tree; SpecTr (arXiv 2310.15141) draws
-them from one. Every sequence stays a path of its own here, so that a token drawn twice counts twice: forgetting a
-duplicate would bias the verification. The cache sees the merged tree, ``trees.merged``.
+them from one model. Here every sequence remains a separate path, so that a token drawn twice counts twice: dropping a
+duplicate would bias the verification. Only the cache uses the merged tree, ``trees.merged``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from .model import stateless
 
 
 def sequences_drafter(drafts: tuple[LanguageModel, ...], depth: int) -> Drafter:
-    """Draft one sequence of ``depth`` tokens, or gamma if that is fewer, from each model; level by level.
+    """Return a drafter of one sequence of ``depth`` tokens from each model, level by level.
+
+    Gamma tokens if that is fewer.
 
     Raises ``ValueError`` for a negative depth or without models.
     """

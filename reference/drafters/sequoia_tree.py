@@ -1,14 +1,15 @@
 """The best tree for a number of nodes, by dynamic programming (Sequoia, arXiv 2402.12374, tree construction).
 
 Positional acceptance: ``acceptance[k]`` is the probability that the k-th child of an accepted node, in the order of
-verification, is the accepted one; that its earlier siblings were rejected is counted in. If it is the same at every
-node, a tree emits on average its value, the sum over all its nodes of the product of the numbers on their paths; the
-root counts 1, the token that every round emits. With T(m, d) the best value of m nodes, root included, d levels deep,
+verification, is the accepted child; it includes that its earlier siblings were rejected. If the numbers are the same at
+every node, the mean number of tokens that a tree emits is its value: the sum over all nodes of the product of the
+numbers on their paths. The root counts 1, the token that every round emits. With T(m, d) the best value of m nodes,
+root included, d levels deep,
 
     T(m, d) = 1 + max over m_1 + m_2 + ... <= m - 1 of  sum_k acceptance[k] T(m_k, d - 1)
 
-where a k-th child needs a (k-1)-th. If the numbers do not increase, adding the best leaf again and again is optimal
-too; if they do, it is not. Depth counts drafted levels; Sequoia's released search counts the root as one.
+where a k-th child needs a (k-1)-th. If the numbers do not increase with k, adding the best leaf again and again is
+optimal too; if they do, it is not. Depth counts drafted levels; Sequoia's released search counts the root as one.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from ..types import Tokens
 
 
 class PlannedTree(NamedTuple):
-    """A tree's shape, with children in the order of verification, and its mean number of emitted tokens."""
+    """The shape of a tree, with children in the order of verification.
+
+    ``value`` is its mean number of emitted tokens.
+    """
 
     parents: Tokens
     value: Any
 
 
 class Budget(NamedTuple):
-    """The tree that emits most tokens per unit of time on some hardware."""
+    """The size and depth of the tree that emits most tokens per unit of time on some hardware."""
 
     size: int
     depth: int
@@ -41,9 +45,10 @@ Subtrees = tuple[Any, ...]
 
 
 def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTree:
-    """Return the best tree of at most ``size`` nodes, root included, and ``depth`` levels below it.
+    """Return the best tree of at most ``size`` nodes, root included, and ``depth`` levels below the root.
 
-    Raises ``ValueError`` for a size below 1, a negative depth or a negative number.
+    ``acceptance[k]`` is the probability that the k-th child is the accepted one. Raises ``ValueError`` for a size below
+    1, a negative depth or a negative probability.
     """
     if size < 1 or depth < 0:
         raise ValueError(f"size is {size} and depth {depth}, expected at least 1 node (the root) and 0 levels")
@@ -71,7 +76,10 @@ def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTre
 
 
 def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
-    """Return the value of any tree: the sum over its nodes of the product of the numbers on their paths, and 1."""
+    """Return the mean number of tokens that a tree emits: 1 plus the sum over nodes of the products along their paths.
+
+    The factors are the ``acceptance`` of each node on the path, by its rank among its siblings.
+    """
     reached: list[Any] = []
     for node, parent in enumerate(parents):
         rank = list(parents[:node]).count(parent)
@@ -81,10 +89,10 @@ def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
 
 
 def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft_cost: Any, deepest: int) -> Budget:
-    """Return the size and depth with the least ``(depth draft_cost + verify_cost[size]) / value`` on this hardware.
+    """Return the size and depth with the least time per token, ``(depth draft_cost + verify_cost[size]) / value``.
 
-    ``verify_cost`` maps the sizes to choose from to the time of one verifying pass; a drafted level costs
-    ``draft_cost``. Ties go to fewer nodes, then to fewer levels.
+    ``verify_cost`` maps the possible sizes to the time of one verifying pass; a drafted level costs ``draft_cost``, and
+    ``deepest`` is the largest depth. Ties go to fewer nodes, then to fewer levels.
     """
     result = [
         Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)

@@ -1,15 +1,15 @@
 """Draft the most frequent continuation of the suffix with the best score (SuffixDecoding, 2411.04975).
 
-As the release does (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
-``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in a tree;
-from where it is found the most frequent next token is followed while the product of relative counts stays at least
-``least``, for at most ``factor`` times the length of the match tokens. The score of a draft is the sum of those
-products, and the best score wins, a longer match where they tie. Counts are of all occurrences, the one at the end
-included. Equally frequent tokens stand in no stated order there; here the lower id goes first.
+As in the release (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
+``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in a tree.
+Where it is found, the most frequent next token is followed while the product of relative counts is at least ``least``,
+for at most ``factor`` times as many tokens as the match has. The score of a draft is the sum of those products, and the
+draft with the best score is used, that of the longer match in a tie. Counts are of all occurrences, including the one
+at the end. The release states no order of equally frequent tokens; here the lower id goes first.
 
 There are two trees (``arctic_inference/suffix_decoding/cache.py``, ``speculate``): one of this request, prompt and
-response, and one of all responses, this request's so far among them and no prompt. Each answers a draft; the better
-score wins, that of this request where they tie. The release also has a tree of continuations.
+response, and one of all responses, including this request's so far but no prompt. Each gives a draft; the better score
+is used, that of this request in a tie. The release also has a tree of continuations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..types import Draft, Drafter, Draws, Pmf, Tokens, chain
 
 
 def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int, int]]:
-    """Return how often ``context`` occurs in the texts, and how often each token follows it."""
+    """Return how often ``context`` occurs in the texts, and the count of each token that follows it."""
     size, times = len(context), 0
     after: dict[int, int] = {}
     for text in texts:
@@ -35,7 +35,10 @@ def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int
 
 
 def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) -> tuple[Tokens, Any]:
-    """Return the most probable path after ``context`` and its score."""
+    """Return the most frequent path after ``context`` and its score, the sum of its products of relative counts.
+
+    The path has at most ``most`` tokens, with products of at least ``least``.
+    """
     path: Tokens = ()
     chance, score = Fraction(1), Fraction(0)
     while len(path) < most:
@@ -51,7 +54,11 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 
 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
-    """Return the best draft after a suffix of ``context`` in a tree of ``texts``, and its score."""
+    """Return the best draft after a suffix of ``context``, looked up in ``texts``, and its score.
+
+    A draft has at most ``factor`` tokens for each token of the matched suffix, and at most ``gamma``; ``least`` is the
+    least product of relative counts.
+    """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):
         suffix = context[len(context) - length :]
@@ -63,9 +70,9 @@ def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: A
 
 
 def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafter:
-    """Draft from the responses ``texts`` and the text so far; the state is the length of the prompt.
+    """Return a drafter of the most frequent continuation in the responses ``texts`` and the text so far.
 
-    Raises ``ValueError`` for a negative factor or least.
+    Its state is the length of the prompt. Raises ``ValueError`` for a negative ``factor`` or ``least``.
     """
     if factor < 0 or least < 0:
         raise ValueError(f"factor is {factor} and least {least}, expected numbers >= 0")

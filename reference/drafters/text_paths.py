@@ -1,4 +1,4 @@
-"""Drafts that are a tree of paths computed from the text alone, without draws and without state."""
+"""Drafters of a tree of paths that is computed from the text alone, without draws and without state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from .model import stateless
 
 
 def paths_drafter(paths: Callable[[Tokens, int], Iterable[Tokens]]) -> Drafter:
-    """Draft ``paths(prefix, gamma)``, of at most gamma tokens each, shared prefixes once; each token a point mass."""
+    """Return a drafter of ``paths(prefix, gamma)``, paths of at most gamma tokens, merged where they share a prefix.
+
+    Each token is a point mass.
+    """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         return deterministic_draft(merged(paths(prefix, gamma)))

@@ -1,4 +1,4 @@
-"""A draft model grows a tree of fixed shape, node by node; each method picks the children of a node in its own way.
+"""A draft model fills a tree of fixed shape, node by node; each method picks the children of a node in its own way.
 
 The shape is fixed before any draw (or a function of the text so far). The stopping theorem of adaptive lengths requires
 this for siblings too: the number of children may not depend on their tokens.
@@ -17,7 +17,7 @@ from .model import stateless
 
 
 class Child(NamedTuple):
-    """A picked token and the pmf it was drawn from, None for a point mass."""
+    """A picked token and the pmf from which it was drawn; None for a point mass."""
 
     token: int
     pmf: Pmf | None
@@ -28,9 +28,10 @@ Pick: TypeAlias = Callable[[Draws, Pmf, Tokens, int, Site], Child | None]
 
 
 def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
-    """Draft a tree of the shape ``parents``, cut at depth gamma; q is ``draft`` after the text of the node.
+    """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
-    A child that ``pick`` cannot supply is left out with everything below it.
+    ``pick`` chooses each child from q, which is ``draft`` after the text of the parent. A child that ``pick`` cannot
+    supply is left out with everything below it.
     """
     depths = tree_depths(parents)
 
@@ -56,21 +57,21 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
 
 
 def independent(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw a child from q, independent of its siblings (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141)."""
+    """Return a child drawn from q, independent of its siblings (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141)."""
     return Child(draws.categorical(q, site), q)
 
 
 def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw from q without the earlier siblings, until it is exhausted (RSD, arXiv 2402.14160).
+    """Return a child drawn from q without the ``earlier`` siblings; None if nothing is left (RSD, arXiv 2402.14160).
 
-    Drawing all siblings at once by an exponential race, as Sequoia does, is the same law.
+    Drawing all siblings at once by an exponential race, as Sequoia does, gives the same law.
     """
     left = excluding(q, earlier)
     return None if left is None else Child(draws.categorical(left, site), left)
 
 
 def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw from q without the earlier siblings; once it is exhausted, evenly from all tokens that are none of them.
+    """Return a child drawn from q without the ``earlier`` siblings, or uniformly if q has no other token.
 
     Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16.
     """
@@ -81,15 +82,19 @@ def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, widt
 
 
 def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Take the most probable token of q that is not a sibling yet; ties go to lower ids, nothing is drawn."""
+    """Return the most probable token of q that is not one of the ``earlier`` siblings; ties go to lower ids.
+
+    Nothing is drawn.
+    """
     ranked = top_tokens(q, len(earlier) + 1)
     return Child(ranked[-1], None) if len(ranked) > len(earlier) else None
 
 
 def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw one child from q off its ``width - 1`` most probable tokens, then take those (arXiv 2502.18779).
+    """Return a child of the set: one token drawn from q outside its top tokens, then the ``width - 1`` top tokens.
 
-    The drawn one comes first, because it is to be verified first. Where q has no more tokens, there is none to draw.
+    arXiv 2502.18779. The drawn token comes first, because it must be verified first. If q has no other tokens, it is
+    left out.
     """
     top = top_tokens(q, width - 1)
     rest = excluding(q, top)
@@ -100,7 +105,7 @@ def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, 
 
 
 def excluding(q: Pmf, tokens: Tokens) -> Pmf | None:
-    """Return ``norm(q without tokens)``, or None if no mass remains."""
+    """Return q without ``tokens``, normalised; None if no mass remains."""
     for token in tokens:
         q = positive_part(q - one_hot(token, q))
     mass = q.sum()

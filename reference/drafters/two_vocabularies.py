@@ -1,8 +1,8 @@
-"""Drafters with a vocabulary of their own (Timor et al. 2502.05202).
+"""Drafters whose vocabulary differs from the target's (Timor et al. 2502.05202).
 
-A drafter's token is a string. The target takes its own tokens, so a draft is spelled in them. The stand-in for two
-tokenizers: ``pieces`` lists the tokens of the drafter that spell several tokens of the target, such as ``((0, (0,
-1)),)``; every other token spells itself. Pieces that share a beginning make one text of several drafts.
+A drafter's token is a string, which is spelled in the target's tokens. Two tokenizers are modelled by ``pieces``: the
+tokens of the drafter that spell several tokens of the target, such as ``((0, (0, 1)),)``; every other token spells
+itself. If pieces share a beginning, several drafts give the same text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Pieces: TypeAlias = tuple[tuple[int, Tokens], ...]
 
 
 def spelled(pieces: Pieces, token: int) -> Tokens:
-    """Return the target's tokens that a drafter's token spells. Raises ``ValueError`` for one that spells nothing."""
+    """Return the target tokens that a drafter's ``token`` spells. Raises ``ValueError`` if it spells nothing."""
     text = dict(pieces).get(token, (token,))
     if not text:
         raise ValueError(f"pieces are {pieces}, expected at least one token for each")
@@ -26,7 +26,7 @@ def spelled(pieces: Pieces, token: int) -> Tokens:
 
 
 def shared_part(q: Pmf, missing: Tokens) -> Pmf | None:
-    """Return q restricted to the tokens of both vocabularies, or None if no mass remains."""
+    """Return q without the tokens ``missing`` in the target's vocabulary, normalised; None if no mass remains."""
     kept = q * 1
     for token in missing:
         if token < len(kept):
@@ -36,7 +36,7 @@ def shared_part(q: Pmf, missing: Tokens) -> Pmf | None:
 
 
 def shared_tokens_drafter(draft: LanguageModel, missing: Tokens) -> Drafter:
-    """Draft from q restricted to the shared tokens and renormalised; the draft ends where no mass remains."""
+    """Return a drafter of q restricted to the shared tokens and normalised; the draft ends where no mass remains."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -50,7 +50,7 @@ def shared_tokens_drafter(draft: LanguageModel, missing: Tokens) -> Drafter:
 
 
 def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Draft the drafter's argmaxes, spelled in the target's tokens and cut at gamma of these."""
+    """Return a drafter of the argmaxes of ``draft``, spelled in the target's tokens and cut at gamma of these."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         text: Tokens = ()
@@ -62,7 +62,10 @@ def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 
 
 def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Draft a sampled text, spelled in the target's tokens and cut at gamma of these; each declares its point mass."""
+    """Return a drafter of text sampled from ``draft``, spelled in the target's tokens and cut at gamma of these.
+
+    Each token declares its point mass.
+    """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         text: Tokens = ()
@@ -74,10 +77,10 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 
 
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Draft target tokens from the law of the drafter's text, summed over all its spellings.
+    """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    ``weights[rest]`` is the probability that the drafter wrote this text and that ``rest`` is what its last token
-    spells beyond it; the pmf of the next token is the sum over these, the drafter being asked where nothing is left.
+    ``weights[rest]`` is the probability that the drafter wrote this text and that its last token spells ``rest`` beyond
+    it. The pmf of the next token is the sum over these; if ``rest`` is empty, the drafter's next row is used.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

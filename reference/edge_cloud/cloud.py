@@ -1,11 +1,10 @@
-"""The cloud verifies drafts. It is a pure state machine with one state per session.
+"""The cloud, which verifies drafts: a pure state machine with one state per session.
 
-``decide`` draws the reply, ``state_after`` draws nothing and gives the state that follows. So a request that was
-answered is answered again in the same words, whatever became of the first reply, and a cloud that lost its memory is
-rebuilt from a record of requests and replies. Drawing again is exact only where what was lost did not depend on what
-was drawn.
+``decide`` draws the reply; ``state_after`` computes the next state without a draw. So a repeated request gets the same
+reply, whether or not the first reply arrived, and a cloud that lost its memory is rebuilt from a record of requests and
+replies. Drawing a reply again is exact only if its loss did not depend on its content.
 
-The cache is the tokens whose entries are held. The target depends on the cache and the fed tokens alone, so a wrong
+The cache is the tokens whose entries are stored. The target depends only on the cache and the fed tokens, so a wrong
 crop changes the law. The token after the accepted drafts has no entry until it is fed in the next round (the edge-cloud
 guide writes it at once, which is not possible).
 """
@@ -37,7 +36,7 @@ from .shared_noise import NoiseOf, SeededNoise, decisions
 
 
 class Pending(NamedTuple):
-    """A draft rejected at ``position`` whose replacement waits for the row of q; q(y) is known."""
+    """A draft rejected at ``position`` whose replacement needs the row of q; ``mass`` is q(draft), already known."""
 
     draft: Tokens
     position: int
@@ -63,7 +62,8 @@ def decide(
 ) -> Reply:
     """Return the reply to ``request``; a new request draws from ``draws`` or shared noise, a repeated one does not.
 
-    Raises ``ValueError`` for an unknown mode or one without its seed, and for a draft that does not fit.
+    ``state`` is None before the session is open. Raises ``ValueError`` for an unknown mode, a mode without its seed, or
+    a draft that does not fit the mode.
     """
     repeated = earlier_reply(state, request)
     if repeated is not None:
@@ -107,7 +107,10 @@ def earlier_reply(state: CloudState | None, request: EdgeRequest) -> Reply | Non
 
 
 def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | None:
-    """Return why ``request`` cannot be answered in ``state``, one of ``messages.REASONS``, or None."""
+    """Return the reason, one of ``messages.REASONS``, why ``request`` cannot be answered in ``state``.
+
+    None if it can.
+    """
     if isinstance(request, Open):
         return None if state is None or request.epoch > state.epoch else "stale"
     if state is None or request.epoch > state.epoch:
@@ -121,7 +124,10 @@ def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | No
 
 
 def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: int) -> list[Pmf]:
-    """Return the last ``count`` rows of a pass over the tokens missing from the cache, each ``[vocabulary]``."""
+    """Return the last ``count`` rows, pmfs ``[V]``, of a pass over the text and ``draft``.
+
+    Only the tokens missing from the cache are fed.
+    """
     fed = tokens_to_feed(state.tokens + draft, len(state.cache))
     ends = range(len(fed) - count + 1, len(fed) + 1)
     rows = [target(state.cache + fed[:end]) for end in ends]

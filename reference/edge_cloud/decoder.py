@@ -1,8 +1,8 @@
-"""The edge-cloud system as a decoder: one step is one round over the link in memory, every message through JSON.
+"""The edge-cloud system as a decoder: a step is one round over a link in memory, with every message encoded as JSON.
 
-Between rounds the cloud's memory of what it answered is dropped, because the edge has committed the reply and will not
-ask for it again, and a session that the edge has left makes room for a new one: equal texts then have equal states.
-Sessions that keep it, over links that lose, repeat and reorder, have the same law; that is tested, not assumed.
+Between rounds the cloud's memory of its replies is dropped, because the edge has committed the reply and will not
+request it again; a session that the edge has left makes room for a new one. So equal texts have equal states. Sessions
+that keep the replies, over links that lose, repeat and reorder messages, have the same law; tests verify this.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .shared_noise import DrawnNoise, SharedNoise
 
 
 class BothSides(NamedTuple):
-    """The states of edge and cloud between rounds."""
+    """The states of edge and cloud between two rounds."""
 
     edge: EdgeState
     cloud: CloudState | None = None
@@ -37,11 +37,12 @@ def edge_cloud_decoder(
     impatient: bool = False,
     noise: Callable[[Draws], SharedNoise] = DrawnNoise,
 ) -> Decoder:
-    """Put an edge and a cloud together; a round's trace ends in messages sent and bytes each way.
+    """Return the decoder of an edge and a cloud; a round's trace ends with messages sent and bytes each way.
 
-    ``link(draws, service)`` stands between them, ``noise(draws)`` is what both hold for a round if the mode shares
-    noise. Raises ``ValueError`` for an unknown mode or a task without draft model; ``init`` raises it for an empty
-    prompt, ``step`` when the decoder has finished or the sides fall apart.
+    ``link(draws, service)`` connects them, and ``noise(draws)`` is the noise that both share in a round, if the mode
+    shares noise. An ``impatient`` edge commits its first draft when no answer comes. Raises ``ValueError`` for an
+    unknown mode or a task without draft model; ``init`` raises it for an empty prompt, ``step`` if the decoder has
+    finished or the two sides disagree.
     """
     seed = 0 if find_mode(mode).shared_noise else None
     target = checked_model(task.target, "target")

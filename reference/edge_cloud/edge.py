@@ -1,8 +1,8 @@
-"""The edge drafts and commits tokens. It is a pure state machine that draws only when it drafts.
+"""The edge, which drafts and commits tokens: a pure state machine that draws only when it drafts.
 
-``prepared`` puts the next request into the state, ``received`` takes a text off the wire, ``timed_out`` is a silence.
-The request stays in the state until its reply comes: sending again is sending the same bytes. A reply that is late,
-repeated or out of order changes nothing. An edge that saves its state before each send can be killed anywhere.
+``prepared`` puts the next request into the state, ``received`` handles a message, ``timed_out`` a missing answer. The
+request stays in the state until its reply comes, so sending it again sends the same bytes. A reply that is late,
+repeated or out of order changes nothing. An edge that saves its state before each send can be stopped at any point.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Edge(NamedTuple):
 
 
 class DraftedBlock(NamedTuple):
-    """Drafted tokens, the row of q after each unless the mode needs none, and the plan they came from."""
+    """Drafted tokens, the row of q of each unless the mode needs none, and the plan that gave their number."""
 
     draft: Tokens
     rows: tuple[SparsePmf, ...]
@@ -72,9 +72,9 @@ class EdgeState(NamedTuple):
 
 
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
-    """Draft within the plan and ``remaining - 1``; return the block, its pmfs ``[vocabulary]`` and the cache.
+    """Return a new block with its pmfs ``[V]`` and the cache; it has at most ``remaining - 1`` tokens.
 
-    The model depends on the cache and the fed tokens alone: a wrong crop would show in the law.
+    The model depends only on the cache and the fed tokens, so a wrong crop would change the law.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))
@@ -112,8 +112,8 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
     """Return the state after the message ``text`` arrived, and the round's record if the message ends the round.
 
     A session that is unknown to the cloud is opened again under the next epoch, with the same draft and the reported
-    rejection: a row is requested after a rejection alone, so to draw that coin again would be biased. ``ValueError``: a
-    text that is no message, an impossible answer, any other refusal.
+    rejection: deciding the rejection again would be biased, because a row is requested only after a rejection. Raises
+    ``ValueError`` for a text that is no message, an impossible answer, or another refusal.
     """
     reply, asked, block = decode(text), state.waiting, state.block
     if asked is None or not _answers(reply, asked):
@@ -137,7 +137,7 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
 def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
     """Return the state after no answer came in time: unchanged, so that the same request is sent again.
 
-    An impatient edge commits its first draft and leaves; what comes later is ignored.
+    An impatient edge instead commits its first draft and ends the session; later messages are ignored.
     """
     if not (edge.impatient and state.opened and state.block and state.block.draft):
         return state, None

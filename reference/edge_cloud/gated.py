@@ -1,9 +1,9 @@
-"""Edge and cloud with a gate that commits locally (the edge-cloud guide, Sections 3.1 and 4). Biased by design.
+"""Edge and cloud with a gate that commits blocks locally (the edge-cloud guide, Sections 3.1 and 4). Biased by design.
 
 The edge drafts a block. If the share of tokens that its own signals call hard is at most ``most``, it commits the block
-without asking: those tokens have the law of q, seen through the gate. Otherwise the cloud verifies the block. A round
-ends with the cloud's answer, so it may hold several blocks committed before it; their tokens count as accepted. A cloud
-that was left out receives the whole text with its next request.
+without the cloud: those tokens have the law of q given that the gate passes them. Otherwise the cloud verifies the
+block. A round ends with the cloud's answer, so it may contain several blocks committed before; their tokens count as
+accepted. The cloud then receives the whole text with the next request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .modes import check_session_seed
 
 
 class _OfBlock:
-    """Draws of one of a round's blocks: their sites contain its number."""
+    """Draws for one of a round's blocks: their sites contain the block's number."""
 
     def __init__(self, draws: Draws, block: int) -> None:
         self._draws, self._block = draws, block
@@ -34,7 +34,10 @@ class _OfBlock:
 
 
 def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
-    """Return whether the edge commits a block without the cloud; never for an empty block."""
+    """Return whether the edge commits a block without the cloud: its share of hard tokens is at most ``most``.
+
+    Always False for an empty block.
+    """
     hard = sum(is_hard(gate, q, token) for token, q in zip(draft, pmfs, strict=True))
     return bool(draft) and Fraction(hard, len(draft)) <= exact(most)
 
@@ -42,8 +45,8 @@ def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
 def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:
     """Return the decoder of edge, gate and cloud; ``mode`` is how the cloud verifies the blocks it receives.
 
-    ``most`` below 0 sends every block to the cloud, 1 sends none but the last token before the horizon. Raises
-    ``ValueError`` for a mode that shares noise: these blocks are drawn without it.
+    ``most`` below 0 sends every block to the cloud; 1 sends none but the last token before the horizon. Raises
+    ``ValueError`` for a mode with shared noise, because these blocks are drawn without it.
     """
     check_session_seed(mode, None)
     edge = Edge(draft_model(task), constant(gamma), mode, task.eos)

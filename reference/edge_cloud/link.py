@@ -1,7 +1,7 @@
-"""The cloud's service with its sessions, an in-memory link to it, and one round played over any link.
+"""The cloud's service with its sessions, a link to it in memory, and one round played over any link.
 
-A link is ``send(text) -> texts that came back``: none where nothing came in time, several where the network repeats or
-reorders. Every message of the link in memory is encoded and decoded, so a law computed over it is the protocol's.
+A link is ``send(text) -> received texts``: none if nothing came in time, several if the network repeats or reorders.
+The link in memory encodes and decodes every message, so a law computed over it is the protocol's law.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Link: TypeAlias = Callable[[str], Sequence[str]]
 
 
 class Traffic(NamedTuple):
-    """The traffic of one round: messages sent, and bytes of message bodies (UTF-8) each way."""
+    """The traffic of one round: the number of messages sent, and the bytes of message bodies (UTF-8) each way."""
 
     sent: int = 0
     bytes_up: int = 0
@@ -28,7 +28,7 @@ class Traffic(NamedTuple):
 
 
 class Service:
-    """The cloud's sessions. ``record`` is called with request and reply before the reply leaves."""
+    """The cloud with its sessions. ``record`` is called with request and reply before the reply is sent."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Service:
         record: Callable[[str, str], None] = lambda request, reply: None,
         noise: NoiseOf = SeededNoise,
     ) -> None:
-        """``sessions`` is what it remembers, ``draws`` the verifier's randomness, ``noise`` what a seed stands for."""
+        """Store the verifier's ``draws``, its memory ``sessions``, and ``noise``, which a seed stands for."""
         self.sessions = dict(sessions or {})
         self._target, self._draws, self._record, self._noise = target, draws, record, noise
 
@@ -57,7 +57,7 @@ class Service:
 
 
 def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
-    """Return the sessions of a service restored from its recorded requests and replies, without drawing."""
+    """Return the sessions of a service, restored from its recorded requests and replies without drawing."""
     sessions: dict[str, CloudState] = {}
     for text, said in lines:
         request = decode(text)
@@ -81,10 +81,10 @@ def play_round(
     patience: int = 8,
     save: Callable[[EdgeState], None] = lambda state: None,
 ) -> tuple[EdgeState, Round, Traffic]:
-    """Run from ``state`` until a round is committed; return the round, the state after it and its traffic.
+    """Run from ``state`` until a round is committed; return the state after it, the round and its traffic.
 
-    ``save`` is called with the state before each send. Raises ``TimeoutError`` when ``patience`` sends in a row brought
-    nothing new, and ``ValueError`` for what the edge refuses.
+    ``save`` is called with the state before each send. Raises ``TimeoutError`` if ``patience`` sends in a row bring
+    nothing new, and ``ValueError`` for a message that the edge rejects.
     """
     done: Round | None = None
     traffic, silent = Traffic(), 0

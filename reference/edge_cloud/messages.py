@@ -1,11 +1,11 @@
 """The messages between edge and cloud (``wire`` converts them to JSON, ``schema.json`` describes the format).
 
-The fields are those of the edge-cloud guide, Section 5, with what makes them exact and safe to repeat. Every message
-carries ``session``, ``epoch`` (raised when the edge opens its session again) and ``known``, the number of tokens both
-sides have committed. Each round commits at least one token, so (epoch, known) orders the rounds: it is the sequence
-number, and every message asserts with it that the two contexts have equal lengths.
+The fields are those of the edge-cloud guide, Section 5, with additions that make them exact and safe to repeat. Every
+message has ``session``, ``epoch`` (increased when the edge opens its session again) and ``known``, the number of tokens
+that both sides have committed. Each round commits at least one token, so (epoch, known) orders the rounds: it is the
+sequence number, and every message asserts with it that the two texts have equal lengths.
 
-The upload brings what the mode sends of q; a pmf travels as its support (``SparsePmf``).
+A request contains the part of q that the mode sends; a pmf is sent as its support (``SparsePmf``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..types import Tokens
 
 
 class SparsePmf(NamedTuple):
-    """A pmf over ``size`` tokens: those of positive mass in increasing order, and their masses."""
+    """A pmf over ``size`` tokens: the tokens of positive probability in increasing order, and their probabilities."""
 
     size: int
     tokens: Tokens
@@ -24,7 +24,7 @@ class SparsePmf(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Edge: begin, or begin again, from these tokens. Larger epochs replace smaller ones."""
+    """From the edge: open the session, or open it again, with these tokens. Larger epochs replace smaller ones."""
 
     session: str
     epoch: int
@@ -37,7 +37,10 @@ class Open(NamedTuple):
 
 
 class Verify(NamedTuple):
-    """Edge: the draft after ``known`` tokens, with what the mode sends of q: nothing, q(y_i) alone, or its rows."""
+    """From the edge: verify the draft after ``known`` tokens, with the part of q that the mode sends.
+
+    That is nothing, q(y) of each draft y (``masses``), or its ``rows``.
+    """
 
     session: str
     epoch: int
@@ -48,7 +51,7 @@ class Verify(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """Edge: the row of q that the cloud asked for, with the draft, so that it can be answered without memory."""
+    """From the edge: the row of q that the cloud requested, with the draft: the cloud needs no memory to answer."""
 
     session: str
     epoch: int
@@ -59,7 +62,7 @@ class Supply(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """Cloud: the session is open."""
+    """From the cloud: the session is open."""
 
     session: str
     epoch: int
@@ -67,7 +70,7 @@ class Opened(NamedTuple):
 
 
 class VerifiedReply(NamedTuple):
-    """Cloud: the number of accepted drafts, and this token follows them."""
+    """From the cloud: the number of accepted drafts, and the token after them."""
 
     session: str
     epoch: int
@@ -77,7 +80,7 @@ class VerifiedReply(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Cloud: the draft at ``position`` is rejected, and its replacement needs that row of q."""
+    """From the cloud: the draft at ``position`` is rejected, and the row of q there is needed to replace it."""
 
     session: str
     epoch: int
@@ -86,7 +89,7 @@ class Wanted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Cloud: the request is refused and nothing changed. ``reason`` is one of ``REASONS``."""
+    """From the cloud: the request is refused and nothing changed; ``reason`` is one of ``REASONS``."""
 
     session: str
     epoch: int

@@ -1,13 +1,13 @@
-"""The part of q that the edge sends, and the rule by which the cloud verifies.
+"""The modes of verification: the part of q that the edge sends, and the rule by which the cloud verifies.
 
-Exact: ``sparse-q`` (every row of q, its support only), ``two-phase`` (q(y_i) alone, then the one row at the first
-rejection), ``match``, ``gumbel`` and ``greedy`` (nothing). Biased, as the edge-cloud guide has them (Sections 3.1, 3.2,
-6.2), all from q(y_i) alone: ``scalar-q``, ``shortcut``, ``likelier``. For three or more tokens no verifier that sees
+Exact: ``sparse-q`` (every row of q, its support only), ``two-phase`` (q(y) of each draft y, then the row at the first
+rejection), ``match``, ``gumbel`` and ``greedy`` (nothing of q). Biased, as in the edge-cloud guide (Sections 3.1, 3.2,
+6.2), all from q(y) alone: ``scalar-q``, ``shortcut``, ``likelier``. For three or more tokens no verifier that receives
 only (p, y, q(y)) is both lossless for every q and better than ``match``.
 
-``gumbel`` is ``match`` whose draws, drafts included, come from noise that both sides hold (``shared_noise``): the seed
-goes up once, when the session is opened, and a draft is what the cloud draws with probability (1 - TV)/(1 + TV) at
-least. It may be better than ``match``, because the cloud's draw is not independent of the draft.
+``gumbel`` is ``match`` whose draws, drafts included, come from noise that both sides share (``shared_noise``). The seed
+is sent once, when the session is opened, and a draft equals the cloud's draw with probability at least (1 - TV)/(1 +
+TV). It may accept more than ``match``, because the cloud's draw is not independent of the draft.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def find_mode(name: str) -> Mode:
 
 
 def check_session_seed(name: str, seed: int | None) -> None:
-    """Raise ``ValueError`` unless the mode exists and there is a seed exactly if it needs one."""
+    """Raise ``ValueError`` unless the mode ``name`` exists and ``seed`` is given exactly if the mode shares noise."""
     if find_mode(name).shared_noise != (seed is not None):
         wanted = "none, because its sides share no noise" if seed is not None else "the seed of the noise both hold"
         raise ValueError(f"a session in the mode {name!r} is opened with the seed {seed}, expected {wanted}")
 
 
 def as_row(pmf: Pmf) -> SparsePmf:
-    """Return the support of ``pmf`` ``[vocabulary]``, exact masses as ``Fraction``."""
+    """Return the support of ``pmf`` ``[V]`` with its probabilities, exact ones as ``Fraction``."""
     values = pmf.tolist()
     tokens = tuple(token for token, mass in enumerate(values) if mass > 0)
     masses = tuple(values[token] for token in tokens)
@@ -75,7 +75,7 @@ def as_row(pmf: Pmf) -> SparsePmf:
 
 
 def from_row(row: SparsePmf) -> Pmf:
-    """Return the pmf ``[size]``: an object array of ``Fraction``, or float64."""
+    """Return the pmf ``[size]`` that ``row`` describes: an object array of ``Fraction``, or float64."""
     values = [row.masses[0] * 0] * row.size
     for token, mass in zip(row.tokens, row.masses, strict=True):
         values[token] = mass
@@ -83,16 +83,16 @@ def from_row(row: SparsePmf) -> Pmf:
 
 
 def mass_of(row: SparsePmf, token: int) -> Any:
-    """Return the mass of a token in the support. Raises ``ValueError`` if it is not there."""
+    """Return the probability of ``token``, which must be in the support. Raises ``ValueError`` otherwise."""
     return row.masses[row.tokens.index(token)]
 
 
 def received_draft(mode: Mode, request: Verify, p: Pmf) -> Draft:
-    """Return the draft as the cloud receives it; ``p`` gives the vocabulary and the arithmetic.
+    """Return the draft as the cloud receives it; ``p`` gives the vocabulary and the number type.
 
-    A scalar q(y) stands for the row that is q(y) at y and 0 elsewhere: speculative sampling with that row emits from
-    ``norm((p - 1[y] q(y))+)`` after a rejection, the clamped residual of ``scalar-q``. Raises ``ValueError`` if the
-    request does not bring what the mode needs, or for a drafted token outside the vocabulary.
+    A single number q(y) stands for the row that is q(y) at y and 0 elsewhere: speculative sampling with that row emits
+    from ``norm((p - 1[y] q(y))+)`` after a rejection, the clamped residual of ``scalar-q``. Raises ``ValueError`` if
+    the request lacks what the mode needs, or for a drafted token outside the vocabulary.
     """
     counts = {"masses": len(request.masses), "rows": len(request.rows)}
     if counts != dict.fromkeys(counts, 0) | ({mode.sends: len(request.draft)} if mode.sends != "nothing" else {}):

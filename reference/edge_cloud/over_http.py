@@ -1,7 +1,7 @@
-"""The same messages over HTTP, between processes: POST one request as JSON, the body of the answer is the reply.
+"""The same messages over HTTP, between processes: POST a request as JSON; the body of the answer is the reply.
 
-A request that is none is answered by status 400 and one sentence. With a journal every reply is written down before it
-leaves, so a server that is killed and started again on the same file answers a repeated request in the same words.
+An invalid request is answered by status 400 and one sentence. With a journal every reply is written to a file before it
+is sent, so a server that is killed and started again on the same file gives a repeated request the same reply.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Address = tuple[str, int]
 
 
 class Journal:
-    """Requests and replies in a file, two lines each. A pair that was not finished is dropped on reading."""
+    """Requests and replies in a file, two lines each. An incomplete pair at the end is dropped on reading."""
 
     def __init__(self, path: Path) -> None:
-        """Read the journal and cut an unfinished pair off its end."""
+        """Read the journal at ``path`` and remove an incomplete pair from its end."""
         self._path = path
         lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
         whole = lines[: len(lines) // 2 * 2]
@@ -30,7 +30,7 @@ class Journal:
         path.write_text("".join(f"{line}\n" for line in whole), "utf-8")
 
     def record(self, request: str, reply: str) -> None:
-        """Append a request and its reply; the data are with the operating system on return."""
+        """Append a request and its reply; on return the data have been passed to the operating system."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(f"{request}\n{reply}\n")
 
@@ -38,9 +38,10 @@ class Journal:
 def server(
     target: LanguageModel, draws: Draws, journal: Path | None = None, address: Address = ("127.0.0.1", 0)
 ) -> ThreadingHTTPServer:
-    """Return a server bound to ``address`` (port 0: a free one, see ``server_address``); ``serve_forever`` runs it.
+    """Return a server of ``target`` bound to ``address`` (port 0: a free one, see ``server_address``).
 
-    Requests are answered one at a time, so ``draws`` need not be safe among threads.
+    ``serve_forever`` runs it. Requests are answered one at a time, so ``draws`` need not be thread-safe. ``journal`` is
+    the file of the ``Journal``, or None.
     """
     book = None if journal is None else Journal(journal)
     service = Service(target, draws) if book is None else Service(target, draws, rebuilt(book.pairs), book.record)
@@ -71,15 +72,15 @@ def server(
 
 
 class HttpLink:
-    """A link to a server; it returns nothing if the server is absent or silent for ``timeout`` seconds."""
+    """A link to a server; returns nothing if the server is absent or does not answer within ``timeout`` seconds."""
 
     def __init__(self, address: Callable[[], Address], timeout: float = 2.0) -> None:
-        """``address`` is called at every connection: a restarted server may have another address."""
+        """Store ``address``, a function that is called for every connection: a restarted server may have moved."""
         self._address, self._timeout = address, timeout
         self._connection: http.client.HTTPConnection | None = None
 
     def __call__(self, text: str) -> Sequence[str]:
-        """Send one request. Raises ``ValueError`` with the server's sentence for status 400."""
+        """Send one request and return the replies. Raises ``ValueError`` with the server's sentence for status 400."""
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(*self._address(), timeout=self._timeout)
@@ -94,7 +95,7 @@ class HttpLink:
         return (body,)
 
     def close(self) -> None:
-        """Drop the connection; the next request makes another."""
+        """Close the connection; the next request opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

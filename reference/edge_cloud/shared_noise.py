@@ -1,12 +1,12 @@
-"""Noise that edge and cloud both hold: one race for each position of the text (Daliri, Musco, Suresh 2408.07978).
+"""Noise that edge and cloud share: one race for each position of the text (Daliri, Musco, Suresh 2408.07978).
 
-The token drawn from a pmf at position t is the winner ``argmin_v E_v(t) / pmf_v``, with E_v(t) ~ Exp(1) the same on
-both sides, so each side draws from its own pmf, nothing of q travels, and both often draw the same token. Sample-and-
-match whose draws are such races is drafter-invariant decoding: the text is that of the target alone read from this
-noise, for every drafter and every gamma. The position is that in the whole text, prompt included: noise of the place
-within a round would come again in the next round.
+The token drawn from a pmf at position t is the winner ``argmin_v E_v(t) / pmf_v``, with E_v(t) ~ Exp(1) equal on both
+sides. So each side draws from its own pmf, nothing of q is sent, and both often draw the same token. Sample-and- match
+whose draws are such races is drafter-invariant decoding: the text is that of the target alone with this noise, for
+every drafter and every gamma. The position is that in the whole text, prompt included; noise indexed by the position
+within a round would occur again in the next round.
 
-``SeededNoise`` is the real one. ``DrawnNoise`` is the same in law with finite draws, so that laws can be enumerated.
+``SeededNoise`` is the real noise. ``DrawnNoise`` has the same law with finite draws, so that laws can be enumerated.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from .messages import LARGEST_SEED, is_seed
 
 
 class SharedNoise(Protocol):
-    """One race at each position of the text."""
+    """The noise of one race at each position of the text."""
 
     def winner(self, pmf: Pmf, position: int) -> int:
-        """Return the token that wins the race of ``pmf`` ``[vocabulary]``; repeated calls return the same token."""
+        """Return the token that wins the race of ``pmf`` ``[V]`` at ``position``.
+
+        Repeated calls return the same token.
+        """
         ...
 
 
@@ -35,20 +38,26 @@ NoiseOf: TypeAlias = Callable[[int], SharedNoise]
 
 
 class SeededNoise:
-    """Noise as a function of (seed, position), without state, so neither call order nor a crash changes it.
+    """Noise as a function of (seed, position), without state: neither the order of calls nor a crash changes it.
 
     The words are those of the counter-based generator Philox at (key = seed, counter = position), whose stream NumPy
     keeps from version to version. Each word gives a uniform of 52 bits, so E lies in [1.1e-16, 36.8].
     """
 
     def __init__(self, seed: int) -> None:
-        """Raise ``ValueError`` unless ``seed`` is an integer in 0..2**53 - 1, which JSON carries everywhere."""
+        """Store ``seed``.
+
+        Raises ``ValueError`` unless it is an integer in 0..2**53 - 1, which every JSON library can represent.
+        """
         if not is_seed(seed):
             raise ValueError(f"the seed is {seed!r}, expected an integer in 0..{LARGEST_SEED}")
         self._seed = seed
 
     def exponentials(self, position: int, vocabulary: int) -> Any:
-        """Return E ``[vocabulary]``, float64. The position is the counter's highest word: no two overlap."""
+        """Return the exponentials E of ``position``, float64 ``[vocabulary]``.
+
+        Those of two positions do not overlap.
+        """
         words = np.random.Philox(key=self._seed, counter=position << 192).random_raw(vocabulary)
         return -np.log(((words >> np.uint64(12)) + 0.5) * 2.0**-52)
 
@@ -61,20 +70,23 @@ class SeededNoise:
 
 
 class DrawnNoise:
-    """Noise of one round drawn as its outcomes: the first winner from its pmf, the second given the first.
+    """Noise of one round, drawn as the outcomes it determines: a winner from its pmf, the second given the first.
 
-    Behind the first disagreement nothing that is emitted or counted as accepted depends on the drafts. So noise that is
-    new in every round gives texts the law that noise of positions gives them, and accepted drafts as well, unless a
-    length rule reads what was drafted there.
+    After the first disagreement the emitted and accepted tokens do not depend on the drafts. So noise that is new in
+    every round gives texts, and accepted drafts, the law that noise of positions gives them, unless a length rule
+    depends on what was drafted there.
     """
 
     def __init__(self, draws: Draws) -> None:
-        """``draws`` answers at the sites ``("noise", position)`` and ``("noise", position, "other")``."""
+        """Draw by ``draws``, at the sites ``("noise", position)`` and ``("noise", position, "other")``."""
         self._draws = draws
         self._held: dict[int, list[tuple[list[Any], int]]] = {}
 
     def winner(self, pmf: Pmf, position: int) -> int:
-        """Return the winner. Raises ``ValueError`` for a third pmf at one position: a round has p and q."""
+        """Return the winner of ``pmf`` at ``position``.
+
+        Raises ``ValueError`` for a third pmf at one position: a round has only p and q.
+        """
         masses = check_pmf(pmf, f"the pmf at position {position}").tolist()
         held = self._held.setdefault(position, [])
         for other, token in held:
@@ -92,10 +104,10 @@ class DrawnNoise:
 
 
 class Races:
-    """Draws that are races: decision i of a block, whose site ends in i, reads the noise of position start + i."""
+    """Draws that are races: decision i of a block, whose site ends in i, uses the noise of position start + i."""
 
     def __init__(self, noise: SharedNoise, start: int) -> None:
-        """``start`` is the number of tokens before the block."""
+        """Store ``noise`` and ``start``, the number of tokens before the block."""
         self._noise, self._start = noise, start
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -105,5 +117,5 @@ class Races:
 
 
 def decisions(draws: Draws, noise: NoiseOf, seed: int | None, start: int) -> Draws:
-    """Return the draws of the block after ``start`` tokens: ``draws``, or races if the session has a seed."""
+    """Return the draws for the block after ``start`` tokens: races if the session has a ``seed``, else ``draws``."""
     return draws if seed is None else Races(noise(seed), start)

@@ -1,9 +1,9 @@
 """Messages as one line of JSON, and back. ``SCHEMA`` is the published JSON schema (draft 2020-12) of every message.
 
-Probabilities survive: a ``Fraction`` travels as the string "a/b", a float as its shortest repr, which reads back as the
-same float64. Tuples are arrays, a ``SparsePmf`` as well. ``decode`` takes nothing on trust: a row that is no pmf would
-bias the output without a sound. Texts are remembered both ways, rows and messages that long samples repeat; equal rows
-of different arithmetic (1.0 and ``Fraction(1)``) have different texts.
+Probabilities are preserved: a ``Fraction`` is sent as the string "a/b", a float as its shortest repr, which is read as
+the same float64. Tuples are arrays, and so is a ``SparsePmf``. ``decode`` validates everything, because a row that is
+no pmf would bias the output silently. Texts of rows and messages are cached both ways, since long samples repeat them;
+equal rows of different number types (1.0 and ``Fraction(1)``) have different texts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _text_of_row(row: SparsePmf, _: tuple[type, ...]) -> str:
 
 @lru_cache(maxsize=4096)
 def decode(text: str) -> Any:
-    """Return the message that ``text`` encodes. Raises ``ValueError`` in one sentence for anything else."""
+    """Return the message that ``text`` encodes. Raises ``ValueError``, in one sentence, for any other text."""
     body = json.loads(text)
     kind = KINDS.get(str(body.get("kind"))) if isinstance(body, dict) else None
     if kind is None or body.keys() != {"kind", *kind._fields}:

@@ -1,1 +1,1 @@
-"""Rules for the length of a draft. Every rule here is exact: a token that was drawn is never taken back."""
+"""Rules for the length of a draft. Every rule here is exact, because a drawn token is never removed."""

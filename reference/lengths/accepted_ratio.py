@@ -1,7 +1,7 @@
-"""Dynamic k: one token more after a good round, one fewer after a bad one (the edge-cloud guide's la/k rule).
+"""Dynamic k: draft one token more after a good round, one fewer after a bad one (the edge-cloud guide's la/k rule).
 
-Only past rounds decide, so the rule is exact. The ratio la/k falls with k at constant acceptance: the length it settles
-at depends on k itself, not on the acceptance rate alone.
+la/k is the share of accepted drafts. Only past rounds decide, so the rule is exact. At a constant acceptance rate the
+share falls with k, so the length at which the rule settles depends on k itself, not on the acceptance rate alone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from .constant import check_gamma
 def accepted_ratio(
     start: int = 6, minimum: int = 3, maximum: int = 12, low: float = 0.4, high: float = 0.8
 ) -> LengthRule:
-    """Let k grow by 1 when accepted/drafted >= high, shrink by 1 when it is <= low, within [minimum, maximum].
+    """Return the rule whose k grows by 1 if accepted/drafted >= ``high`` and shrinks by 1 if it is <= ``low``.
 
-    The state is k. A round that drafted nothing changes nothing. Raises ``ValueError`` for bounds out of order.
+    k stays within [``minimum``, ``maximum``]; it is the state. A round without drafts changes nothing. Raises
+    ``ValueError`` for bounds out of order.
     """
     for value, name in ((start, "start"), (minimum, "minimum"), (maximum, "maximum")):
         check_gamma(value, name)

@@ -1,15 +1,15 @@
-"""A confidence threshold that follows acceptance (Draft&Verify, 2309.08168, Section 3.3, and its released code).
+"""A confidence threshold that follows the acceptance rate (Draft&Verify, 2309.08168, Section 3.3).
 
-Stop after (and keep) a token with q(token) below the threshold th. After a round that drafted something, with target
-rate a:
+As in the released code: stop after (and keep) a token with q(token) below the threshold th. After a round with drafts,
+with target rate a:
 
     m  <- b1 m + (1 - b1) accepted/drafted
     th' = th + eps if m < a, else th - eps;   th if m >= a and the draft was as long as allowed
     th <- b2 th + (1 - b2) th'
 
-Only past rounds move the threshold, and the token that stops the draft stays: the rule is exact. The defaults are those
-of the released code, (b1, a, eps, b2) = (.5, .9, .01, .9); that an uncut draft leaves a threshold that is met alone was
-read there.
+Only past rounds change the threshold, and the token that stops the draft is kept, so the rule is exact. The defaults
+are those of the released code, (b1, a, eps, b2) = (.5, .9, .01, .9). There, too, a draft of full length does not change
+a threshold whose rate is met.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .confidence import confidence
 
 
 class Threshold(NamedTuple):
-    """The threshold, and the moving average of the accepted share; any number, as the options are."""
+    """The threshold, and the moving average of the share of accepted drafts."""
 
     value: Any
     matched: Any = 0
 
 
 class Schedule(NamedTuple):
-    """The parameters of the threshold's update: b1, the target accepted share, eps, b2."""
+    """The parameters of the threshold's update: b1, the target rate a, eps, b2, in this order."""
 
     keep_rate: Any = 0.5
     aim: Any = 0.9
@@ -37,7 +37,10 @@ class Schedule(NamedTuple):
 
 
 def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted: int, gamma: int) -> Threshold:
-    """Return the threshold after a round; unchanged when nothing was drafted."""
+    """Return the threshold after a round with ``drafted`` and ``accepted`` tokens; unchanged if nothing was drafted.
+
+    ``gamma`` is the largest number of drafts.
+    """
     if drafted == 0:
         return state
     b1, aim, step, b2 = schedule
@@ -51,10 +54,10 @@ def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted
 
 
 def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
-    """Return the rule of the round in which the threshold is ``now``; the state is the threshold, ``start`` at first.
+    """Return the length rule of a round in which the threshold is ``now``; the state is the threshold, first ``start``.
 
-    A stopping condition sees no state, so there is one rule for every round. Raises ``ValueError`` for a negative gamma
-    or schedule shares outside [0, 1].
+    A stopping condition does not get the state, so there is one rule for every threshold. Raises ``ValueError`` for a
+    negative gamma or shares outside [0, 1] in ``schedule``.
     """
     if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):
         raise ValueError(f"the schedule is {tuple(schedule)}, expected shares in [0, 1] but for the step")

@@ -1,11 +1,11 @@
 """A bandit that selects the next draft length by the rewards of past lengths (BanditSpec, 2505.15141).
 
 As in the released code, sail-sg/BanditSpec at 4e6dd86, ``generate_utils.py``, ``ucb_length_spec_generate``: the arms
-are the lengths 1 to ``arms``, tried in turn; then the one with the best mean wins. Rounds count from 1 and arms are
-forced while the count is below ``arms tries``, so that each is tried ``tries`` times but the last arm, once less: with
-one try it is never tried, and its mean stays 0. The release adds ``sqrt(6 log t / calls)`` with the calls of *all*
-arms, so the same number to every arm: nothing is explored any more. A round earns its tokens over its time; time is
-``1 + cost gamma`` here. Only past rounds decide, so the rule is exact.
+are the lengths 1 to ``arms``, first tried in turn; then the arm with the best mean reward is chosen. Rounds count from
+1 and arms are forced while the count is below ``arms tries``. So each is tried ``tries`` times except the last, which
+is tried once less: with one try it is never tried, and its mean stays 0. The release adds ``sqrt(6 log t / calls)``
+with the calls of all arms together, so the same number to every arm, which explores nothing. The reward of a round is
+its tokens over its time; time is ``1 + cost gamma`` here. Only past rounds decide, so the rule is exact.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .constant import check_gamma
 
 
 class Arms(NamedTuple):
-    """The rewards of each length so far, and the length of the current round."""
+    """The calls and total reward of each length so far, and the length of the current round."""
 
     calls: tuple[int, ...]
     earned: tuple[Fraction, ...]
@@ -26,7 +26,10 @@ class Arms(NamedTuple):
 
 
 def bandit(arms: int, tries: int, cost: Fraction) -> LengthRule:
-    """Draft 1 to ``arms`` tokens. Raises ``ValueError`` unless arms and tries are at least 1 and the cost >= 0."""
+    """Return the rule that drafts 1 to ``arms`` tokens; ``tries`` and ``cost`` are as above.
+
+    Raises ``ValueError`` unless arms and tries are at least 1 and the cost >= 0.
+    """
     check_gamma(arms, "arms")
     if arms < 1 or tries < 1 or cost < 0:
         raise ValueError(f"arms is {arms}, tries {tries} and cost {cost}, expected at least 1, 1 and 0")

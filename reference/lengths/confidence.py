@@ -1,7 +1,8 @@
-"""Stop drafting at the first token the drafter itself finds unlikely, and keep that token.
+"""Stop drafting at the first token that the drafter itself finds unlikely, and keep that token.
 
-As in Draft&Verify (2309.08168) and the confidence schedule of assisted generation. Keeping it is what makes the rule
-exact: dropping a token because of its own probability conditions the draft on what was drawn, and the output is biased.
+As in Draft&Verify (2309.08168) and the confidence schedule of assisted generation. The rule is exact because the token
+is kept: dropping a token because of its own probability conditions the draft on what was drawn, and the output is
+biased.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .constant import check_gamma
 
 
 def confidence(threshold: Any, gamma: int) -> LengthRule:
-    """Draft at most ``gamma`` tokens, none after one with q(token) < threshold.
+    """Return the rule: draft at most ``gamma`` tokens, none after one with q(token) < ``threshold``.
 
     Raises ``ValueError`` unless 0 <= threshold <= 1.
     """

@@ -1,15 +1,15 @@
 """EGAG: gamma from the entropy of the drafter's first distribution of the round.
 
-The source documents name the parameters and leave the map open; this is the definition used here. Let q0 be the
+The source documents name the parameters but do not define the map; this is the definition used here. Let q0 be the
 drafter's distribution at temperature 1, before any truncation, at the first draft position. With H = -sum q0 ln q0 and
 H_norm = H / ln V in [0, 1],
 
     raw    = gamma_min + (gamma_max - gamma_min) (1 - H_norm)
-    smooth = raw in the first round, then beta * smooth + (1 - beta) * raw     (stays real: rounding would freeze it)
+    smooth = raw in the first round, then beta * smooth + (1 - beta) * raw     (not rounded: rounding would freeze it)
     gamma  = floor(smooth + 1/2), clipped to [gamma_min, gamma_max]
 
-The bound by the end of the sequence comes afterwards and does not feed back. q0 is read before anything of the block
-is drawn, so the rule is exact. Relatives: AdaEDL 2410.18351, SVIP 2411.18462.
+The limit by the end of the text is applied afterwards and does not change the state. q0 is computed before any token of
+the block is drawn, so the rule is exact. Related: AdaEDL 2410.18351, SVIP 2411.18462.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def normalized_entropy(pmf: Pmf) -> float:
 
 
 def entropy_gamma(pmf: Pmf, gamma_min: int, gamma_max: int) -> float:
-    """Return the unrounded gamma in [gamma_min, gamma_max]: the less certain the drafter, the shorter the draft."""
+    """Return the unrounded gamma in [gamma_min, gamma_max]: larger for a smaller entropy of ``pmf``."""
     return gamma_min + (gamma_max - gamma_min) * (1 - normalized_entropy(pmf))
 
 
 def entropy_adaptive(raw_draft: LanguageModel, gamma_min: int, gamma_max: int, beta: float = 0.0) -> LengthRule:
-    """Plan each round by ``entropy_gamma`` of ``raw_draft(prefix)``, smoothed by an exponential moving average.
+    """Return the rule that plans each round by ``entropy_gamma`` of ``raw_draft(prefix)``, averaged over rounds.
 
-    The state is the real-valued average. The trace holds H_norm and the planned gamma. Raises ``ValueError`` unless
-    0 <= gamma_min <= gamma_max and 0 <= beta < 1.
+    ``beta`` is the weight of the moving average, which is the state (a real number). The trace has H_norm and the
+    planned gamma. Raises ``ValueError`` unless 0 <= gamma_min <= gamma_max and 0 <= beta < 1.
     """
     check_gamma(gamma_min, "gamma_min")
     check_gamma(gamma_max, "gamma_max")

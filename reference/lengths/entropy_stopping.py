@@ -1,9 +1,9 @@
-"""Stop drafting after a token whose pmf had a high entropy, and keep that token.
+"""Stop drafting after a token that was drawn at high entropy of q, and keep that token.
 
 SVIP (Zhang et al. 2411.18462; Geralt-Targaryen/SVIP at 0cd912e, ``vanilla-sd/eval_specbench.py``, ``generate``) stops
-after a draft where ``sqrt(scale H(q))`` is above a threshold, scale .15; AdaEDL (2410.18351) where the same root's
-complement, a lower bound of the acceptance, is below one. The entropy is a function of q and not of the draw,
-and the token is kept besides: exact twice over. H is in nats, one float64.
+after a draft with ``sqrt(scale H(q))`` above a threshold, scale .15; AdaEDL (2410.18351) stops if 1 minus the same
+root, a lower bound of the acceptance, is below a threshold. The rule is exact for two reasons: the entropy depends on q
+and not on the drawn token, and the token is kept. H is in nats, one float64.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .gating import entropy
 
 
 def entropy_stopping(threshold: float, scale: float, gamma: int) -> LengthRule:
-    """Draft at most gamma tokens, none after one with ``sqrt(scale H(q)) > threshold``.
+    """Return the rule: draft at most ``gamma`` tokens, none after one with ``sqrt(scale H(q)) > threshold``.
 
     Raises ``ValueError`` for a negative scale.
     """

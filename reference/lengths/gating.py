@@ -1,10 +1,10 @@
 """Gates: signals of the drafter for its own uncertainty (the edge-cloud guide, gating).
 
 A drafted token is hard if its negative log-likelihood -ln q(token) or the entropy of q, both in nats, is above a
-threshold, or if the margin between the two most probable tokens is below one. As rules for the draft's length gates are
-exact, since the hard token stays. The guide also lets a silent gate commit the block without verification: that block
-has the law of q, and no threshold makes it p's but one that always fires. Its entropy default of 2.5 bits is 1.733
-nats.
+threshold, or if the margin between the two most probable tokens is below a threshold. As rules for the draft's length
+gates are exact, since the hard token is kept. The guide also commits a block without verification if no token in it is
+hard: that block does not have the law of p, unless the gate always asks for verification. The guide's default entropy
+of 2.5 bits is 1.733 nats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .constant import check_gamma, constant
 
 
 class Gate(NamedTuple):
-    """Thresholds of the three signals; None switches one off."""
+    """Thresholds of the three signals of uncertainty; None switches a signal off."""
 
     nll: float | None = None
     entropy: float | None = None
@@ -28,7 +28,7 @@ class Gate(NamedTuple):
 
 
 def is_hard(gate: Gate, q: Pmf, token: int) -> bool:
-    """Return whether the drafter was unsure when it drew ``token``."""
+    """Return whether ``token``, drawn from q, is hard by one of the gate's signals."""
     return (
         (gate.nll is not None and -math.log(q[token]) > gate.nll)
         or (gate.entropy is not None and entropy(q) > gate.entropy)
@@ -48,15 +48,15 @@ def margin(q: Pmf) -> Any:
 
 
 def gated(gate: Gate, gamma: int) -> LengthRule:
-    """Draft at most gamma tokens, none after a hard one."""
+    """Return the rule: draft at most ``gamma`` tokens, none after one that is hard by the ``gate``."""
     return constant(gamma)._replace(stop_after=lambda q, token: is_hard(gate, q, token))
 
 
 def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: int) -> LengthRule:
-    """Draft nothing while more than the share ``most`` of the last ``block`` tokens was hard, else gamma tokens.
+    """Return the rule: draft ``gamma`` tokens, or none if more than the share ``most`` of the last ``block`` is hard.
 
-    The guide's block gate, read off committed text, which is past. The first token of a text has no context and is
-    not counted. Raises ``ValueError`` for a block below 1.
+    This is the guide's block gate on committed text, which is past. The first token of a text has no context and is not
+    counted. Raises ``ValueError`` for a block below 1.
     """
     check_gamma(gamma, "gamma")
     if block < 1:
@@ -76,10 +76,10 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
 
 
 def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> LengthRule:
-    """Draft nothing where extra passes of the drafter disagree: variance of their pmfs above ``most``, else gamma.
+    """Return the rule: draft nothing if extra passes of the drafter disagree, else ``gamma`` tokens.
 
-    The variance over the passes is averaged over tokens. The passes are fixed and draw nothing, and the drafts do not
-    come from them. Raises ``ValueError`` without passes.
+    They disagree if the variance of their pmfs, averaged over tokens, is above ``most``. The passes are fixed and draw
+    nothing, and the drafts do not come from them. Raises ``ValueError`` without passes.
     """
     check_gamma(gamma, "gamma")
     if not passes:

@@ -1,1 +1,1 @@
-"""Rules that accept drafts. One verification is one call of the target; row i is its pmf after i drafted tokens."""
+"""Verifiers: rules that accept drafts. One verification is one call of the target; row i is its pmf after i drafts."""

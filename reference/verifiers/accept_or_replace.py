@@ -1,8 +1,8 @@
 """Accept each draft with a given probability, else emit a replacement: the form of all relaxed rules.
 
-With d ~ q, accept probability a(d) and a replacement f that does not depend on d, the law of the emitted token is
-``q a + (1 - sum q a) f``. It is p exactly when ``q a <= p`` everywhere and ``f = norm(p - q a)``; any other choice is
-biased, and each point of acceptance above ``sum min(p, q)`` costs at least one point of total variation.
+With d ~ q, acceptance probability a(d) and a replacement law f that does not depend on d, the law of the emitted token
+is ``q a + (1 - sum q a) f``. It is p exactly if ``q a <= p`` everywhere and ``f = norm(p - q a)``; any other choice is
+biased, and acceptance above ``sum min(p, q)`` costs at least the same amount in total variation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def accept_or_replace(
     replacement: Callable[[Pmf, Pmf, int], Pmf],
     bonus: Callable[[Pmf], Pmf] = lambda p: p,
 ) -> Verifier:
-    """Return the verifier that keeps draft d with probability ``accept(prefix, p, q, d)``.
+    """Return the verifier that accepts draft d with probability ``accept(prefix, p, q, d)``.
 
-    The first draft that is not kept is replaced by a draw from ``replacement(p, q, d)``; after the last one comes a
-    draw from ``bonus(p)``. Pmfs are ``[vocabulary]``, p after ``prefix`` and q the one d was drawn from.
+    The first rejected draft is replaced by a draw from ``replacement(p, q, d)``; after the last draft comes a draw from
+    ``bonus(p)``. Pmfs are ``[V]``: p after ``prefix``, and q from which d was drawn.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

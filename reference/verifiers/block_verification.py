@@ -1,14 +1,14 @@
-"""Block verification (Sun et al. 2403.10444, Algorithm 2): accept the longest prefix by one decision over the block.
+"""Block verification (Sun et al. 2403.10444, Algorithm 2): accept the longest prefix that passes a joint test.
 
 With w the capped likelihood ratio of the drafts so far,
 
     w_0 = 1,   w_i = min(1, w_(i-1) p(d_i)/q(d_i))
     h_i = R_i / (R_i + 1 - w_i),   R_i = sum_v (w_i p_i(v) - q_(i+1)(v))+,   h_g = w_g
 
-the accepted length is the largest i whose coin of probability h_i comes up heads, 0 if none does. A block accepted to
-length i < g is followed by a token from ``norm((w_i p_i - q_(i+1))+)``, the whole block by one from p. Lossless, and
-P(the first i drafts are x and accepted) is ``min(P(x before its last token) p, q(x))`` by recursion: never less than
-under token verification, and the most that on-path conditionals allow (Theorem 2 there).
+the accepted length is the largest i that passes a test of probability h_i, 0 if none does. A block accepted to length i
+< g is followed by a token from ``norm((w_i p_i - q_(i+1))+)``, the whole block by one from p. Lossless, and P(the first
+i drafts are x and accepted) is ``min(P(x before its last token) p, q(x))`` by recursion: never less than under token
+verification, and the most that on-path conditionals allow (Theorem 2 there).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 
 
 def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
-    """Return w_0 .. w_g: ``p[i]`` and ``q[i]`` are the pmfs that ``tokens[i]`` is judged by."""
+    """Return w_0 .. w_g; ``p[i]`` and ``q[i]`` are the rows by which the draft ``tokens[i]`` is tested."""
     w = [p[0].sum() * 0 + 1]
     for i, token in enumerate(tokens):
         mass, proposed = w[-1] * p[i][token], q[i][token]
@@ -48,6 +48,9 @@ def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
 
 
 def _heads(w: Any, p: Pmf, q: Pmf) -> Any:
-    """Return h = R / (R + 1 - w), and 1 where that is 0/0: then w = 1, p = q and nothing is left to replace."""
+    """Return the acceptance probability h = R / (R + 1 - w) of a prefix, and 1 for 0/0, where w = 1 and p = q.
+
+    R is the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix.
+    """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w

@@ -1,11 +1,12 @@
 """Deterministic candidates at each position: draw z from the target, continue after it if it is a candidate.
 
-Lossless for every tree that is a function of the text so far, and for every other one, since only target draws come
-out. At a position with the candidates S it accepts with probability p(S), the most that any lossless rule can with
-fixed S; neither order nor duplicates matter. It is the one right way to verify top-k lists (EAGLE-2, arXiv 2406.16858;
-Medusa, arXiv 2401.10774, without its typical acceptance), retrieved continuations (REST, arXiv 2311.08252, its paper)
-and n-gram pools: their tokens were not drawn from q, so a ratio with a soft q is biased. The draw that misses must be
-emitted, and it is one draw per position, not one per path. A single path is sample and match.
+Lossless for every tree that is a function of the text so far, and for every other tree, since only draws from the
+target are emitted. At a position with candidates S it accepts with probability p(S), the most that any lossless rule
+can with fixed S; neither order nor duplicates matter. It is the right way to verify top-k lists (EAGLE-2, arXiv
+2406.16858; Medusa, arXiv 2401.10774, without its typical acceptance), retrieved continuations (REST, arXiv 2311.08252,
+its paper) and n-gram pools: their tokens were not drawn from q, so a ratio p/q would be biased. The draw that is no
+candidate must be emitted, and there is one draw per position, not one per path. With a single path it is sample and
+match.
 """
 
 from __future__ import annotations
@@ -20,6 +21,6 @@ def candidate_set(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 
 
 def sample_and_look_up(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return a draw from p, accepted if it is one of ``tokens``."""
+    """Return a draw from p, accepted if it is one of ``tokens``, the candidates at this ``depth``."""
     drawn = draws.categorical(p, ("target", depth))
     return Step(drawn, accepted=drawn in tokens)

@@ -1,9 +1,9 @@
 """Drop drafts of low probability under q, with a residual that keeps the rule lossless.
 
-Dropping d where q(d) < threshold and then sampling p is biased: the token itself decides whether it is kept. The repair
-treats what may be kept, ``q 1[q >= threshold]``, as a proposal of mass below 1. Whether a draft was dropped or
-rejected, the token comes from ``norm((p - q 1[q >= threshold])+)``, so the whole of q is needed, not the kept drafts
-alone. Lossless for all p and q; a draft stays with probability ``sum min(p, q)`` over the tokens not dropped.
+Dropping d if q(d) < threshold and then drawing from p is biased, because the token itself decides whether it is kept.
+The correction treats ``q 1[q >= threshold]`` as a proposal of mass below 1. Whether a draft was dropped or rejected,
+the token comes from ``norm((p - q 1[q >= threshold])+)``, so the whole of q is needed, not only q of the kept drafts.
+Lossless for all p and q; a draft is accepted with probability ``sum min(p, q)`` over the tokens not dropped.
 """
 
 from __future__ import annotations

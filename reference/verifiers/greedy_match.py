@@ -1,4 +1,6 @@
-"""Greedy match: keep drafts while they are the target's argmax. The output is greedy decoding's, for any drafter.
+"""Greedy match: accept drafts while they are the target's argmax.
+
+The output is that of greedy decoding, for any drafter.
 
 Speculative sampling with one-hot target rows (Leviathan et al. 2211.17192, Section 2.2). Ties go to the lowest id.
 """

@@ -1,14 +1,14 @@
-"""The coupling of two argmins of one exponential race: the law of (y, d) when both models read the same noise.
+"""The coupling of two argmins of one exponential race: the law of (y, d) if both models read the same noise.
 
-Daliri, Musco, Suresh 2408.07978 (Gumbel sampling; ``-log E`` is Gumbel where E is exponential). With E_v ~ Exp(1) iid,
-y = argmin E_v/p_v has law p and d = argmin E_v/q_v has law q. Let r_v = p_v/q_v. For i != j, integrating over the
-winning times t and r t gives
+Daliri, Musco, Suresh 2408.07978 (Gumbel sampling; ``-log E`` is Gumbel if E is exponential). With E_v ~ Exp(1) iid, y =
+argmin E_v/p_v has law p and d = argmin E_v/q_v has law q. Let r_v = p_v/q_v. For i != j, integrating over the winning
+times t and r t gives
 
     P(y = i, d = j) = p_i q_j  integral over r in [r_j, r_i] of dr / (A(r) + B(r) r)^2
     A(r) = sum of p_v over r < r_v,   B(r) = sum of q_v over r_v <= r
 
 where A and B are constant between neighbouring ratios and a piece is (r2 - r1) / ((A + B r1)(A + B r2)): rational. And
-P(y = d = i) = 1 / sum_v max(p_v/p_i, q_v/q_i). Agreement lies between (1 - TV)/(1 + TV) and 1 - TV.
+P(y = d = i) = 1 / sum_v max(p_v/p_i, q_v/q_i). The probability of agreement lies between (1 - TV)/(1 + TV) and 1 - TV.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def agreement_probability(p: Pmf, q: Pmf) -> Any:
 
 
 def draft_given_target(p: Pmf, q: Pmf, token: int) -> Pmf:
-    """Return the law of d ``[vocabulary]`` given y = ``token``; averaged over y ~ p it is q."""
+    """Return the law of the draft d, ``[V]``, given that the target's token y is ``token``.
+
+    Its mean over y ~ p is q.
+    """
     pairs = _pairs(p, q)
     p_y, q_y = pairs[token]
     until = dict(_up_to(pairs))
@@ -45,7 +48,7 @@ def draft_given_target(p: Pmf, q: Pmf, token: int) -> Pmf:
 
 
 def _up_to(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Return (r, integral of dr / (A + B r)^2 from the smallest ratio to r) for all ratios; None is infinity."""
+    """Return pairs (r, integral of dr / (A + B r)^2 from the smallest ratio to r) for all ratios; None is infinity."""
     ratios = sorted({p / q for p, q in pairs if q > 0})
     zero = pairs[0][0] * 0
     result, total = [(ratios[0], zero)], zero

@@ -1,13 +1,13 @@
 """The coupling of one race with several: list-level Gumbel sampling (Rowan et al. 2506.05632, Section 3).
 
 K drafts share noise with the target: list k has its own E_kv ~ Exp(1), draft k is ``argmin E_kv/q_v`` and the target's
-token is ``argmin over v of (min over k of E_kv)/p_v``. The target's token has the law p, since the minimum of K is
-exponential again, and it depends on the noise alone: whatever the drafters are, the text is the same.
+token is ``argmin over v of (min over k of E_kv)/p_v``. The target's token has the law p, since the minimum of K
+exponentials is exponential, and it depends on the noise alone: the text is the same for all drafters.
 
-The joint law is rational. Let the target's race be won by v = y in list k, at the time T ~ Exp(K): then every other
-E_jv is beyond p_v T, and what it is beyond that is fresh. Draft j so wins a race in which v starts at (p_v/q_v) T and
-runs at the rate q_v; given T its law is a sum of exponentials in T, list by list independently, and so is the product,
-which is integrated term by term. For list k itself, y arrives at (p_y/q_y) T exactly.
+The joint law is rational. Let the target's race be won by v = y in list k, at the time T ~ Exp(K). Then every other
+E_jv exceeds p_v T, and the excess is again exponential. So draft j wins a race in which v starts at (p_v/q_v) T and
+runs at the rate q_v. Given T its law is a sum of exponentials in T, independent for each list, and so is the product,
+which is integrated term by term. In list k itself, y arrives at exactly (p_y/q_y) T.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur, and the factor of each in every function ``[functions, rates]``."""
+    """Return the rates that occur, and the coefficients of the exponentials, ``[functions, rates]``."""
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0
     rows = [[terms.get(rate, zero) for rate in rates] for terms in wins]
@@ -46,7 +46,10 @@ def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
 
 
 def _race(pairs: list[tuple[Any, Any]], arrived: int | None) -> list[Sum]:
-    """Return, for every token, P(it wins | T) as a sum of exponentials; ``arrived`` comes at its start exactly."""
+    """Return, for every token, P(it wins | T) as a sum of exponentials.
+
+    Token ``arrived`` arrives exactly at its start.
+    """
     starts = sorted({p / q for p, q in pairs if q > 0})
     finish = pairs[arrived][0] / pairs[arrived][1] if arrived is not None and pairs[arrived][1] > 0 else None
     wins: list[Sum] = [{} for _ in pairs]

@@ -2,13 +2,13 @@
 
 junemily/SpecTr-GBV at e399f44, ``src/engine.py``, ``speculative_decoding``. K blocks are drawn from q independently.
 With S and B the probabilities of a prefix under q and p, ``r(v) = min(1, S q(v)/(B p(v)))``, ``r = min(1, S/B)`` and
-``m(x) = 1 - (1 - x)^K``, a prefix that is tried stays with probability
+``m(x) = 1 - (1 - x)^K``, a prefix that is tested is kept with probability
 
-    (sum_v B p(v) (1 - r(v))^K - B (1 - r)^K) / (m(S) - sum_v B p(v) m(r(v)))    where it is part of its block
-    B m(r) / m(S)                                                               where it is the whole of it
+    (sum_v B p(v) (1 - r(v))^K - B (1 - r)^K) / (m(S) - sum_v B p(v) m(r(v)))    if it is a proper part of its block
+    B m(r) / m(S)                                                               if it is the whole block
 
-Blocks are tried in order, each from where the longest prefix that stayed so far ends, and never a part that was turned
-down before; a whole block ends the round. Behind a part the next token has the law ``norm(B p(v) (1 - r(v)^K))``.
+Blocks are tested in order, each from the end of the longest prefix kept so far, and never a part that was rejected
+before; a whole block ends the round. After a part the next token has the law ``norm(B p(v) (1 - r(v)^K))``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 class Prefix(NamedTuple):
-    """A drafted prefix: its tokens, what q and p make of it, and their rows after it (none of q at the end)."""
+    """A drafted prefix: its tokens, its probability under q and p, and their rows after it (None for q at the end)."""
 
     tokens: Tokens
     proposed: Any
@@ -58,7 +58,10 @@ def stays(prefix: Prefix, count: int) -> Any:
 
 
 def behind(prefix: Prefix, count: int) -> Pmf:
-    """Return the law of the token after the longest accepted prefix: p itself after a whole block."""
+    """Return the law of the token after the longest accepted prefix: p itself after a whole block.
+
+    ``count`` is the number of blocks.
+    """
     if prefix.q is None:
         return prefix.p
     owed = as_pmf([p * (1 - share**count) for p, share in _shares(prefix)])
@@ -67,7 +70,7 @@ def behind(prefix: Prefix, count: int) -> Pmf:
 
 
 def joint_blocks(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit the longest accepted prefix, and one more token."""
+    """Emit the longest accepted prefix of the drafted blocks, and one more token."""
     ends = leaves(draft.parents)
     rows = {path_tokens(draft, parent): q for parent, q in zip(draft.parents, draft.pmfs, strict=True)}
     tried = [
@@ -90,17 +93,17 @@ def joint_blocks(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dra
 
 
 def _shares(prefix: Prefix) -> list[tuple[Any, Any]]:
-    """Return (p(v), r(v)) for every token v."""
+    """Return the pair (p(v), r(v)) for every token v, with r(v) the capped ratio of the text extended by v."""
     assert prefix.q is not None
     pairs = zip(prefix.p.tolist(), prefix.q.tolist(), strict=True)
     return [(p, _share(prefix.proposed * q, prefix.mass * p)) for p, q in pairs]
 
 
 def _share(proposed: Any, mass: Any) -> Any:
-    """Return ``min(1, proposed/mass)``; 1 where p forbids the text, which then weighs nothing."""
+    """Return ``min(1, proposed/mass)``; 1 if the text has probability 0 under p, whose weight is then 0."""
     return proposed / mass if proposed < mass else 1
 
 
 def _chance(part: Any, whole: Any) -> Any:
-    """Return part/whole as a probability: 0 for 0/0, 1 for more, as a uniform that is compared with it has it."""
+    """Return part/whole as a probability: 0 for 0/0, and 1 if it is larger, as a comparison with a uniform has it."""
     return min(part / whole, 1) if part > 0 and whole > 0 else 0

@@ -1,4 +1,4 @@
-"""K-SEQ, the sequential selection of SpecTr (arXiv 2310.15141): every candidate has the same small chance.
+"""K-SEQ, the sequential selection of SpecTr (arXiv 2310.15141): every candidate has the same reduced acceptance.
 
 K candidates are drawn independently from one q. With ``beta(rho) = sum min(p/rho, q)``, each in turn is accepted with
 probability ``min(1, p(x)/(rho q(x)))``; if none is, the token comes from
@@ -6,9 +6,9 @@ probability ``min(1, p(x)/(rho q(x)))``; if none is, the token comes from
     norm(p - min(p/rho, q) (1 - (1 - beta)^K)/beta)
 
 Lossless for every rho in [rho*, K], where rho* >= 1 solves ``1 - (1 - beta)^K = rho beta``: from there on the bracket
-is nowhere negative. Acceptance is ``1 - (1 - beta)^K``, largest at rho*, and at least ``1 - (1 - 1/K)^K > 1 - 1/e`` of
-the optimum. rho* is irrational in general and is found by bisection from above, so that arithmetic stays exact and what
-is lost is a little acceptance, not losslessness. K = 1 gives rho = 1, speculative sampling.
+is nowhere negative. The acceptance is ``1 - (1 - beta)^K``, largest at rho*, and at least ``1 - (1 - 1/K)^K > 1 - 1/e``
+of the optimum. rho* is irrational in general and is found by bisection from above, so that arithmetic stays exact; this
+loses a little acceptance, but not losslessness. K = 1 gives rho = 1, speculative sampling.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def k_seq(bits: int = 16) -> Verifier:
-    """Return the verifier; ``bits`` is the precision of rho. Raises ``ValueError`` if it is below 1.
+    """Return the K-SEQ verifier; rho is computed to ``bits`` binary places. Raises ``ValueError`` if it is below 1.
 
-    The verifier raises ``ValueError`` where the candidates of one position were not drawn from one pmf.
+    The verifier raises ``ValueError`` if the candidates of one position were not drawn from one pmf.
     """
     if bits < 1:
         raise ValueError(f"bits is {bits}, expected at least 1 (the precision of rho)")
@@ -65,22 +65,22 @@ def is_valid(p: Pmf, q: Pmf, rho: Any, count: int) -> bool:
 
 
 def beta(p: Pmf, q: Pmf, rho: Any) -> Any:
-    """Return the scalar ``sum min(p/rho, q)``: how often one candidate is accepted."""
+    """Return ``sum min(p/rho, q)``: the acceptance probability of one candidate."""
     return capped(p, q, rho).sum()
 
 
 def capped(p: Pmf, q: Pmf, rho: Any) -> Pmf:
-    """Return ``min(p/rho, q)`` entry by entry."""
+    """Return ``min(p/rho, q)`` for every token, ``[V]``."""
     return p / rho - positive_part(p / rho - q)
 
 
 def acceptance(p: Pmf, q: Pmf, count: int, bits: int = 40) -> Any:
-    """Return the scalar ``1 - (1 - beta)^K`` at the rho found."""
+    """Return ``1 - (1 - beta)^K``, K = ``count``: the acceptance of a position, with rho to ``bits`` binary places."""
     return 1 - (1 - beta(p, q, least_rho(p, q, count, bits))) ** count
 
 
 def leftover(p: Pmf, q: Pmf, rho: Any, count: int) -> Pmf:
-    """Return the law of the token after ``count`` rejections; p where rounding leaves nothing."""
+    """Return the law of the token after ``count`` rejected candidates; p if rounding leaves nothing."""
     rate = beta(p, q, rho)
     taken = capped(p, q, rho) * ((1 - (1 - rate) ** count) / rate) if rate > 0 else p - p
     owed = positive_part(p - taken)

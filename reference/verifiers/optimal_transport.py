@@ -1,8 +1,9 @@
 """The optimal verifier of several candidates for one position, by an optimal plan (SpecTr, arXiv 2310.15141, the OTM).
 
-Given the set S that was drawn, accept v in S with probability ``plan(S, v)/Q(S)``, and emit from what p is owed if none
-is: lossless for every plan, and accepting alpha* of ``transport.optimum`` for an optimal one. The plan depends on q and
-on how many candidates are drawn in which way, never on what was drawn. For small K and vocabularies: a yardstick.
+Given the set S that was drawn, accept v in S with probability ``plan(S, v)/Q(S)``, and emit a draw from the rest of p
+if none is accepted. This is lossless for every plan, and accepts with alpha* of ``transport.optimum`` for an optimal
+plan. The plan depends on q, the number of candidates and how they are drawn, never on the drawn tokens. For small K and
+vocabularies, as a reference.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
     r = p;  for every candidate x ~ q_k in the order drawn: accept x with probability min(1, r(x)/q_k(x)),
             else r = norm((r - q_k)+);  if none is accepted, emit from r
 
-Multi-step speculative sampling of SpecInfer (arXiv 2305.09781) with q_k independent of the earlier candidates, with
-replacement; RSD (arXiv 2402.14160), Sequoia (arXiv 2402.12374) and EAGLE (arXiv 2401.15077) with q_k = norm(q without
-the earlier candidates), without. Lossless for all p and q_k, since r is the law still owed given that everything so far
-was rejected, and the k-th candidate has the law q_k given those before it. The order must not depend on the values:
-that in which they were drawn, or, for independent candidates, one that is drawn itself. Candidates that were not drawn
-from q_k (a top-k list) are point masses.
+Multi-step speculative sampling of SpecInfer (arXiv 2305.09781) has q_k independent of the earlier candidates, with
+replacement; RSD (arXiv 2402.14160), Sequoia (arXiv 2402.12374) and EAGLE (arXiv 2401.15077) have q_k = norm(q without
+the earlier candidates), without replacement. Lossless for all p and q_k, since r is the law still required given that
+everything so far was rejected, and the k-th candidate has the law q_k given those before it. The order must not depend
+on the tokens: it is the order in which they were drawn, or, for independent candidates, one that is drawn itself.
+Candidates that were not drawn from q_k (a top-k list) are point masses.
 
-Acceptance is ``1 - prod TV(r_k, q_k)``. One candidate is speculative sampling; point masses accept p(their set). Drawn
-without replacement it accepts with probability 1 as soon as the support of q, covering that of p, has no more than K
-tokens. It is not optimal for K > 1: see ``optimal_transport``.
+The acceptance is ``1 - prod TV(r_k, q_k)``. One candidate is speculative sampling; point masses accept with p(their
+set). Drawn without replacement it accepts with probability 1 as soon as the support of q, covering that of p, has no
+more than K tokens. It is not optimal for K > 1: see ``optimal_transport``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,18 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def recursive_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Try the candidates of each position in the order drawn; at the first level without success emit from r."""
+    """Try the candidates of each position in the order drawn.
+
+    At the first level without success emit from the residual.
+    """
     return descend(draws, target, prefix, draft, try_in_turn)
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return the first accepted candidate, or a draw from the remaining residual of p."""
+    """Return the first accepted candidate, or a draw from the remaining residual of p.
+
+    ``tokens`` are the candidates of one node, ``pmfs`` their q_k, ``depth`` that of the node.
+    """
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):
@@ -46,7 +52,7 @@ def in_random_order(draws: Draws, target: LanguageModel, prefix: Tokens, draft: 
 
 
 def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return the first accepted candidate; each remaining one is tried next with equal probability."""
+    """Return the first accepted candidate; each of the remaining ones is tried next with equal probability."""
     order: list[int] = []
     while left := [k for k in range(len(tokens)) if k not in order]:
         chosen = draws.categorical(uniform(len(left)), ("next", depth, len(order))) if len(left) > 1 else 0
@@ -55,7 +61,7 @@ def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], d
 
 
 def acceptance(p: Pmf, pmfs: tuple[Pmf, ...]) -> Any:
-    """Return the scalar ``1 - prod TV(r_k, q_k)``, for q_k that do not depend on the earlier candidates."""
+    """Return ``1 - prod TV(r_k, q_k)``, the acceptance of a position, for q_k independent of the earlier candidates."""
     owed, rejected = p, 1
     for q in pmfs:
         rejected = rejected * total_variation(owed, q)

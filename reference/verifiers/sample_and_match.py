@@ -1,9 +1,9 @@
 """Sample and match: draw from the target at every row and continue while the draw equals the draft.
 
-The draft never influences what is emitted, so the rule is lossless for every drafter and needs no q. A draft d is
-accepted with probability p(d), which is optimal for a deterministic drafter. It is what assisted generation does
-without draft logits, and prompt lookup. The draw that misses is the token that must be emitted: drawing again would
-give d the probability 2 p(d) - p(d)^2.
+The draft never influences the emitted tokens, so the rule is lossless for every drafter and needs no q. A draft d is
+accepted with probability p(d), which is optimal for a deterministic drafter. Assisted generation without draft logits
+uses it, and prompt lookup. The draw that differs from the draft must be emitted: drawing again would give d the
+probability 2 p(d) - p(d)^2.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def sample_and_match(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit target draws up to and including the first that differs from the draft, else one more."""
+    """Emit draws from the target up to and including the first that differs from the draft, or one after the last."""
     emitted: Tokens = ()
     for i, token in enumerate(draft.tokens):
         drawn = draws.categorical(target(prefix + emitted), ("target", i))

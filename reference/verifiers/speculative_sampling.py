@@ -1,6 +1,6 @@
 """Speculative sampling (Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2).
 
-Lossless for all p and q, and the best a single drafted token per position allows (a maximal coupling).
+Lossless for all p and q, with the largest acceptance that one drafted token per position allows (a maximal coupling).
 """
 
 from __future__ import annotations

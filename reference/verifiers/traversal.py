@@ -3,16 +3,16 @@
 Enter a node u with weight a, P = p(.|u) and the law q of its first child:
 
     for every child v in the order drawn:
-        enter v with weight min(1, a P(v)/q(v)); if something is accepted there, that is the answer
+        enter v with weight min(1, a P(v)/q(v)); if something is accepted there, that is the result
         R = sum (a P - q)+;  P = norm((a P - q)+);  a = R/(R + 1 - a);  q = the next child's law
     with probability a the path to u is accepted and one more token is drawn from P, else nothing at u is accepted
 
 A subtree entered with weight a accepts with probability exactly a (by induction over its children), and the root has
 weight 1. Lossless with and without replacement. A chain is block verification (arXiv 2403.10444), one level of siblings
-is recursive rejection; elsewhere it accepts at least as many tokens, since a child that would be turned down alone may
-stay when what follows it is likely. Not so where siblings drawn with replacement are equal and have children: recursive
-rejection goes on among the children of both, and may be ahead. The paper's pseudocode was not at hand: the recursion
-was derived anew, and checked by enumeration and against the paper's stated limits.
+is recursive rejection; for other trees it accepts at least as many tokens, since a child that would be rejected alone
+may be accepted if its continuation is likely. An exception are equal siblings, drawn with replacement, that have
+children: recursive rejection continues among the children of both, and may accept more. The paper's pseudocode was not
+available: the recursion was derived anew, and checked by enumeration and against the paper's stated limits.
 """
 
 from __future__ import annotations

@@ -120,7 +120,10 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 
 
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
-    """Add up a tree. Every draw must have all its outcomes once, with probabilities that sum to 1."""
+    """Return the law and the counts of a tree, by adding up its paths.
+
+    Raises unless every draw has each of its outcomes once, with probabilities that sum to 1.
+    """
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0
     near = Fraction(0) if exact else SPACING

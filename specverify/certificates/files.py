@@ -104,7 +104,10 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 
 
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
-    """Return the places that a proof must have: after one text if a draft model's pmfs are free, else after many."""
+    """Return the places (text, remaining tokens) that a proof must have.
+
+    One text suffices if a draft model's pmfs are free, because all pmfs are unknown; else many texts are needed.
+    """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])
     sizes = range(1, LONGEST_TEXT + 1)

@@ -66,7 +66,7 @@ def source_of(called: Any) -> str:
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path, and return the number of runs.
 
-    Raises ``CertificateRefused`` if there is none, or if a run does not end as its path.
+    Raises ``CertificateRefused`` if no path is listed, or if a run returns another result than its path.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -115,7 +115,7 @@ def plain(value: Any) -> Any:
 
 
 def read(written: Any) -> Any:
-    """Return an argument or a drawn value from its JSON."""
+    """Return the argument or drawn value that ``written``, JSON data, stands for."""
     if not isinstance(written, dict):
         return written
     kind = written["kind"]
@@ -133,7 +133,7 @@ def read(written: Any) -> Any:
 
 @contextmanager
 def answered(drawn: Drawn) -> Iterator[None]:
-    """Let the drawing calls of ``random``, NumPy and torch return the values in ``drawn`` inside the ``with`` block."""
+    """Context manager: the drawing calls of ``random``, NumPy and torch return the values in ``drawn``."""
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
         stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
@@ -169,7 +169,7 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Replace methods in the dictionary of a type, which Python itself does not permit to change."""
+    """Context manager that replaces methods in the dictionary of a type, which Python itself does not permit."""
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):
@@ -187,7 +187,7 @@ def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Draw
 
 @contextmanager
 def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None]:
-    """Replace a function under every name in every module inside the ``with`` block."""
+    """Context manager that replaces ``function`` by ``stand_in`` under every name in every module."""
     places = [
         (vars(module), name)
         for module in list(sys.modules.values())

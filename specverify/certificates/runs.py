@@ -1,4 +1,4 @@
-"""Run the algorithm of a proof on random rational tables: it must make the draws of the tree and end alike."""
+"""Run the algorithm of a proof on random rational tables: its draws and results must be those of the tree."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class RunStep(NamedTuple):
 
 
 class Scripted:
-    """Interpreter that follows a script of outcomes, then takes the first possible one and records the others."""
+    """An interpreter that follows a script of outcomes, then takes first possible outcomes and records the others."""
 
     def __init__(self, script: Sequence[int]) -> None:
-        """``script`` holds the outcomes of the first draws."""
+        """Store ``script``, the outcomes of the first draws."""
         self._script, self.steps, self.others = script, list[RunStep](), list[list[int]]()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:

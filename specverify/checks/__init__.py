@@ -37,7 +37,7 @@ FILES = (
 CHECKS: tuple[Check, ...] = tuple(import_module(f"{__name__}.{file}").CHECK for file in FILES)
 
 EXACT_CHECKS = tuple(check for check in CHECKS if check.evidence is not Evidence.STATISTICAL)
-"""Those that take no sample."""
+"""The checks that do not take samples."""
 
 
 def check_named(name: str) -> Check:

@@ -36,7 +36,7 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
-    """Compare P(first i accepted) in the first rounds with its closed form."""
+    """Compare, for each i, P(the first i drafts are accepted) with the largest value that is lossless."""
     here, propose = drafting
     if here.variant.best is not None:
         return examine_tree(here, here.variant.best)
@@ -74,7 +74,10 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return by number of drafts: P(all are accepted one by one), and P(the target emits them)."""
+    """Return for each number of drafts i: (i, P(all i are accepted, tested one by one), P(the target emits all i)).
+
+    ``prefix`` is the text before the draft, and ``target`` the model that maps a text to p.
+    """
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -124,7 +127,11 @@ def _chance_of_equal(here: InScenario, tokens: Tokens) -> Any:
 
 
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
-    """Return an examination that is not refuted, because the observed floats or bounds are too coarse."""
+    """Return ``found`` as undecided, because the observed floats or probability bounds are too coarse.
+
+    ``epsilon`` is the spacing of the floats at 1, and ``within`` the largest error of probabilities that are known
+    between bounds only (0 if all are known exactly).
+    """
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"
     return Examination(said, unknown=True, rational=False, figures=found.figures)

@@ -28,30 +28,34 @@ from specverify.reference import Claim, Tokens
 from specverify.subjects.subject import committed_before, drafts_of
 
 DraftContext = tuple[tuple[int, ...], Tokens]
-"""Where the rounds so far began, and the new tokens before a draft."""
+"""The lengths of the new text at which the rounds so far began, and the new text before a draft."""
 
 
 class Rate(NamedTuple):
-    """The probability that a draft is emitted, given that it was made."""
+    """The probability that one draft token is emitted, given that a token is drafted at its position.
+
+    ``rounds`` are the lengths of the new text at which the rounds so far began, and ``before`` is the new text before
+    the draft.
+    """
 
     rounds: tuple[int, ...]
     before: Tokens
     token: int
     reached: float
-    """Probability that a draft is reached there, this one or another."""
+    """Probability that any token is drafted at this position."""
     p: float
     q: float
     emitted: float
-    """Probability, given that a draft is reached, that it is this one and is emitted."""
+    """Probability that the draft is this token and is emitted, given that a token is drafted at this position."""
 
     @property
     def expected(self) -> float:
-        """Expected value of ``emitted``."""
+        """Return the largest possible value of ``emitted``: min(p, q)."""
         return min(self.p, self.q)
 
 
 def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
-    """Yield the rate of every draft made at a position where p is known."""
+    """Yield the rate of every draft at positions where ``promised_law``, the expected law of texts, gives p."""
     promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
     for (rounds, before), masses in sorted(drafted.items()):
@@ -64,7 +68,7 @@ def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
 
 
 def examine(observable: Observable, __: Conditions) -> Examination:
-    """Compare the emission rate of every draft with its largest possible value."""
+    """Compare the emission rate of every draft with its largest possible value, min(p, q)."""
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()
     drafted, _ = _masses(seen)
@@ -89,7 +93,7 @@ def examine(observable: Observable, __: Conditions) -> Examination:
 
 
 def told(rate: Rate) -> str:
-    """Return the sentence about a draft with a wrong emission rate."""
+    """Return a sentence with p, q, and the expected and the actual emission rate of a draft."""
     return (
         f"after {rate.before} draft {rate.token} has p = {rate.p:.6g} and q = {rate.q:.6g}: it should be emitted with "
         f"probability {rate.expected:.6g}, but is with {rate.emitted:.6g}"
@@ -105,7 +109,10 @@ def _of_position(rounding: Rounding) -> float:
 
 
 def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
-    """Return position -> draft -> (mass with which it was made, mass with which it was emitted)."""
+    """Return two maps: position -> draft -> mass of the paths that draft it, and the same for the paths that emit it.
+
+    A position is a ``DraftContext``; ``seen`` holds the recorded runs of the engine.
+    """
     drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:

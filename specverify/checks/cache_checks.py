@@ -1,4 +1,4 @@
-"""Checks of a cache: it holds what was appended and not cropped, and nothing from a copy."""
+"""Checks of a KV cache: it holds exactly the tokens appended and not cropped, and is separate from its copies."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ from specverify.subjects.cache import (
 from specverify.subjects.subject import KernelSetting, Subject
 
 LONGEST = 4
-"""Operations of the sequences that are tried in every order."""
+"""The largest number of operations in the sequences that are tried in every order."""
 ROUNDS = 12
-"""Texts that are decoded until the cache is full."""
+"""The number of texts that are decoded until the cache is full."""
 Sequences = Callable[[], Iterable[tuple[Operation, ...]]]
 
 
 REJECTED = (1, 2, 4, 7, 8, 9, 16, 33)
-"""Drafts of rounds that reject all of them, at every length that a cache may have."""
+"""The numbers of drafts in rounds that reject all drafts; each is tried at every cache length."""
 
 
 MOST_OF_WINDOW = 9
-"""Drafts that a sliding window gives back: it has spare entries for one round."""
+"""The most drafts that are cropped from a sliding-window cache, which has spare entries for one round only."""
 
 
 def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
-    """Return the checks of a cache; with ``page`` also those at the edges of its pages."""
+    """Return the checks of ``cache``.
+
+    If ``page`` (entries per page) is not 0, also checks at the edges of its pages.
+    """
     full = tuple(("append", (token,)) for token in range(cache.capacity))
     at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)
     most_drafts = MOST_OF_WINDOW + 1 if cache.window else cache.capacity

@@ -1,4 +1,4 @@
-"""After every round the target's cache is what it would be if only the kept tokens had ever been fed.
+"""Before every forward pass the target's cache equals a cache that was only ever fed the kept tokens.
 
 The reference is the cache of the same engine that decodes the same tokens without speculation: a prefill of the prompt
 and one pass for each token. Masks, positions and windows therefore follow the engine's own conventions.
@@ -32,7 +32,10 @@ def rounding(spacing: float) -> float:
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Name the first forward pass whose cache does not hold exactly the tokens before its inputs."""
+    """Describe the first forward pass of a run whose cache does not hold exactly the tokens before its inputs.
+
+    Returns None if there is none. ``seen`` holds the recorded forward passes, and the caches of plain decoding by text.
+    """
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
         result = misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
@@ -42,9 +45,10 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 
 
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
-    """Describe an input of a forward pass that is not the part of ``tokens`` missing in its cache.
+    """Describe the wrong input of a forward pass; None if the input is right.
 
-    "" if there is none.
+    The input must begin with the committed tokens that the cache lacks. ``tokens`` are the prompt and the new tokens of
+    the run. An input of embeddings has no ids and is not compared.
     """
     known = committed_before(forward, prompt)
     if not forward.fed:
@@ -79,7 +83,7 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Search every run for a pass with a wrong cache, or with a wrong input if only inputs are recorded."""
+    """Search every recorded run for a pass with a wrong cache, or with a wrong input if no caches were recorded."""
     result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]
     if result.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):

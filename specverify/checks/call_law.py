@@ -21,12 +21,12 @@ ELSEWHERE = (
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must have calls."""
+    """Return the reason why the check does not apply: ``subject`` has no calls. None if it applies."""
     return None if subject.calls else "no call was given"
 
 
 def examine(given: GivenCall, conditions: Conditions) -> Examination:
-    """Compute the law of the call and compare it with the rule's."""
+    """Compute the law of the tokens that the call emits, and compare it with the law of the rule."""
     opened = given.open()
     law = law_of(opened, conditions.seed)
     wrong = wrong_anyway(law, opened.rows)
@@ -44,7 +44,10 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
 
 
 def _of_another_rule(found: Finding, wrong: str) -> Finding:
-    """Return the examination of a program with another rule; ``wrong`` describes how it misses the target's law."""
+    """Return ``found``, the deviation of a program that follows another rule, as a refutation or as undecided.
+
+    It is a refutation if ``wrong``, which describes how the program misses the target's law on small rows, is not "".
+    """
     if wrong:
         return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)
     return Finding(f"{found.statement}; but {ELSEWHERE}", unknown=True)

@@ -30,38 +30,38 @@ from specverify.laws.rounding import (
 from specverify.reference import Tokens
 
 NOISE = 1e-12
-"""Probability by which float64 itself may be off in a sum over a vocabulary."""
+"""The error of a probability that a float64 sum over a vocabulary may have."""
 NOTICEABLE = 1e-6
-"""A probability that is wrong by a factor, and by less than this in all, may be a small number that was added."""
+"""Errors below this in total are not decided: a small constant that the program adds may cause them."""
 NEAR = 1e-5
-"""How near, in total variation, a law is to an evaluation of the rule that it is made by."""
+"""Total variation below which a law equals one particular floating-point evaluation of the rule."""
 
 
 class Finding(NamedTuple):
-    """The result of comparing a law with the rule."""
+    """The result of comparing the law of a call with the rule: held, refuted or unknown, with a sentence."""
 
     statement: str
     refuted: bool = False
     unknown: bool = False
     of_rule: bool = False
-    """Whether another rule than this one might do what refutes it."""
+    """Whether the statement assumes this rule, so that a program with another lossless rule may still be right."""
 
 
 class Part(NamedTuple):
-    """One conditional probability of a law with its bounds: numbers, or ``[vocabulary]``."""
+    """One conditional probability of a law and its bounds: scalars for a draft, ``[vocabulary]`` for a token."""
 
     position: int
-    """How many drafts are kept before."""
+    """The number of accepted drafts before it."""
     found: Any
     allowed: Between
     weight: float
-    """The probability of what was before it."""
+    """The probability that the call reaches this position."""
     partial: bool = False
-    """Whether ``found`` is no more than what is known of it."""
+    """Whether ``found`` is only a lower bound, because some outcomes were not followed."""
 
     @property
     def is_draft(self) -> bool:
-        """Whether it is the probability of accepting a draft."""
+        """Return whether this is the acceptance probability of a draft; if not, it is the law of the last token."""
         return np.ndim(self.found) == 0
 
 
@@ -80,7 +80,10 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 
 
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
-    """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is."""
+    """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
+
+    ``weight`` is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored.
+    """
     if not weight > spare:
         return None
     if prefix != rows.drafts[: len(prefix)]:
@@ -93,7 +96,10 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 
 
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
-    """Name the number after the accepted drafts that is no token, or has target probability 0."""
+    """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
+
+    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored.
+    """
     for number, mass in found.outside.items():
         if mass > spare:
             what = int(number) if number == int(number) else number
@@ -108,7 +114,10 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
-    """Compare a law with the rule. Return the finding and its figures."""
+    """Compare the law of a call with the rule, and return the result with figures such as the allowed rounding.
+
+    ``dtype`` is the dtype in which the rows of p and q are stored.
+    """
     if law.rounding.within > NOTICEABLE / 2:
         said = (
             f"probabilities of several random numbers together, or of those that meet 16 bits, are known to within "
@@ -140,18 +149,18 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
 
 
 class _ExcessLaw(NamedTuple):
-    """The distance of a law from its bounds."""
+    """How far a law lies outside its bounds."""
 
     total: float
-    """The probability that is too much or too little."""
+    """The total probability outside the bounds."""
     gross: float
-    """The part of it that is off by a factor of two."""
+    """The part of ``total`` at probabilities that are wrong by more than a factor of two."""
     distance: float
-    """Total variation from the rule."""
+    """Total variation from the rule evaluated in float64."""
     slack: float
-    """Total variation that is allowed."""
+    """The total variation that the bounds allow."""
     told: str
-    """The worst of it."""
+    """A sentence about the largest deviation."""
 
 
 def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
@@ -227,14 +236,14 @@ def _many(outside: Any) -> str:
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that a lookup in a cumulative sum may leave on an impossible token at its end."""
+    """Return the probability with which rounding of a cumulative sum may select an impossible token at its end."""
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether every probability equals one of the usual evaluations of the rule in a dtype."""
+    """Return whether every probability of ``law`` equals one of the usual evaluations of the rule in ``dtype``."""
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
         if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):

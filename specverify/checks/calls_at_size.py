@@ -1,4 +1,4 @@
-"""Calls at the caller's own size for several checks: their law, similar small calls, boundary draws."""
+"""The law of a call at the caller's own vocabulary size, similar calls with few tokens, and calls at boundary draws."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from specverify.subjects.subject import GivenCall, OpenedCall, emitted_by
 
 ORDINARY = 0.25
 SMALL = 5
-"""The vocabulary at which it is found out which rule a program follows."""
+"""The vocabulary size of the small calls that show which rule a program follows."""
 ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
-"""Total variation that rows stored in a dtype may be off by, in its spacings; how far off 1 a law may sum."""
+"""The total-variation error of stored rows, in spacings of their dtype; and the largest error of a law's sum."""
 
 
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
-    """Return the law of a call; drafted tokens are among the followed outcomes."""
+    """Return the law of the tokens that a call emits, enumerated so that all drafted tokens are followed."""
     return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
 
 
 def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
-    """Return whether the program has the law of the rule on rows of a few tokens."""
+    """Return whether the program has the law of the rule in calls whose rows have three possible tokens."""
     return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
 
 
 def small_calls(opened: OpenedCall) -> list[OpenedCall]:
-    """Return similar calls whose rows have three possible tokens; none if the program runs on none.
+    """Return calls like ``opened`` whose rows have three possible tokens; [] if the program runs with none of them.
 
-    They have a small vocabulary and at most two drafts, or the program's own sizes if it does not run on those.
+    Their vocabulary is small and they have at most two drafts. If the program fails on those, they have its own sizes.
     """
     drafts = len(opened.rows.drafts)
     for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):
@@ -111,7 +111,10 @@ def _follows(opened: OpenedCall, seed: int) -> bool:
 
 
 def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
-    """Return rows of p and q with three possible tokens, none at an end of the vocabulary, and drafts."""
+    """Return triples of p ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]`` and drafts, with three tokens each.
+
+    Only three tokens have a positive probability; the first and the last token of the vocabulary have probability 0.
+    """
     result = []
     for weights in (((1, 2, 3), (3, 2, 1)), ((4, 1, 1), (1, 1, 4)), ((1, 1, 2), (2, 1, 1))):
         p, q = np.zeros((gamma + 1, vocabulary)), np.zeros((gamma, vocabulary))
@@ -141,17 +144,17 @@ class AtPlace(NamedTuple):
     """The result of a call in which one random number has an extreme value."""
 
     fault: str
-    """What is wrong with what came out, or nothing."""
+    """A description of the wrong output, or ""."""
     when: str
-    """Which number it is, and its value."""
+    """A description of the random number and its value."""
     runs: int
     boundary: Boundary
 
 
 def places_of(opened: OpenedCall) -> list[int]:
-    """Return the indices of the random numbers of a call to test: each single draw, and some of every vector draw.
+    """Return the indices of the random numbers of a call to test: all scalar draws, and some entries of vector draws.
 
-    Of a long vector: the numbers of an impossible token, of a likely token, and the first and last.
+    Of a long vector these are the entries of an impossible token and of a likely token, the first and the last.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))
@@ -166,10 +169,10 @@ def places_of(opened: OpenedCall) -> list[int]:
 
 
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
-    """Return the result of a call with one random number at an extreme value and the others close to it.
+    """Return the result of a call in which the random number ``place`` is at the end ``end`` (0 or 1) of its range.
 
-    The number may be ``apart`` from the extreme value. Raises the verifier's error if it also occurs with ordinary
-    numbers.
+    The number may be ``apart`` away from that end; the other random numbers are ordinary. An error of the verifier is a
+    fault, and is raised instead if it also occurs with ordinary numbers only.
     """
     boundaries: list[Boundary] = []
 
@@ -193,7 +196,7 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
 
 
 def _forbidden(ending: Ending, rows: Rows) -> str | None:
-    """Name the emitted number that is no token, or has target probability 0."""
+    """Describe the emitted number of a call that is no token, or has target probability 0; None if there is none."""
     for position, token in enumerate(ending.tokens):
         wrong = no_token(token, rows.vocabulary)
         if wrong or not rows.p[position].pmf[token] > 0:

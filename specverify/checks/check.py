@@ -1,4 +1,4 @@
-"""The shape of a check: its cases, each with a function that returns an examination."""
+"""The type of a check: a property, with the cases in which it is examined and a function that examines each case."""
 
 from __future__ import annotations
 
@@ -23,34 +23,38 @@ from specverify.subjects.subject import EngineProgram, InScenario, Situation, Su
 Here = TypeVar("Here", bound=Situation)
 
 PATHS_IN_REACH = 4000
-"""What one case may take of a decode that cannot be followed round by round."""
+"""The largest number of paths of one case, for a decode that is enumerated as a whole."""
 PATHS_OF_ONE_ROW = 2000
-"""The same of one round in which one row is open."""
+"""The largest number of paths of a round in a scenario in which only one row is not one-hot."""
 ORDERED = 5
-"""Tokens whose orders can all be followed."""
+"""The largest vocabulary for which all orders of the tokens can be enumerated."""
 
 
 class Conditions(NamedTuple):
-    """The settings of a run that its checks use: enumeration runs, seed, share of the alarm budget."""
+    """The settings that the checks of a run use, such as the number of enumerated runs and the seed.
+
+    ``runs``: the most runs of one enumeration. ``false_alarm`` and ``miss``: the error probabilities of statistical
+    tests.
+    """
 
     runs: int = 200_000
     seed: int = 0
     false_alarm: float = 1e-6
     miss: float = 1e-3
     jobs: int = 1
-    """Processes that share a long enumeration, or sampled settings."""
+    """Number of processes for a long enumeration or for sampled settings."""
     paths: int = 1000
-    """Paths on which random numbers are followed in one case, for whether one is used twice."""
+    """The number of paths of one case on which reuse of random numbers is searched for."""
     apart: int = 1
-    """Every how many of the texts of a scenario a verifier is called at boundary draws; 1 is all."""
+    """Stride: boundary draws are tested on every n-th text of a scenario; 1 means all texts."""
     edge: float = EDGE
-    """The probability per draft from which on a fault at an end of a random number refutes."""
+    """A fault that occurs only at an extreme value of a random number refutes from this probability per draft on."""
     replays: int = 140
-    """Cap on the replays of one engine program in other states of the world."""
+    """The most replays of one engine program with other initial states, such as other seeds."""
 
 
 class Case(NamedTuple):
-    """One subject in one situation, and the examination of it by one check. A replay repeats a case."""
+    """One subject in one situation, with the function that examines it for one check."""
 
     subject: Subject
     situation: Situation
@@ -58,22 +62,22 @@ class Case(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One property. One file per check; ``specverify.checks`` lists them."""
+    """One property of a subject, with the cases in which it is examined."""
 
     name: str
     summary: str
     claim: Claim | None
-    """The claim it tests, or None for what every subject owes."""
+    """The claim that this check tests; None if every subject must pass it."""
     evidence: Evidence
     obstacle: Callable[[Subject], str | None]
-    """Why the check says nothing of a subject, or None when it applies."""
+    """Return why the check does not apply to a subject, or None if it applies."""
     cases: Callable[[Subject], Iterable[Case]]
 
 
 def cases_of(
     situations: Callable[[Subject], Iterable[Here]], examine: Callable[[Here, Conditions], Examination]
 ) -> Callable[[Subject], Iterator[Case]]:
-    """Return one case per situation."""
+    """Return a function that yields one case of a subject for each of its ``situations``, examined by ``examine``."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         return (Case(subject, here, partial(examine, here)) for here in situations(subject))
@@ -82,7 +86,7 @@ def cases_of(
 
 
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
-    """Return the cases of every variant in every scenario that ``keep`` accepts, in order."""
+    """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order."""
 
     def situations(subject: Subject) -> Iterator[InScenario]:
         for scenario in subject.scenarios:
@@ -94,18 +98,21 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 
 
 def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return the additional situations of the subject beyond its variants and scenarios, in order."""
+    """Yield the situations with longer drafts or more tokens that the subject lists in addition (``Subject.deep``)."""
     for variant, scenario in subject.deep():
         yield InScenario(variant, scenario, subject.rational)
 
 
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
-    """Return the case of one program of an engine, or None if the check does not apply to it."""
-    return next(iter(check.cases(subject._replace(variants=(), programs=(program,), settings=(), pairs=()))), None)
+    """Return the case in which ``check`` examines one ``program`` of an engine.
+
+    Returns None if the check does not apply to it.
+    """
+    return next(iter(check.cases(subject._replace(situations=(program,)))), None)
 
 
 def needs_variants(subject: Subject) -> str | None:
-    """Return the reason why a subject cannot be enumerated, or None; shared by all checks that enumerate."""
+    """Return the reason why a subject cannot be enumerated, or None if it can; shared by all checks that enumerate."""
     return None if subject.variants else "its draws cannot be enumerated, only sampled"
 
 
@@ -117,12 +124,15 @@ def only_sampled(subject: Subject, reason: object) -> str:
 
 @lru_cache(maxsize=4096)
 def law_in(here: InScenario, runs: int) -> Law:
-    """Return the law of the new tokens in a scenario; the result is shared by several checks."""
+    """Return the law of the new tokens of a decoder in a scenario, by at most ``runs`` runs; cached for all checks."""
     return decoder_law(here.remembering, here.prompt, runs)
 
 
 def beyond_reach(case: Case) -> bool:
-    """Return whether a whole decode has too many paths; such a case is left out if other cases remain."""
+    """Return whether the decode of a case has too many paths to enumerate.
+
+    Such a case is skipped if other cases remain.
+    """
     here = case.situation
     if isinstance(here, EngineProgram):
         return here.most_paths < math.inf and paths_of_program(here.open) > here.most_paths
@@ -137,7 +147,7 @@ def beyond_reach(case: Case) -> bool:
 
 
 def may_be_refused(case: Case) -> bool:
-    """Return whether a case may be left out if one draw has too many outcomes; other cases have fewer."""
+    """Return whether a case may be skipped if one draw has too many outcomes: other cases have fewer outcomes."""
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
 
@@ -150,7 +160,10 @@ def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws
 
 @lru_cache(maxsize=4096)
 def runs_by_round(here: InScenario) -> float:
-    """Return the approximate number of runs for the law of a decoder: one first round at each text before the last."""
+    """Return the approximate number of runs that give the law of a decoder round by round.
+
+    It is the number of texts shorter than the horizon times the paths of the first round.
+    """
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)
     texts = sum(float(scenario.vocabulary) ** length for length in range(scenario.horizon))
@@ -159,9 +172,9 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_one_row(here: InScenario) -> float:
-    """Return the approximate number of paths of a round in which one row is not one-hot.
+    """Return the approximate number of paths of a round in a scenario in which only one row is not one-hot.
 
-    The vocabularies are larger there than elsewhere, and a program that sorts all tokens has a path for each order.
+    These scenarios have large vocabularies, and a program that sorts all tokens has a path for each order.
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)

@@ -29,7 +29,7 @@ NOT_EXAMINED = (
     "Observer, or promises={'drafts'} for make(scenario)"
 )
 WORTH_SHARING = 1000
-"""Runs below which starting processes, each importing the engine, costs more than it saves."""
+"""Number of runs below which one process is faster than several, each of which imports the engine."""
 
 Probabilities = Mapping[Any, Any]
 Promise = Callable[[], Probabilities]
@@ -47,28 +47,28 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """A case whose law can be enumerated, and the expected law."""
+    """A case whose law can be enumerated, with the expected law."""
 
     law: Callable[[Conditions], Law]
-    """Its law, by enumeration."""
+    """Return the law, by enumeration."""
     target: Promise
-    """The law without speculation."""
+    """Return the law of decoding without speculation."""
     declared: Promise | None
-    """The law it promises instead, if it does."""
+    """Return the law that the subject declares instead of the target's; None if it declares none."""
     explain: Callable[[Probabilities, Probabilities], Counterexample]
-    """``explain(law, expected)``: where the law is above the expected one, and why."""
+    """``explain(law, expected)`` returns a counterexample: an outcome that is too probable, and how it arises."""
     covered: Callable[[Law], Mapping[str, Any]] = lambda law: {}
-    """Figures about what the enumeration went through."""
+    """Return figures about the coverage of an enumeration, such as its rounds."""
     name: str = ""
-    """Said before what is wrong with it, where the counterexample alone would not say it."""
+    """A prefix of the verdict's sentence, or ""."""
     setting: str = ""
-    """What it is called where it stands beside others."""
+    """The name of the case in messages that concern several cases."""
     logits: Logits | None = None
-    """What the target says of next tokens, where that is known: it tells near-ties of greedy texts from bugs."""
+    """The target's next-token logits, if known; they distinguish near-ties of greedy texts from defects."""
 
 
 def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, LawBearing]]:
-    """Yield every variant in every scenario, and every engine program, as ``LawBearing``."""
+    """Yield (case, its ``LawBearing``) for every variant in every scenario and for every engine program."""
     for here in in_scenarios()(subject):
         yield here, of_decoder(here)
     for deep in in_deep_scenarios(subject):
@@ -78,7 +78,7 @@ def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, 
 
 
 def of_decoder(here: InScenario) -> LawBearing:
-    """Return a decoder in a scenario as ``LawBearing``."""
+    """Return the enumerated and the expected law of a decoder in a scenario."""
     declared = here.variant.declared_law
     return LawBearing(
         law=lambda conditions: law_in(here, conditions.runs),
@@ -104,7 +104,7 @@ def _covered(law: Law) -> Mapping[str, Any]:
 
 
 def of_engine(program: EngineProgram) -> LawBearing:
-    """Return an engine at one setting as ``LawBearing``."""
+    """Return the enumerated and the expected law of an engine at one setting."""
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
@@ -123,11 +123,11 @@ def of_engine(program: EngineProgram) -> LawBearing:
 
 
 def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
-    """Compare a law with ``expected``, which ``what`` names in messages.
+    """Compare a law with ``expected``; ``what`` is a phrase for the expected law in messages.
 
     Rationals must be equal. Floats are equal if their distance is below the rounding of the enumeration itself; they
-    are refuted if it exceeds what rounding can do in the observed floats. Between the two they hold if that bound is
-    small and the distance is at most a quarter of it; otherwise the result is unknown.
+    are refuted if it exceeds the largest rounding error in the observed floats. Between the two they hold if that bound
+    is small and the distance is at most a quarter of it; otherwise the result is unknown.
     """
     distance, bound = total_variation(law, expected), rounding_bound(law)
     figures = {
@@ -172,7 +172,10 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 
 
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
-    """Enumerate a law and compare it with ``expected``, which ``what`` names in messages."""
+    """Enumerate the law of ``bearing`` and compare it with ``expected``.
+
+    ``what`` names the expected law in messages.
+    """
     law = bearing.law(conditions)
     result = compare_laws(law, expected, what)
     parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if result.refuted else None
@@ -193,7 +196,10 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
 
 def _with_parting(found: Comparison, parted: Parting) -> Comparison:
-    """Return a refutation with the first difference of greedy texts; a near-tie is no refutation."""
+    """Add the first difference of greedy texts, ``parted``, to a refutation.
+
+    A near-tie of logits makes it undecided.
+    """
     figures = {**found.figures, "partings": [parted._asdict()]}
     if not parted.near_tie:
         return found._replace(figures=figures)
@@ -213,23 +219,29 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
 
 
 class Overheard(NamedTuple):
-    """The record of an enumeration that followed every path and found no reuse of a random number."""
+    """The record of a complete enumeration that found no random number used twice."""
 
     shares: Mapping[tuple[int, ...], int]
-    """Outcomes of the first two draws -> paths that begin so."""
+    """Outcomes of the first two draws -> number of paths that begin with them."""
     draws: int
-    """Of all paths together."""
+    """The number of draws on all paths together."""
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the record of a program whose law was enumerated, so that other checks need not follow its paths."""
+    """Return a cached list that holds the record of a program's enumeration, or is empty before there is one.
+
+    Checks that find a record need not follow the paths again.
+    """
     return []
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
-    """Return the law of an opened program, enumerated in several processes if it is large enough."""
+    """Return the law of a program, enumerated in ``jobs`` processes if it is large enough.
+
+    ``opened`` returns a context manager whose value is the program.
+    """
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
             return _listened_to(opened, run, runs)
@@ -240,7 +252,7 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law of a program, and store the record of its draws if it is complete and without reuse."""
+    """Return the law of a program; store the record of its draws if it is complete and finds no reuse."""
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
 
@@ -250,7 +262,7 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
         draws += len(path.decisions)
 
     with overheard() as audit:
-        law = program_law(run, runs, told=told)
+        law = program_law(run, runs, on_path=told)
     if not audit.found and not audit.untold and not law.missing and law.runs < runs:
         overheard_of(opened)[:] = [Overheard(shares, draws)]
     return law

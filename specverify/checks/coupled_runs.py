@@ -1,9 +1,9 @@
-"""Coupled runs: a program draws for itself, and is examined with the numbers that it drew; both end alike.
+"""Coupled runs: a program runs plainly and examined with the same random numbers, and the two results are compared.
 
-The plain run is the program as it is, its random numbers recorded. The examined run follows the branches in which these
-numbers lie. An examined run is a path of the enumeration that is taken with the probability the enumeration gives it,
-so the probability that the two end differently is at least the distance of the law that is enumerated from the law of
-the program. n runs miss a difference of probability x with probability (1 - x)^n, and nothing here is a statistic.
+The plain run is the unchanged program with its random numbers recorded. The examined run follows the branches in which
+these numbers lie. An examined run is a path of the enumeration that is taken with the probability the enumeration gives
+it, so the probability that the two runs end differently is at least the distance between the enumerated law and the law
+of the program. n runs miss a difference of probability x with probability (1 - x)^n. No statistical test is used.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.coupled import Coupled
 from specverify.intercept.cpython.sandbox import generators_moved
+from specverify.intercept.interpreters import Coupled
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue
@@ -24,11 +24,11 @@ from specverify.reference import Draws
 from specverify.subjects.seeded import seeded
 
 RUNS = 200
-"""Coupled runs of a subject at least."""
+"""The least number of coupled runs of a subject."""
 FEWEST = 3
-"""Runs after which two numbers that are always equal are one number."""
+"""Number of runs after which two random numbers that were equal in every run are taken to be one number."""
 AGAIN = 40
-"""Plain runs that show whether a program keeps keys of JAX."""
+"""Number of plain runs that show whether a program keeps a JAX key from one run to the next."""
 SEED = 0x5EED
 
 
@@ -36,13 +36,13 @@ class CoupledRuns(NamedTuple):
     """The result of running a program in pairs with the same random numbers."""
 
     runs: int
-    """Pairs of runs that ended alike."""
+    """Number of pairs of runs that gave the same result."""
     parted: str = ""
-    """The first pair that did not, and the first call at which they part; nothing if all did."""
+    """Description of the first pair with different results and of the first call that differs; "" if there is none."""
     ties: tuple[str, ...] = ()
-    """Pairs that ended differently where rounding may decide either way: they do not count."""
+    """Pairs whose different results rounding may explain; they do not count."""
     unrecorded: str = ""
-    """Why no further pair was run: a call that is not recorded, or that is refused."""
+    """Why the runs stopped early: a call that cannot be recorded or is not supported; "" if they did not."""
 
 
 def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) -> CoupledRuns:
@@ -86,13 +86,13 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
-    """Return the result of a plain run whose seeds and generators depend on ``place``, or the exception it raises."""
+    """Return the result of an unexamined run, or the exception it raises; seeds and generators depend on ``place``."""
     with seeded(place), generators_moved(place):
         return end_of(program, recorder)
 
 
 def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
-    """Return the result of a run, or the exception that it raises."""
+    """Return the result of ``program(draws)``, or the exception that it raises."""
     try:
         return program(draws)
     except NotRecorded:
@@ -102,7 +102,7 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether two plain runs with the same seeds have different results."""
+    """Return whether another plain run with the same seeds differs from ``plain``: the program keeps state."""
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)
 

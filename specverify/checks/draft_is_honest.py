@@ -1,4 +1,4 @@
-"""The declared q is the law that the drafts are drawn from. A false q is the most common real defect.
+"""Each draft is drawn from the pmf q that is declared for it. A false q is the most common real defect.
 
 Drafting is enumerated alone. Given the earlier drafts, and given that position i is drafted at all, token i must have
 the declared law ``pmfs[i]``. Dropping a token because of its own value fails here too. Then whole rounds are enumerated
@@ -36,13 +36,13 @@ class ProposalLaw(NamedTuple):
     """The law of a decoder's drafts in one state."""
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
-    """(drafted tokens before, declared pmf) -> token -> mass."""
+    """(earlier drafts of the round, declared pmf) -> next draft -> probability."""
     drafts: Mapping[Tokens, Any]
-    """Drafted tokens -> mass; those of a tree in order of their ids."""
+    """All drafts of a round -> probability; the nodes of a tree are sorted by token id."""
     tree: bool
     runs: int
     within: float
-    """How far probabilities may be off that are known between bounds alone."""
+    """The largest error of probabilities that are known between bounds only."""
 
 
 class Drafting(NamedTuple):
@@ -53,21 +53,24 @@ class Drafting(NamedTuple):
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must have a separate drafting step, or be observed and have a known draft model."""
+    """Return why the drafts of a subject cannot be examined; None if they can.
+
+    The subject must have a separate drafting step, or be observed and have a known draft model.
+    """
     if any(program.draft for program in subject.programs):
         return needs_told("forwards")(subject)
     return "what its drafts should be drawn from is not told" if subject.programs else needs_propose(subject)
 
 
 def needs_propose(subject: Subject) -> str | None:
-    """Return the reason why the drafting step cannot be run alone, or None; shared by all checks that enumerate it."""
+    """Return the reason why the drafting step of a subject cannot be run alone, or None if it can."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN
 
 
 def drafting_cases(examine: Callable[[Drafting, Conditions], Examination]) -> Callable[[Subject], Iterator[Case]]:
-    """Return every scenario without an end token and with draws, for subjects with a separate drafting step."""
+    """Return a function that yields the scenarios with draws and without an end token as cases for ``examine``."""
 
     def examined(here: InScenario, conditions: Conditions) -> Examination:
         propose = here.decoder.propose
@@ -77,7 +80,7 @@ def drafting_cases(examine: Callable[[Drafting, Conditions], Examination]) -> Ca
 
 
 def examine(drafting: Drafting, _: Conditions) -> Examination:
-    """Compare the law of every draft with its declared pmf, and the drafts of the first rounds with both."""
+    """Compare the law of every draft with its declared pmf, in the drafting step alone and in the first rounds."""
     here, figures = drafting.here, {"runs": 0}
     for done in first_rounds(here):
         proposed = _proposed(drafting.propose, done.state, here.task.target(done.state.tokens))
@@ -117,7 +120,7 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
 
 
 def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
-    """Return (all tokens before a draft) -> draft -> mass."""
+    """Return all tokens before a draft -> draft -> probability, from the inputs of the recorded target passes."""
     drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
         tokens, mass = seen.prompt + run.ends[0][0], sum(share for _, share in run.ends)
@@ -129,7 +132,7 @@ def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every scenario with draws, and every observed program with a known draft model."""
+    """Yield every scenario with draws, and every observed engine program with a known draft model, as cases."""
     yield from drafting_cases(examine)(subject)
     for case in watched_cases("forwards", examine_observed)(subject):
         if isinstance(case.situation, EngineProgram) and case.situation.draft is not None:
@@ -160,7 +163,10 @@ def _ordered(tokens: Tokens, tree: bool) -> Tokens:
 
 
 def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
-    """Return the refutation by a token whose probability differs from the declared one."""
+    """Return the refutation by a draft whose probability differs from the declared one; None if there is none.
+
+    ``proposed`` is the law of the drafting step in ``state``.
+    """
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
         for token, mass in enumerate(declared):
@@ -176,7 +182,12 @@ def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examin
 
 
 def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
-    """Return the refutation by a draft whose probability differs between a round and the drafting step alone."""
+    """Return the refutation by a draft whose probability in a round differs from that in the drafting step.
+
+    Returns None if none.
+
+    ``done`` holds the enumerated first round, and ``proposed`` the law of the drafting step from the same state.
+    """
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():
         drawn[_ordered(draft, proposed.tree)] += mass

@@ -24,7 +24,7 @@ from specverify.subjects.proposed import Proposed, reports
 from specverify.subjects.subject import EngineProgram
 
 History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
-"""The tokens before one, and the rows up to its own."""
+"""The tokens before a draft, and the reported rows of q up to its own."""
 
 
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
@@ -69,7 +69,10 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 
 
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return the joint law of the token at ``place`` and its history, and the same law under the reported q."""
+    """Return the joint law of a draft, its history and its q, as enumerated and as the reported q predicts it.
+
+    ``place`` is the position of the draft, from 0.
+    """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)
     for draft, mass in law.probabilities.items():
@@ -91,7 +94,7 @@ def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]
 
 
 def _rows(draft: Proposed) -> tuple[tuple[float, ...], ...]:
-    """Return the q of each token; a point mass on the token if nothing was drawn."""
+    """Return the reported q of each draft; a point mass on the draft if nothing was drawn."""
     if draft.rows is not None:
         return draft.rows
     size = max(draft.tokens, default=0) + 1

@@ -1,14 +1,14 @@
 """No random number is used twice: no uniform decides two things, and no two draws use the same generator state.
 
-``intercept.audit`` defines what counts as two decisions and what cannot be detected. All rounds of a decode are
+``intercept.audit`` defines which decisions count as two, and what cannot be detected. All rounds of a decode are
 followed as one block: a verifier that seeds its generator again in each call decides every round by the same numbers.
 The law of one round does not show this, and laws of several rounds are composed of single rounds. A verifier that
 derives its seed from its arguments has different numbers in different rounds but no randomness of its own, so one round
 is also called twice.
 
 A number may be used twice without harm: folded before it is compared, looked up again with the same answer, noise that
-belongs to a position of the text. So if reuse is found, the law of that block is enumerated with the reuse in it and
-decides: a wrong law refutes, a right one holds and the reuse becomes a note.
+belongs to a position of the text. So if reuse is found, the law of that block is enumerated with the reuse and decides:
+a wrong law refutes; if the law is right, the check holds with a note about the reuse.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
-from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject
+from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject, Variant
 
 SHAPES = {"generic", "point_draft"}
 USED_TWICE = "random numbers are used twice: "
 STATE = "the state "
 PATHS_ALONE = 200
 ROUNDS_TWICE = 4
-"""Rounds that are put to a verifier twice, its drafts being certain."""
+"""The number of rounds that a verifier decides twice in a row; their drafts are certain."""
 RUNS_A_PATH = 10
-"""Runs of the law of a block in which something is used twice, for each path on which that was looked for; a part of
-them tells first where it is far off."""
+"""Most runs to compute the law of a block, per path that was examined for reuse. A first, shorter computation often
+suffices to show a wrong law."""
 MEANT = "If it is meant so, say so by expected_failures; what it does to the law, samples tell (sampled=True)"
 
 
@@ -55,15 +55,18 @@ class DecodeBlock(NamedTuple):
     where: str
     opened: OpenProgram
     promised: Promise | None
-    """The law it is promised to have, if it is."""
+    """Return the expected law; None if there is none."""
     whole: bool = False
-    """Whether it is an engine, which drafts by itself."""
+    """Whether it is an engine, which also drafts."""
     roles: Callable[[Reuse], str] = lambda reuse: ""
-    """What a number that is used twice decides, in the words of decoding, where that is known."""
+    """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The draws must be made by foreign code, whose generator states can be compared."""
+    """Return why reuse cannot be detected.
+
+    Returns None if it can: the subject must make its draws by intercepted library calls.
+    """
     if subject.programs or (subject.intercepted and subject.variants):
         return None
     return "its draws are asked for by name, nothing is intercepted"
@@ -83,7 +86,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     if subject.intercepted:
         rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
         kept = tuple(variant for variant in subject.variants if variant not in rows[:-1])
-        for here in in_scenarios(_several_rounds)(subject._replace(variants=kept)):
+        for here in in_scenarios(_several_rounds)(subject.with_situations(Variant, kept)):
             twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
             declared, lossless = here.variant.declared_law, Claim.LOSSLESS in subject.claims
             law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
@@ -99,7 +102,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 def examine(
     block: DecodeBlock, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None
 ) -> Examination:
-    """Follow paths with the audit on until reuse is found, unless the enumeration of a law already followed them.
+    """Follow paths while generator states are compared; skipped if the enumeration of a law already followed them.
 
     If reuse is found, the law decides. ``twice(known)`` describes further reuse when a call is made twice, or "".
     """
@@ -122,11 +125,12 @@ def examine(
 def _by_its_law(
     block: DecodeBlock, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None
 ) -> Examination:
-    """Judge a block with the reuse ``found`` by its law.
+    """Return the examination of a block in which reuse was ``found``, decided by its law.
 
-    An engine is refuted only by a wrong law: its drafting and its decisions may be coupled on purpose, and its law with
-    its own models says nothing about other models. A verifier is also refuted if its law cannot be enumerated, because
-    it shares no draws with other code; its law is examined in scenarios made for it.
+    ``refusal`` is the reason why a path could not be followed, or None. An engine is refuted only by a wrong law: its
+    drafting and its decisions may be coupled on purpose, and its law with its own models says nothing about other
+    models. A verifier is also refuted if its law cannot be enumerated, because it shares no draws with other code; its
+    law is examined in scenarios made for it.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -148,7 +152,7 @@ def _by_its_law(
 
 
 def _in_words(reuse: Reuse) -> str:
-    """Describe the reuse: of a JAX key, a uniform, or a generator that is seeded again."""
+    """Return a sentence about the reuse: of a JAX key, of a uniform, or of a seed."""
     if not reuse.what.startswith(STATE):
         return reuse.sentence
     drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
@@ -160,7 +164,10 @@ def _in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return what a verifier decides by a reused uniform, inferred from the law of its rounds."""
+    """Return what a verifier decides by a reused uniform, inferred from the law of its rounds.
+
+    Returns "" if that is unclear.
+    """
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
     fault = or_none(fault_of_rounds, here)
@@ -172,7 +179,10 @@ def _role(here: InScenario, reuse: Reuse) -> str:
 
 
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
-    """Return the sentence that requests or rows of an engine share a random number, if one alone has no reuse."""
+    """Return the sentence that requests or rows of an engine share a random number.
+
+    Returns "" if a single request shows reuse too.
+    """
     if program.alone is None:
         return ""
     with audited() as result, program.alone(0).open() as run:
@@ -200,7 +210,7 @@ def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsV
 
 
 def _paths_in(outcome: Any) -> int:
-    """Return the number of paths that one run represents if its last token is not read."""
+    """Return the number of paths that one run stands for: several if its last token was never read."""
     return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 
 
@@ -209,7 +219,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return the number of paths to follow in each of ``shares`` shares, ``most`` in all."""
+    """Return how many paths to follow in each of ``shares`` groups of paths, so that they are ``most`` in total."""
     return -(-most // shares)
 
 
@@ -220,7 +230,7 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a whole decode whose calls are all made in one block; it ends at an invalid token.
+    """Return a program that decodes a whole text with all calls in one interception block; it ends at an invalid token.
 
     A last token that is never read decides nothing: one run stands for all of its values.
     """
@@ -244,7 +254,10 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Describe the reuse that occurs if a verifier decides the first round twice; ``known`` reuse is ignored."""
+    """Describe the reuse that occurs if a verifier decides the first round twice; "" if there is none.
+
+    Reuse whose sentence is in ``known`` is ignored.
+    """
     if (intercepted := here.variant.intercepted) is None:
         return ""
     decoder = intercepted.build(here.task, lambda _: nullcontext())
@@ -259,11 +272,10 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
-    """Follow at most ``most`` paths, the same number for each outcome of the first two draws.
+    """Follow at most ``most`` paths, equally many for each outcome of the first two draws; append reuse to ``found``.
 
-    Append reuse to ``found``.
-
-    Return the reason why a path could not be followed, if any, and the numbers of paths and of their draws.
+    Returns the reason why a path could not be followed (None if all could), and the numbers of paths and of their
+    draws.
     """
     runs = draws = 0
     try:

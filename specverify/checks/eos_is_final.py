@@ -1,4 +1,4 @@
-"""No token follows the first end-of-sequence token, wherever in an accepted block it occurs."""
+"""No token follows the first end-of-sequence token, at any position of an accepted block."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from specverify.subjects.subject import Subject
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be enumerable and must take the end-of-sequence tokens."""
+    """Return the reason why the check does not apply, or None: the subject must be enumerable and accept end tokens."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if subject.stops_at_eos else "it takes no end-of-sequence tokens"
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Name the position at which the text continues after its end."""
+    """Describe the position at which the new tokens continue after an end-of-sequence token; None if they do not."""
     for position, token in enumerate(new[:-1]):
         if token in task.eos:
             return f"{len(new) - position - 1} more after the end-of-sequence token {token} at position {position}"

@@ -1,7 +1,7 @@
-"""Fed runs: a path of the enumeration is chosen, and the plain program is given numbers of its cell; both end alike.
+"""Fed runs: a path of the enumeration is sampled, the plain program gets random numbers from it, and both must agree.
 
-Coupled runs begin with the program and end at a path; fed runs begin with a path and end at the program. So a path that
-seldom comes is run as well, where paths are few, and one that the program never takes shows.
+Coupled runs begin with the program and follow it to a path; fed runs begin with a path and run the program. So a path
+with a small probability is also tested if there are few paths, and a path that the program never takes is found.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.coupled_runs import SEED, difference_of, end_of, plain_end
-from specverify.intercept.gathered import Gathered
+from specverify.intercept.interpreters import Gathered
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.replayer import Replayer
@@ -22,26 +22,26 @@ from specverify.laws.paths import paths
 from specverify.reference import Draws
 
 FEW = 24
-"""If a program has no more paths than this, all of them are fed."""
+"""A program with at most this many paths is run with numbers from each of its paths."""
 
 
 class FedRuns(NamedTuple):
     """The result of running a program with numbers from sampled paths."""
 
     runs: int
-    """Paths that ended alike."""
+    """Number of paths whose result the program repeated."""
     parted: str = ""
-    """The first path that did not, and the first call at which they part; nothing if all did."""
+    """Description of the first path with another result and of the first call that differs; "" if there is none."""
     every_path: bool = False
-    """Whether the paths are all that there are."""
+    """Whether every path of the program was used."""
     narrow: int = 0
-    """Paths that no number away from rounding was found for."""
+    """Number of paths without numbers that are far enough from rounding."""
     unrecorded: str = ""
-    """Why no further path was run: a call that has no row, or that is refused."""
+    """Why the runs stopped early: a call without a recording rule, or one that is not supported; "" if they did not."""
 
 
 class _Followed(NamedTuple):
-    """A path: its result, and numbers inside its intervals."""
+    """The result of a path, and the intervals of its random numbers."""
 
     ended: Any
     gathered: Gathered
@@ -85,7 +85,10 @@ def fed(program: Callable[[Draws], Any], runs: int, seed: int = 0, *, few: int =
 
 
 def _difference(program: Callable[[Draws], Any], path: _Followed, place: int) -> str | None:
-    """Return how the plain run differs from its path, or ""; None if no numbers of its cell were found."""
+    """Describe how the plain run differs from its path, "" if it agrees.
+
+    Returns None if no numbers inside the intervals of the path were found.
+    """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:
         return None

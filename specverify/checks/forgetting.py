@@ -1,7 +1,7 @@
-"""Caches shared by the checks of one subject, cleared when the subject is done.
+"""Clear the caches that the checks of one subject share, after the subject is done.
 
-Laws of thousands of scenarios, with the scenarios as keys, are hundreds of thousands of objects. Without clearing, the
-search of ``intercept.outside.look_around`` would visit them again for each of hundreds of subjects.
+The laws of thousands of scenarios are hundreds of thousands of objects, with the scenarios as keys. Without clearing,
+the search of ``intercept.outside.look_around`` would visit them again for each of hundreds of subjects.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ _KEPT = (
 
 
 def forget_laws() -> None:
-    """Clear the caches of a subject's checks."""
+    """Clear the caches in which checks keep the laws of the current subject."""
     for kept in _KEPT:
         kept.cache_clear()

@@ -1,8 +1,9 @@
-"""The probability of a fault that needs a random number at an end of its interval.
+"""The probability of a fault that occurs only if a random number is close to an end of its range ("edge").
 
-The fault is searched again with the number at growing distances from the end, until it is gone. The probability of the
-edge is at most the largest distance at which it may occur. Two premises: a fault that is gone at one distance does not
-return closer to the middle (a few larger distances are tested), and rows like these are met at every draft.
+The fault is searched again with the number at growing distances from the end, until it no longer occurs. The
+probability of the edge is at most the largest distance at which it may occur. Two premises: a fault that is gone at one
+distance does not return closer to the middle (a few larger distances are tested), and rows like these occur at every
+draft.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from specverify.base.edges import once_in
 from specverify.base.verdict import Examination
 
 WIDEST = 2.0**-6
-"""A fault that is there at this distance is not at an end."""
+"""Largest distance from the end of the range for an edge; a fault that still occurs there is an ordinary fault."""
 LARGER = (WIDEST, 2.0**-18, 2.0**-30)
-"""Distances at which a fault has to be gone, the largest first."""
+"""Distances at which an edge must no longer occur, the largest first."""
 STEPS = (1, 2, 4, 16, 2**8, 2**16)
-"""Distances near the end, in numbers that the generator tells apart."""
+"""Distances near the end, as multiples of the generator's smallest step."""
 
 
 class Look(NamedTuple):
-    """The result of a search for a fault with the numbers at one distance from their extreme value."""
+    """The result of a search for a fault with random numbers at one distance from the end of their range."""
 
     faulty: bool
     closer: float
-    """The probability that a number is closer to its end, at most; 0 where no number had an end."""
+    """An upper bound on the probability that a number is closer to its end; 0 if no number was at an end."""
 
 
 def probability_of(look: Callable[[float], Look], least: float) -> float:
-    """Return an upper bound on the probability of an edge per draft; 1 if it is not known.
+    """Return an upper bound on the probability per draft of an edge; 1 if it is not known.
 
     ``look(apart)`` searches the fault at a distance; ``least`` is the smallest distance of the dtype.
     """
@@ -51,7 +52,7 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether the probability of a fault is below ``edge``, from one search.
+    """Return whether one search shows that the probability of an edge is below ``edge``.
 
     ``numbers`` random numbers are examined together; each has its extreme value with probability at most ``least``.
     """
@@ -63,7 +64,7 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
-    """Return a refutation with the probability of its edge added; unchanged if it is no edge."""
+    """Return a refutation with the ``probability`` of its edge added; unchanged if the probability is 1 (no edge)."""
     if probability >= 1:
         return refutation
     statement = f"{refutation.statement}: {once_in(probability)}"
@@ -71,6 +72,6 @@ def at_an_edge(refutation: Examination, probability: float) -> Examination:
 
 
 def holds_beside(edges: list[Mapping[str, Any]], runs: int) -> Examination:
-    """Return the examination of a case without refutations, with its edges as notes."""
+    """Return the examination of a case that holds, with its ``edges`` as notes."""
     figures = {"runs": runs, "edges": edges} if edges else {"runs": runs}
     return Examination("nothing forbidden comes out", rational=False, figures=figures)

@@ -10,7 +10,7 @@ from specverify.subjects.subject import InScenario
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Compare with the point mass on the greedy continuation."""
+    """Compare the law of the output with the point mass on the target's greedy text."""
     return compare(of_decoder(here), conditions, greedy_law(here.task, here.prompt), "greedy decoding's")
 
 

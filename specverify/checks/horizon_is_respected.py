@@ -9,7 +9,7 @@ from specverify.reference import Task, Tokens
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Compare the length with the horizon."""
+    """Describe a number of new tokens that differs from the horizon; None if it is right."""
     if len(new) > task.horizon:
         return f"{len(new)} tokens for a horizon of {task.horizon}"
     if len(new) < task.horizon and not any(token in task.eos for token in new):

@@ -1,4 +1,4 @@
-"""The caller's models, configs, prompt and arrays are unchanged afterwards, because callers reuse them."""
+"""The caller's models, configs, prompt and arrays are unchanged after a call, because callers reuse them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ SHAPES = {"generic", "zeros", "point_draft"}
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be called by the check: a verifier, or an observed engine."""
+    """Return why the check does not apply, or None: it needs a verifier, or an engine whose changes are recorded."""
     return None if needs_calls(subject) is None else needs_told("changed")(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every observed program, and a few scenarios of a verifier."""
+    """Yield every observed engine program, and a verifier in a few scenarios, as cases."""
     yield from watched_cases("changed", examine_runs(fault, HOLDS))(subject)
     yield from call_cases(lambda scenario: scenario.shape in SHAPES, examine)(subject)
 
 
 def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
-    """Return the changes of a run that no documentation announces."""
+    """Return the names of the objects that a run changes although no documentation announces it."""
     return tuple(name for name in run.seen.changed if name not in program.documented)
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Name the changes of a run that no documentation announces."""
+    """Describe the objects that a run changes although no documentation announces it; None if there are none."""
     changed = undocumented(run, observable.program)
     return f"one call changes {' and '.join(changed)}" if changed else None
 

@@ -1,4 +1,4 @@
-"""A method that is not lossless has exactly the law it declares, and that law is not the target's."""
+"""A method that is not lossless has exactly the law it declares; its total variation from p is reported."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from specverify.subjects.subject import Subject
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must declare a law."""
+    """Return why the check does not apply, or None: the subject must declare a law other than the target's."""
     declared = any(item.declared_law for item in subject.variants) or any(item.target for item in subject.programs)
     return None if declared else "it declares no law but the target's"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant with a declared law in every scenario, and every engine program with one."""
+    """Yield every variant with a declared law in every scenario, and every engine program with one, as cases."""
     for here, bearing in law_bearing(subject):
         if bearing.declared is not None:
             yield Case(subject, here, partial(examine, bearing, bearing.declared))
 
 
 def examine(bearing: LawBearing, declared: Promise, conditions: Conditions) -> Examination:
-    """Compare the law with the declared one; the figures hold its total variation from the target's law."""
+    """Compare the law with the declared one.
+
+    The figure ``bias`` is the declared law's total variation from the target's.
+    """
     law = declared()
     result = compare(bearing._replace(logits=None), conditions, law, "the declared one")
     bias = total_variation(Law(law), bearing.target()).low

@@ -1,4 +1,4 @@
-"""The joint law of the new tokens is the target's own, over several rounds (the promise of 2211.17192, Theorem 1)."""
+"""The joint law of the new tokens is the target's law, over several rounds (2211.17192, Theorem 1)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from specverify.subjects.subject import InScenario, Subject
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be enumerable, by its own draws or by its library's."""
+    """Return why the check does not apply, or None: the draws of the subject must be enumerable."""
     return None if any(program.target is None for program in subject.programs) else needs_variants(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every scenario, and every engine program that declares no other law."""
+    """Yield every variant in every scenario, and every engine program that declares no other law, as cases."""
     for here, bearing in law_bearing(subject):
         if isinstance(here, InScenario) or bearing.declared is None:
             yield Case(subject, here, partial(examine, bearing))
 
 
 def examine(bearing: LawBearing, conditions: Conditions) -> Examination:
-    """Enumerate and compare with the product of the target's conditionals."""
+    """Enumerate the law of a subject and compare it with the product of the target's conditionals."""
     return compare(bearing, conditions, bearing.target(), "the target's")
 
 

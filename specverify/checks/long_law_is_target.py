@@ -1,4 +1,4 @@
-"""The joint law of long texts is the target's own: fingerprints of merged rounds (see ``laws.long_texts``)."""
+"""The joint law of long texts is the target's law, tested by fingerprints of merged rounds (``laws.long_texts``)."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from specverify.reference.algorithms import autoregressive
 from specverify.subjects.subject import InScenario, Subject
 
 RUNS = 15_000
-"""Runs of a round, in one scenario. The runs of a merging decoder grow linearly: 48 tokens take 400 to 8000."""
+"""The most runs in one scenario. For a decoder whose states merge they grow linearly: 48 tokens take 400 to 8000."""
 MORE = (0, 2)
-"""Tokens of the window beyond those that the models read."""
+"""Numbers of last tokens, beyond those that the models read, by which states are merged."""
 UNMERGED = "its states cannot be merged by the last tokens: {}"
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be a decoder with a state that makes its draws through ``draws``."""
+    """Return why the check does not apply, or None: it needs a decoder with a state and with named draws."""
     if not subject.variants or subject.intercepted or subject.whole:
         return "only a decoder with a state has states that can be merged"
     return None if any(_situations(subject)) else "it declares a law of its own"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every long scenario."""
+    """Yield every variant in every long scenario as a case."""
     return (Case(subject, here, partial(examine, here)) for here in _situations(subject))
 
 
@@ -49,9 +49,9 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(here: InScenario, budget: int) -> Rounds:
-    """Return the rounds, merged by the tokens that the models read, or a few more for rows of earlier positions.
+    """Return the rounds of a decode, merged by the last tokens that the models read, or by a few more.
 
-    Raises ``DoesNotApply`` if they cannot be merged.
+    At most ``budget`` runs. Raises ``DoesNotApply`` if the states cannot be merged.
     """
     for more in MORE:
         try:
@@ -69,7 +69,7 @@ def _plain(scenario: Scenario) -> Rounds:
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Compare the fingerprint of the law with that of the target's law."""
+    """Compare the fingerprint of the law of the output with that of the target's law."""
     rounds, plain = _rounds(here, min(RUNS, conditions.runs // 4)), _plain(here.scenario)
     pattern = difference(rounds, plain, here.scenario.vocabulary, conditions.seed)
     figures = {"runs": rounds.runs, "new_tokens": rounds.horizon, "miss": rounds.horizon / 2**61}

@@ -1,4 +1,4 @@
-"""The state holds everything the next round depends on: merged and unmerged enumeration give the same law.
+"""The decoder state holds all data that the next round uses: merged and unmerged enumeration give the same law.
 
 Laws over several rounds merge equal states. If a state omitted data that matters, different states would merge and the
 law would be wrong, so at sizes where every path can be followed the two laws must agree.
@@ -40,14 +40,17 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def _unmerged(here: InScenario, runs: int) -> Law:
-    """Return the law of whole runs; a run with an unread last token counts once per outcome."""
+    """Return the law of whole decodes without merging, by at most ``runs`` runs.
+
+    A run whose last token is unread counts once per outcome.
+    """
     ends = 0
 
     def told(path: Path[Any]) -> None:
         nonlocal ends
         ends += len(outcomes_of(path.outcome))
 
-    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, told=told)
+    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, on_path=told)
     return law._replace(runs=ends)
 
 

@@ -1,4 +1,4 @@
-"""Replays of a program in other states of the world: its behaviour must depend on its draws alone.
+"""Replays of a program with other generator states, times and operating-system bytes: only its draws may matter.
 
 A path is sampled and its choices recorded. The program then runs again with the same choices, while every reachable
 generator has another state, the clocks show another time and the operating system returns other random bytes. A hidden
@@ -11,8 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
-from specverify.intercept.cpython.probe import Found, probed
-from specverify.intercept.cpython.sandbox import moved
+from specverify.intercept.cpython.sandbox import Found, moved, probed
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
@@ -41,19 +40,19 @@ class Replays(NamedTuple):
 
     number: int
     fault: str = ""
-    """Why it is no function of its draws, or nothing."""
+    """How the program's behaviour depends on something other than its draws; "" if it does not."""
     refusal: str = ""
-    """Why it could not be run, or nothing."""
+    """Why the program could not be replayed; "" if it could."""
     given: tuple[str, ...] = ()
-    """Numbers that it was given as they are, for seeds."""
+    """Random numbers that it received as plain values, for use as seeds."""
     seeded: tuple[str, ...] = ()
-    """The draws whose generator stood where it had stood in the run before, though everything was moved."""
+    """The draws whose generator had the same state in both runs, although all reachable state was changed."""
     unseeded: tuple[str, ...] = ()
-    """The others."""
+    """The draws whose generator had different states."""
 
 
 def noticed(replays: int) -> float:
-    """Return the smallest probability per replay of a hidden draw that ``replays`` replays find.
+    """Return the smallest probability per replay of a hidden draw that ``replays`` replays detect.
 
     They miss it with probability at most ``MISS``.
     """
@@ -61,7 +60,7 @@ def noticed(replays: int) -> float:
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
-    """Return the differences between two runs whose draws were not answered."""
+    """Return the sources of randomness in which two runs with intercepted draws differ, such as native generators."""
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))
     with probed() as result:
@@ -71,7 +70,7 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
-    """Replay paths of a program ``number`` times, each in another state of the world."""
+    """Replay paths of a program ``number`` times, each with changed generator states, clocks and system bytes."""
     done, made_from = 0, _MadeFrom()
     with gifts_kept() as given:
         while done < number:
@@ -90,15 +89,15 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 class _MadeFrom:
-    """The draws of a program, each with the generator state it was made from, by call and line."""
+    """The draws of a program, by call and line: with a generator state equal in every run, or with another."""
 
     def __init__(self) -> None:
-        """Start without draws."""
+        """Create an empty record."""
         self.seeded: dict[str, None] = {}
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Compare two runs that made the same draws in two states of the world."""
+        """Add the draws of two runs that made the same draws, in the original and in a changed environment."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded
@@ -126,7 +125,10 @@ def _difference(
 
 
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
-    """Return a phrase with a possible reason why two runs made different draws; "" if none is known."""
+    """Return a phrase with a possible reason why two runs made different draws; "" if none is known.
+
+    ``elsewhere``: the draws differ in their program line.
+    """
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"
     return f": {KEPT}" if elsewhere else ""

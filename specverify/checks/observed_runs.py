@@ -15,11 +15,11 @@ from specverify.reference import Draws, Tokens
 from specverify.subjects.subject import EngineProgram, Observed, Subject, Watch
 
 MOST_RUNS = 4000
-"""Runs of one engine at one setting that are looked into; a looked-into run takes some ten milliseconds."""
+"""The most observed runs of one engine at one setting; an observed run takes some ten milliseconds."""
 
 
 class Run(NamedTuple):
-    """One run: the record, and each possible outcome with its probability."""
+    """One observed run: its record, and each possible outcome with its probability."""
 
     seen: Observed
     ends: tuple[tuple[Tokens, float], ...]
@@ -32,12 +32,12 @@ class Seen(NamedTuple):
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]
     caches: Mapping[Tokens, tuple[Any, ...]]
-    """Tokens -> the entries of a cache that holds them, without speculation."""
+    """Tokens -> the keys and values of a cache of plain decoding that holds them."""
     prompt: Tokens
 
 
 class Observable(NamedTuple):
-    """An engine at one setting with an observer."""
+    """An engine program with an observer, which records its runs."""
 
     program: EngineProgram
     watch: Watch
@@ -47,7 +47,7 @@ ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
 def needs_told(field: str) -> Callable[[Subject], str | None]:
-    """Return a function that gives the reason why ``field`` is not in a subject's run records, or None."""
+    """Return a function that returns why ``field`` is not in the run records of a subject, or None if it is."""
 
     def obstacle(subject: Subject) -> str | None:
         watched = [program for program in subject.programs if program.watch]
@@ -59,7 +59,7 @@ def needs_told(field: str) -> Callable[[Subject], str | None]:
 
 
 def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Iterator[Case]]:
-    """Return every program whose observer records ``field``."""
+    """Return a function that yields every engine program whose observer records ``field`` as a case for ``examine``."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for program in subject.programs:
@@ -70,7 +70,7 @@ def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Itera
 
 
 def seen_in(watch: Watch) -> Seen:
-    """Return the records of a program. Raises ``EnumerationTooLarge`` beyond ``MOST_RUNS`` runs."""
+    """Return the recorded runs of an engine. Raises ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs."""
     seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
         raise seen
@@ -79,7 +79,7 @@ def seen_in(watch: Watch) -> Seen:
 
 @lru_cache(maxsize=32)
 def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
-    """Return the records, or the error; computed once and shared by all checks."""
+    """Return the recorded runs, or the error if there are too many; cached for all checks."""
     with watch() as watched:
         try:
             runs, plain = _followed(watched.run), _followed(watched.plain)
@@ -93,8 +93,9 @@ def examine_runs(
     holds: str,
     returned: Callable[[Run, Observable], str] = lambda run, observable: "",
 ) -> ExamineRuns:
-    """Return an examination that applies ``fault`` to every run of a program and reports the first fault.
+    """Return an examination that applies ``fault`` to every recorded run and reports the first fault.
 
+    ``fault`` describes what is wrong with a run, or returns None. ``holds`` is the sentence if no run has a fault.
     ``returned`` selects the returned values of the run that the fault concerns.
     """
 
@@ -112,7 +113,7 @@ def examine_runs(
 
 
 def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
-    """Return a refutation of a program."""
+    """Return a refutation of a program with the conclusion ``then``; ``where`` describes the run."""
     example = Counterexample(let=(f"setting {program.name}", where), then=then)
     statement = f"{program.name}: {then}"
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)

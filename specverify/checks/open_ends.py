@@ -1,7 +1,7 @@
-"""Whole decodes whose last token stays symbolic: one run stands for all values of that token.
+"""Decodes whose last token stays symbolic: one run stands for all values of that token.
 
-No token follows the last one. A verifier that does not read it itself, for example one that ends with a multinomial,
-behaves the same for every value, so one run is enough.
+No token follows the last one. A verifier that does not read it, for example one that ends with a multinomial, behaves
+the same for every value, so one run is enough.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ from specverify.subjects.emitted import ends_left_open
 
 
 def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
-    """Return the state and the round after ``state``; ``Undecided`` between several if the decode ends in them."""
+    """Return the state and the round after ``state``.
+
+    ``Undecided`` over all possible ones if the last token is open.
+    """
     with ends_left_open(state.remaining):
         return decoder.step(draws, state)
 
 
 def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any]:
-    """Return the program that decodes from ``prompt`` to the end and returns the new tokens, or all possible ones."""
+    """Return a program that decodes from ``prompt`` to the end.
+
+    It returns the new tokens, or ``Undecided`` over all possible ones.
+    """
 
     def program(draws: Draws) -> Any:
         state = decoder.init(prompt)

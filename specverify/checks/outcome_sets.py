@@ -1,4 +1,4 @@
-"""Properties of every single outcome: shared by the checks that forbid some outputs."""
+"""The common examination of checks that forbid some outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specverify.reference import Task, Tokens
 from specverify.subjects.subject import InScenario
 
 FaultOf = Callable[[Task, Tokens, Tokens], str | None]
-"""``fault(task, prompt, new)``: what is wrong with the new tokens, or None."""
+"""``fault(task, prompt, new)`` describes what is wrong with the new tokens, or returns None."""
 
 
 def examine_outcomes(
@@ -22,10 +22,10 @@ def examine_outcomes(
     forgives: Callable[[Rounding], float] = lambda rounding: 0.0,
     cause: Callable[[InScenario, Tokens], str] = lambda here, new: "",
 ) -> Callable[[InScenario, Conditions], Examination]:
-    """Return an examination that finds the heaviest outcome with a fault.
+    """Return an examination that finds the most probable outcome with a fault.
 
-    Outcomes of floats are left out if ``forgives`` attributes their probability to rounding. ``cause`` returns the
-    sentence about the step that makes an outcome faulty, or nothing.
+    ``held`` is the sentence if there is none. Float outcomes are ignored up to the probability that ``forgives``
+    attributes to rounding. ``cause`` returns the sentence about the step that makes an outcome faulty, or "".
     """
 
     def examine(here: InScenario, conditions: Conditions) -> Examination:

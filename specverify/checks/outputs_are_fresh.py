@@ -1,7 +1,7 @@
-"""An answer stays unchanged: it is no buffer that a later call fills.
+"""The result of a call stays unchanged: later calls do not write to the same buffer.
 
-Callers keep answers: of one row while the next is decided, of one step while another runs. So the answers of many calls
-are kept and compared after the last call. An answer that is a view of its caller's arrays, as slices are, is no fault
+Callers keep results: of one row while the next is decided, of one step while another runs. So the results of many calls
+are kept and compared after the last call. A result that is a view of its caller's arrays, as slices are, is no fault
 but a note.
 """
 
@@ -14,7 +14,7 @@ from specverify.checks.verifier_calls import CalledVerifier, after_calls, call_c
 
 
 def examine(called: CalledVerifier, _: Conditions) -> Examination:
-    """Compare every answer in a scenario again after the last call."""
+    """Compare the result of every call in a scenario again after the last call."""
     after = after_calls(called)
     holds = "every answer is afterwards what it was"
     return examine_calls(

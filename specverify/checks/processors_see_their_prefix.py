@@ -1,4 +1,4 @@
-"""Each logits processor receives, row by row, the prefix it would receive without drafts."""
+"""Each logits processor receives, for every row, the tokens that it would receive without drafts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from specverify.subjects.subject import committed_before, drafts_of
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Name the first row whose processor received anything else than the committed tokens and the drafts before it.
+    """Describe the first row whose processor received other tokens than the committed ones and the drafts before it.
 
-    Calls by a draft model or a drafter come before the forward pass or after the rows, and do not count.
+    None if there is none. Calls by a draft model or a drafter come before the forward pass or after the rows, and do
+    not count.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):
@@ -39,7 +40,7 @@ _examined = examine_runs(fault, "every row was processed with its own prefix")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Search every run for a row with a wrong prefix; without recorded rows the engine is not judged."""
+    """Search every recorded run for a row with wrong tokens; unknown if the rows were not recorded."""
     if any(len(run.seen.rows) != len(run.seen.forwards) for run in seen_in(observable.watch).runs):
         said = "what its logits processors are shown is not told, one entry a forward pass"
         return Examination(said, unknown=True, rational=False)

@@ -1,8 +1,8 @@
-"""The subject is a function of its draws: with equal answers it behaves equally. Every exact verdict rests on this.
+"""The subject is a function of its draws: equal draws give equal behaviour. Every exact verdict rests on this.
 
-A subject that gets its draws by name and keeps randomness to itself breaks its contract, and is refuted. Foreign code
-may draw in any way. If it draws unseen (in native code, from the operating system, in another process), its law is not
-known here: UNKNOWN, with the evidence.
+A subject that draws through ``draws`` and also uses hidden randomness breaks its contract, and is refuted. Foreign code
+may draw in any way. If its draws cannot be intercepted (in native code, from the operating system, in another process),
+its law is not known: the verdict is UNKNOWN, with the evidence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from specverify.checks.moved_replays import (
     replayed,
 )
 from specverify.checks.valued_runs import raises_without_values, with_values
-from specverify.intercept.cpython.probe import Found, named
+from specverify.intercept.cpython.sandbox import Found, named
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
@@ -71,24 +71,24 @@ REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
 class _Runs(NamedTuple):
-    """The numbers of coupled and of fed runs."""
+    """How many coupled and how many fed runs are made."""
 
     coupled: int
     fed: int
     few: int = FEW
-    """If a program has no more paths than this, all of them are fed."""
+    """A program with at most this many paths is run with numbers from each of its paths."""
 
 
 IN_A_SCENARIO, OF_A_SMALL_CALL = _Runs(4, 1, few=0), _Runs(40, FEW)
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be enumerable, by its own draws or by its library's."""
+    """Return why the check does not apply, or None: the draws of the subject must be enumerable."""
     return None if subject.programs or subject.calls else needs_variants(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every short scenario, foreign code in scenarios with drafts, and every engine program."""
+    """Yield variants in short scenarios, foreign code in scenarios with drafts, and engine programs, as cases."""
     if subject.intercepted:
         yield from cases_of(in_scenarios(_drafting), partial(examine_foreign, subject))(subject)
     else:
@@ -106,7 +106,7 @@ def _drafting(scenario: Scenario) -> bool:
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths again with their recorded choices."""
+    """Run paths of a decoder again with their recorded outcomes, and compare the new tokens."""
     try:
         fault = _difference(here, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -123,7 +123,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of foreign code again, with everything changed that might be a source of hidden draws."""
+    """Run paths of foreign code again, with every other possible source of randomness changed."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
@@ -146,13 +146,13 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode with values in place of symbolic random numbers."""
+    """Run a decode with plain values, given by ``boundary``, in place of symbolic random numbers."""
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine an engine in the same way, with and without speculation."""
+    """Run an engine program again with other sources of randomness changed, with and without speculation."""
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
@@ -179,7 +179,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
 
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
-    """Examine a call at the caller's own size, and similar small calls more often."""
+    """Run a call at the caller's own size again, and similar small calls more often, and compare the results."""
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
     done = Counter[str]()
@@ -198,9 +198,9 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
-    """Replay a foreign program ``number`` times in other states of the world.
+    """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    First probe it from outside if requested.
+    With ``probe`` it is first run twice to find sources of randomness that are not intercepted.
     """
     try:
         result = looked_at(run, seed) if probe else Found()
@@ -233,9 +233,10 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
 def _in_both_directions(
     held: Examination, run: Callable[[Draws], Any], number: _Runs, seed: int, where: str
 ) -> Examination:
-    """Compare examined runs with plain runs: coupled ones, then those that are fed numbers of sampled paths.
+    """Compare examined runs with plain runs: coupled runs first, then fed runs with numbers from sampled paths.
 
-    Returns ``held`` with the numbers of runs, or the statement about the first run that differs.
+    Returns ``held`` with the numbers of runs, or an unknown result about the first run that differs. ``where`` names
+    the case.
     """
     if held.unknown:
         return held
@@ -254,7 +255,7 @@ def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> E
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return the note about a program that seeds only some of its generators."""
+    """Return ``held``, or unknown if the program seeds some of its generators in every run and others not."""
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
     said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
@@ -263,7 +264,7 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return the note about the runs with plain values in place of symbolic numbers."""
+    """Return ``held``; unknown if ``fault`` describes another behaviour with plain values than with symbolic ones."""
     if not fault:
         return held
     figures = {**held.figures, "function_of_draws": False}

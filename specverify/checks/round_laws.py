@@ -1,4 +1,4 @@
-"""The drafts and acceptances of a decoder's first rounds with their probabilities, shared by two checks."""
+"""The drafts and acceptances of a decoder's first rounds, with their probabilities; shared by two checks."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ MOST_STATES = 5
 
 
 class FirstRound(NamedTuple):
-    """The round from one state."""
+    """The enumerated round from one state."""
 
     state: State
     masses: Mapping[tuple[Tokens, int], Any]
-    """(drafted tokens, how many of them were accepted) -> probability."""
+    """(drafts, number of accepted drafts) -> probability."""
     runs: int
     epsilon: float
-    """Spacing at 1 of the coarsest floats that it was seen to compute with."""
+    """Spacing at 1 of the coarsest floats that were observed."""
     within: float
-    """How far probabilities may be off that are known between bounds alone."""
+    """The largest error of probabilities that are known between bounds only."""
 
 
 @lru_cache(maxsize=4096)
 def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
-    """Return the round after the prompt, and the rounds from a few different unfinished states that follow it."""
+    """Return the round after the prompt, and the rounds from a few of the unfinished states that can follow it."""
     decoder = here.remembering
     start = decoder.init(here.prompt)
     if start.remaining <= 0:

@@ -1,7 +1,7 @@
 """Rows decided in one call are independent, and each has its target's law.
 
 The joint law of two rows, and once of five, is compared with the product of their targets' laws. A uniform used for two
-rows leaves the law of each row right and makes them agree too often: only the joint law shows it. Rows that are
+rows leaves the law of each row right but makes the rows agree too often: only the joint law shows this. Rows that are
 swapped, or decided by each other's pmfs, fail here too. The target continues each row to a fixed length, so that rows
 of several lengths have one law.
 """
@@ -25,11 +25,11 @@ from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 MOST_PATHS = 700
-"""Paths of two rows multiply; pairs with more than about this many are left out."""
+"""Pairs of rows with more paths than about this are skipped; the numbers of paths of two rows multiply."""
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must decide several rows in one call."""
+    """Return why the check does not apply, or None: the subject must decide several rows in one call."""
     return None if any(variant.joint for variant in subject.variants) else "it decides one row at a time"
 
 
@@ -38,7 +38,7 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every pair of rows that is small enough, smallest vocabulary first, and then a larger batch."""
+    """Yield every pair of rows with few enough paths, smallest vocabulary first, and then a larger batch, as cases."""
     crowded = (here for here in in_deep_scenarios(subject) if here.scenario == CROWDED)
     for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
         joint = here.variant.joint
@@ -51,7 +51,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine(here: InScenario, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Compare the joint law of two rows with the product of their targets'."""
+    """Compare the joint law of the rows of one call with the product of their targets' laws."""
     rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
@@ -67,7 +67,7 @@ def examine(here: InScenario, program: EngineProgram, conditions: Conditions) ->
 
 
 def _off(law: Law, expected: Probabilities) -> str:
-    """Describe the error of the law of each row."""
+    """Return a clause with the total variation of each row's own law from the expected one."""
     off = []
     for row in range(len(next(iter(expected)))):
         marginal: dict[Any, Any] = {}

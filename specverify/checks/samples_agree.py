@@ -1,4 +1,4 @@
-"""Samples with and without speculation agree: the check for engines whose draws cannot be answered.
+"""Samples with and without speculation agree: the check for engines whose draws cannot be intercepted.
 
 Both calls run with their own random numbers. The number of samples is planned for the detectable total variation, a
 suspicion is confirmed on fresh samples, and a negative control must be rejected.
@@ -23,7 +23,7 @@ Sample = Callable[[int, int], Mapping[Tokens, int]]
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must have a call without speculation, with an unknown law."""
+    """Return why the check does not apply, or None: the subject needs a call without speculation to compare with."""
     return None if subject.pairs else "there is no call without speculation to sample beside it"
 
 
@@ -33,7 +33,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
-    """Judge one pair of calls."""
+    """Compare samples of the two calls of ``pair``, with and without speculation."""
     ours, theirs = Counter[Tokens](), Counter[Tokens]()
     result = agreement(
         partial(_counted, ours, pair.sample),
@@ -65,7 +65,7 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
 
 
 def _counted(total: Counter[Tokens], sample: Sample, number: int, seed: int) -> Mapping[Tokens, int]:
-    """Return the counts of a sample and add them to the total."""
+    """Return the counts of ``number`` samples, and add them to ``total``."""
     result = sample(number, seed)
     total.update(result)
     return result

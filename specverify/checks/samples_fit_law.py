@@ -20,7 +20,7 @@ from specverify.subjects.subject import SampledSetting, Subject
 
 
 class FitRow(NamedTuple):
-    """One line of the statistics table."""
+    """One line of the statistics table: a sampled setting tested against one law."""
 
     subject: str
     setting: str
@@ -35,11 +35,11 @@ class FitRow(NamedTuple):
     verdict: str
     as_expected: bool
     confirmed_on: int
-    """Samples of the second stage, 0 if the first was not suspicious."""
+    """Number of samples of the confirmation; 0 if the first sample was not suspicious."""
     method: str = ""
-    """How the samples were drawn, a ``Method``."""
+    """The way of sampling, a value of ``Method``."""
     example: str = ""
-    """An impossible outcome that was seen, or the most over-represented one."""
+    """An impossible outcome that was sampled, or the outcome with the largest excess."""
 
 
 def fit_row(
@@ -49,7 +49,10 @@ def fit_row(
     against: str,
     conditions: Conditions,
 ) -> FitRow:
-    """Sample ``setting`` and judge it against ``law``; a suspicion is confirmed on fresh samples."""
+    """Sample ``setting`` and test it against ``law``, which ``against`` names.
+
+    A suspicion is confirmed on fresh samples.
+    """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
     fit = confirmed_fit(
@@ -82,7 +85,7 @@ def fit_row(
 
 
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
-    """Return the row against the setting's law and, for a declared bias that can be detected, the row against p."""
+    """Return the result against the setting's law; for a declared bias that can be detected, also that against p."""
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
     if setting.target:
@@ -95,22 +98,22 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
 
 
 def tests_of(setting: SampledSetting) -> int:
-    """Return the number of tests of a setting, for the division of the alarm budget."""
+    """Return the number of tests of a setting; the alarm budget is divided by the number of all tests."""
     return 2 if setting.target else 1
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must have settings that can be sampled and have a known law."""
+    """Return why the check does not apply, or None: the subject needs settings to sample that have a known law."""
     return None if subject.settings else "it has no setting to sample"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return one case per setting."""
+    """Yield one case per sampled setting."""
     return cases_of(lambda subject: subject.settings, partial(examine, subject.name))(subject)
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Judge one setting; half of the alarm budget goes to its first look, where it has one."""
+    """Test one setting; if it has a first look with fewer samples, that gets half of the alarm budget."""
     if setting.first_look is None:
         return _examined(subject, setting, conditions)
     half = conditions._replace(false_alarm=conditions.false_alarm / 2)

@@ -1,4 +1,4 @@
-"""Values returned beside the tokens equal those that the same call returns without speculation."""
+"""Scores, logits and similar values returned with the tokens equal those of the same call without speculation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from specverify.subjects.subject import Watch
 
 ROUNDING = 2.0**-20
 """Largest difference, relative to the largest value, that counts as rounding: eight units in the last place of float32,
-in which libraries hand scores out."""
+the dtype in which libraries return scores."""
 Expected = Mapping[Tokens, Mapping[str, Any]]
-"""The new tokens before a position -> what is returned at that position, by name."""
+"""New tokens before a position -> name -> value returned at that position."""
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Name every kind of value that differs from a plain call's for the same tokens, with its first differing token."""
+    """Describe every kind of value that differs from a plain call's for the same tokens; None if there is none."""
     return "; ".join(_differences(run, observable).values()) or None
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
-    """Return name -> the difference at its first token, for every kind of value that differs."""
+    """Return name -> description of the difference at its first token, for every kind of value that differs."""
     expected = _plain(observable.watch)
     names = sorted({name for entries in expected.values() for name in entries})
     return {name: told for name in names if (told := _first_difference(name, run, expected))}
@@ -51,7 +51,7 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
-    """Return the values of a plain call."""
+    """Return the values that plain calls return, by the new tokens before each position."""
     result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:
         new = run.ends[0][0]

@@ -1,4 +1,4 @@
-"""Output ends where plain output ends: it is cut at the first stop, whatever the rest of the draft block holds."""
+"""Output ends where plain output ends: it is cut at the first stop, regardless of the rest of the draft block."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from specverify.subjects.subject import EngineProgram, Subject
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be an engine: eos_is_final and horizon_is_respected examine our own decoders."""
+    """Return why the check does not apply, or None: the subject must be an engine. Decoders have other checks."""
     return None if subject.programs else "it is no engine; see eos_is_final and horizon_is_respected"
 
 
 def examine(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Compare the ends of outcomes with those possible without speculation."""
+    """Compare the end of every output with the ends that are possible without speculation."""
     law, promised = enumerated(program, conditions), program.law()
     stops = stops_of(promised)
     figures = {"runs": law.runs}
@@ -35,17 +35,17 @@ def examine(program: EngineProgram, conditions: Conditions) -> Examination:
 
 
 def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
-    """Return every output that is possible without speculation."""
+    """Return every output that is possible without speculation; ``promised`` is its law."""
     return frozenset(new for new, mass in promised.items() if mass > 0)
 
 
 def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
-    """Return the length at which ``new`` should have stopped, or None if it does not continue after a stop."""
+    """Return the length at which ``new`` should have stopped; None if it does not continue after one of ``stops``."""
     return next((length for length in range(len(new)) if new[:length] in stops), None)
 
 
 def is_unfinished(new: Tokens, stops: frozenset[Tokens]) -> bool:
-    """Return whether ``new`` ends where another token must follow."""
+    """Return whether ``new`` ends although only longer outputs are in ``stops``: another token must follow."""
     return any(stop[: len(new)] == new != stop for stop in stops)
 
 

@@ -1,9 +1,9 @@
-"""No token of target probability 0 is emitted when a uniform is exactly 0, or the largest float below 1.
+"""No token with p = 0 is emitted when a uniform is exactly 0, or the largest float below 1.
 
-A verifier must return an answer there: an error, or no token, is a failure too. It is also called with rows that differ
+A verifier must return a result there: an error, or no token, is a failure too. It is also called with rows that differ
 by rounding alone, whose residual may be empty, and with float32 rows if it accepts them. A refutation has one random
 number at its end, at a value that its generator can return (``boundary``), and the others ordinary; several at their
-ends together are ignored. An engine is judged with all of them at their ends.
+ends together are ignored. An engine is examined with all of them at their ends.
 
 A fault refutes if its probability per draft is at least ``Conditions.edge`` (``graded_edges``); otherwise it is a note.
 """
@@ -49,7 +49,7 @@ BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
 class AtBoundary(NamedTuple):
-    """The outcomes of a program when every uniform has the same extreme value."""
+    """The outcomes of a program if every uniform has the same extreme value."""
 
     uniform: float
     said: str
@@ -59,7 +59,7 @@ class AtBoundary(NamedTuple):
 
 
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
-    """Give every uniform its smallest value, then its largest, and enumerate the other draws."""
+    """Yield the outcomes with every uniform at its smallest value, then at its largest; other draws are enumerated."""
     supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
         with program.open(forced_uniform=uniform) as run:
@@ -74,14 +74,17 @@ def _supported(program: EngineProgram) -> set[Tokens]:
 
 
 class _Outside(Exception):  # noqa: N818 - it ends an enumeration
-    """A text that has probability 0 without speculation."""
+    """Ends an enumeration at a text that has probability 0 without speculation."""
 
     def __init__(self, new: Tokens) -> None:
         self.new = new
 
 
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
-    """Return whether a forbidden token is emitted near an end, or there are too many paths to be sure."""
+    """Return whether a forbidden token is emitted with uniforms ``near`` an end.
+
+    Returns True also if there are too many paths.
+    """
     supported = _supported(program)
 
     def look_at(path: Path[Any]) -> None:
@@ -92,7 +95,7 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
     while True:
         try:
             with program.open(forced_uniform=near) as run:
-                return program_law(run, runs, told=look_at).runs >= runs
+                return program_law(run, runs, on_path=look_at).runs >= runs
         except _Outside as found:
             if not _comes_out_rarely(program, found.new):
                 return True
@@ -100,7 +103,7 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
 
 
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
-    """Return whether a text is also possible without speculation, by outcomes too rare to be enumerated.
+    """Return whether ``new`` is also possible without speculation, by outcomes too rare to be enumerated.
 
     A clamped logarithm leaves such outcomes: they are drawn one by one, each with its own token.
     """
@@ -112,13 +115,13 @@ def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The uniforms must be drawn by a library, so that they can be given a value."""
+    """Return why the check does not apply, or None: uniforms must come from a library, to be given a value."""
     intercepted = subject.programs or subject.calls or needs_calls(subject) is None
     return None if intercepted else "it draws no uniforms: it asks for outcomes"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every program, and every variant of a verifier in its own scenarios and those of rounded rows."""
+    """Yield programs, calls, and variants of a verifier in its scenarios and those of rounded rows, as cases."""
     yield from cases_of(lambda subject: subject.programs, examine_program)(subject)
     yield from cases_of(lambda subject: subject.calls, examine_given)(subject)
     rounded = subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS)
@@ -126,7 +129,10 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Give every uniform its smallest value, then its largest; other draws are enumerated."""
+    """Examine an engine program with every uniform at its smallest value, then at its largest.
+
+    Other draws are enumerated.
+    """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):
         runs += result.law.runs
@@ -144,7 +150,7 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return an upper bound on the probability that a program emits a forbidden token because numbers are at an end."""
+    """Return an upper bound on the probability of a forbidden token due to numbers near ``end`` (0 or 1)."""
     boundaries = list[Boundary]()
 
     def look(apart: float) -> Look:
@@ -158,7 +164,7 @@ def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
 
 
 class BoundaryCalls(NamedTuple):
-    """A verifier after a text, some of its random numbers at an end."""
+    """Calls of a verifier after the text ``start``, with random numbers at the end ``end`` of their range."""
 
     called: CalledVerifier
     start: Tokens
@@ -232,7 +238,10 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield the rounds after a text, each with its fault, or ""."""
+    """Yield (round, fault or "") for the rounds after a text, with all random numbers or the ``only`` one at an end.
+
+    Numbers may be ``apart`` from the end. ``first`` fixes the first outcomes.
+    """
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
         fault = _fault(called.here.task, came) or ""
@@ -242,9 +251,9 @@ def _rounds(
 
 
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
-    """Return rows with logits of -inf in place of those that underflow, and the faults that remain with them.
+    """Return ``rows`` with logits of -inf in place of those that underflow, and the ``faults`` that remain with them.
 
-    A verifier that compares logarithms accepts a token of probability e^-2000 at u = 0, as it should.
+    A verifier that compares logarithms accepts a token of probability e^-2000 at u = 0, and is right.
     """
     variant = rows.called.here.variant
     if not faults or variant.process is None:
@@ -259,13 +268,19 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Examine rounds with all random numbers, or the ``only`` one, at a distance from the extreme value."""
+    """Examine rounds with all random numbers, or the ``only`` one, ``apart`` from the extreme value.
+
+    ``drafts`` fixes the outcomes of the drafts.
+    """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
 
 
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
-    """Yield (index, round, fault) with one random number at its extreme value and the others near it."""
+    """Yield (index, round, fault) with one of ``numbers`` random numbers at its extreme value and the others ordinary.
+
+    ``each_place_once``: at most one fault per index.
+    """
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
         yield from islice(faults, 1) if each_place_once else faults
@@ -305,9 +320,9 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
 @lru_cache(maxsize=1)
 def _is_ordinary(called: CalledVerifier, start: Tokens) -> bool:
-    """Return whether a verifier also raises at ordinary numbers, as it may on float32, which it need not accept.
+    """Return whether a verifier also raises at ordinary numbers for float32 rows, which it need not accept.
 
-    Raises the error if the rows are of the documented kind: then the verifier is unusable, not wrong.
+    Raises the verifier's error if the rows are of the documented kind: then the verifier is unusable, not wrong.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
@@ -318,7 +333,7 @@ def _is_ordinary(called: CalledVerifier, start: Tokens) -> bool:
 
 
 def _fault(task: Task, came: Came) -> str | None:
-    """Describe what is wrong with the emitted tokens; "" if nothing is."""
+    """Describe what is wrong with the result of a round (an error or an impossible token); None if nothing is."""
     if isinstance(came.error, UnusableSubject):
         return str(came.error)
     if came.error is not None:

@@ -1,7 +1,7 @@
 """No emitted token has target probability 0 at its position.
 
 Underflow and the end of a cumulated pmf leave some probability on impossible tokens; up to that amount it is no fault
-(``rounding.left_on_nothing``). The extreme random numbers have a check of their own.
+(``rounding.left_on_nothing``). Another check examines the extreme random numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specverify.subjects.emitted import no_token
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Name the first impossible token."""
+    """Describe the first new token that is no token or has target probability 0; None if there is none."""
     for position, token in enumerate(new):
         p = task.target(prompt + new[:position])
         wrong = no_token(token, len(p))

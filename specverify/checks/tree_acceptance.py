@@ -1,4 +1,4 @@
-"""The number of accepted drafts of a tree in a round, compared with the best known rule for such drafts.
+"""The number of accepted drafts of a tree, compared with the best known rule for trees that are drawn the same way.
 
 No practical rule reaches a closed form if siblings are drawn, and the optimum for a tree as a whole is not known. So
 the comparison is with a rule: for candidate sets, the draw from p that is looked up among them, which no lossless rule
@@ -44,7 +44,7 @@ def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examinati
 
 
 def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:
-    """Return for the round from ``state``: mean number of accepted drafts, paths, largest number of drafts."""
+    """Return (mean number of accepted drafts, number of paths, most drafts) of the round from ``state``."""
     mean, runs, nodes = 0, 0, 0
     for path in paths(lambda draws: decoder.step(draws, state)):
         _, done = path.outcome

@@ -1,4 +1,4 @@
-"""Runs of a program with values in place of symbolic numbers: its behaviour must be the same.
+"""Runs of a program with plain values in place of symbolic random numbers: its behaviour must be the same.
 
 A path is sampled with symbolic numbers, and each of them gets a value that satisfies the path's constraints. The
 program then runs again with plain floats of these values, and with the same outcomes of draws whose outcome is
@@ -24,27 +24,30 @@ from specverify.reference import Draws, Pmf, Sampled, Site
 
 SHOWN = 6
 ALIGNMENTS = 64
-"""Ways to tell which outcomes were not asked for again that are tried, where some were not."""
+"""The most assignments of repeated outcomes to draws that are tried if some draws are not repeated."""
 Valued = Callable[[Draws, Boundary], Any]
-"""``run(draws, boundary)``: the program, its random numbers given the values that the boundary says."""
+"""``run(draws, boundary)`` runs the program with random numbers whose values ``boundary`` gives."""
 
 
 class _Elsewhere(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program makes a draw that the first run did not make."""
+    """Raised if the program makes a draw that the first run did not make."""
 
 
 class _Outcomes:
-    """An interpreter that repeats the outcomes of the first run, by site."""
+    """Draws that repeat the outcomes of a first run, by the site of the draw."""
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
-        """Repeat ``decisions``, those of the first run."""
+        """Store ``decisions``, the recorded draws of the first run."""
         self._left: dict[Site, list[Decision]] = defaultdict(list)
         self._asked: set[Site] = set()
         for decision in decisions:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the recorded outcome. Raises ``_Elsewhere`` if there is none, or if the question differs."""
+        """Return the recorded outcome at ``site``.
+
+        Raise ``_Elsewhere`` if there is none left or the number of outcomes differs.
+        """
         left = self._left.get(site)
         self._asked.add(site)
         if not left:
@@ -55,19 +58,23 @@ class _Outcomes:
         return decision.outcome
 
     def left(self) -> frozenset[Site]:
-        """Return the sites at which some recorded outcomes were requested again and others were not."""
+        """Return the sites at which some recorded outcomes were drawn again and others were not."""
         return frozenset(site for site in self._asked if self._left.get(site))
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Run ``number`` paths again with plain values; return the first difference, or ""."""
+    """Run ``number`` sampled paths again with plain values; return a description of the first difference, or "".
+
+    ``valued`` is the program with values in place of symbolic numbers.
+    """
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
     """Describe the behaviour with values of a program that raises with symbolic numbers, if it differs; else "".
 
-    Returns "" if none of the paths raises, or if the values of its numbers cannot be determined.
+    At most ``number`` paths are tried. Returns "" also if none of the paths raises, or if the values of its numbers
+    cannot be determined.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -85,7 +92,10 @@ def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: i
 
 
 def _raised(run: Callable[[], Any]) -> str:
-    """Return the error of a program as a word and a sentence, or ""; the run continues if it draws more."""
+    """Return the error that ``run`` raises as text.
+
+    Returns "" if it raises none, or if it makes more draws than were recorded.
+    """
     try:
         run()
     except (_Elsewhere, MoreNumbers):
@@ -96,7 +106,10 @@ def _raised(run: Callable[[], Any]) -> str:
 
 
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
-    """Return the difference on one path, or "", also if the values of its numbers cannot be determined."""
+    """Describe the difference on one path between symbolic numbers and values.
+
+    Returns "" if there is none, or if the values of its numbers cannot be determined.
+    """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
         outcome = run(first)
@@ -113,7 +126,10 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Return the difference with values, or "", and the sites at which some outcomes were not requested again."""
+    """Return the difference of a run with ``values`` from ``outcome`` ("" if none), and sites with unused outcomes.
+
+    ``decisions`` are the recorded draws of the first run.
+    """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:
         again = valued(outcomes, Boundary(0.5, values=values))
@@ -125,10 +141,10 @@ def _compared(
 
 
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
-    """Yield the decisions without some of those made at these sites.
+    """Yield the decisions without some of those made at ``sites``.
 
     An outcome that is never read is not drawn. A tensor of random numbers with values is read at other places than a
-    symbolic one, so one of several outcomes at a site may be requested in one run only.
+    symbolic one, so one of several outcomes at a site may be drawn in one run only.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

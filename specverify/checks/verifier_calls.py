@@ -1,4 +1,4 @@
-"""Single calls of a verifier with uniforms of given values, shared by the checks of calls."""
+"""Single calls of a verifier whose uniforms have given values; shared by several checks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from specverify.reference.models import draft_model
 from specverify.reference.trees import path_tokens
 from specverify.subjects.checked_calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.emitted import ends_left_open
-from specverify.subjects.subject import InScenario, Intercepted, Subject
+from specverify.subjects.subject import InScenario, Intercepted, Subject, Variant
 
 ORDINARY = (0.25, 0.75)
-"""Values of all uniforms by which most drafts are accepted, and most rejected."""
+"""Two values for all uniforms: with the first most drafts are accepted, with the second most are rejected."""
 SAID = (NeedsValue, NotAFunctionOfItsDraws)
-"""Errors that are not the verifier's own."""
+"""Errors that the examination raises and not the verifier."""
 
 
 class CalledVerifier(NamedTuple):
-    """A verifier in a scenario, called by the check with random numbers of given values."""
+    """A verifier in a scenario, to be called with random numbers of given values."""
 
     here: InScenario
     intercepted: Intercepted
@@ -43,17 +43,17 @@ ExamineCalls = Callable[[CalledVerifier, Conditions], Examination]
 
 
 class Came(NamedTuple):
-    """The result of a round after ``state`` with random numbers of given values."""
+    """The result of one round after ``state``, with random numbers of given values."""
 
     state: State
     choices: tuple[int, ...]
-    """The outcomes that were enumerated: the drafts first."""
+    """The enumerated outcomes; those of the drafts come first."""
     new: Tokens
     error: Exception | None
-    """What was raised instead."""
+    """The error that was raised, or None."""
     boundary: Boundary
     drafted: int = 0
-    """How many of the outcomes were enumerated before the verifier was called."""
+    """The number of outcomes that were enumerated before the verifier was called."""
 
 
 def needs_calls(subject: Subject) -> str | None:
@@ -62,9 +62,9 @@ def needs_calls(subject: Subject) -> str | None:
 
 
 def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Callable[[Subject], Iterator[Case]]:
-    """Return the scenarios of two drafts accepted by ``keep``, for the variants of a verifier.
+    """Return a function that yields the variants of a verifier in the scenarios of two drafts that ``keep`` accepts.
 
-    A single row is examined with the last gamma only, since it has at most two drafts here.
+    Each is a case for ``examine``. A single row is examined with the last gamma only: it has at most two drafts here.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -75,7 +75,7 @@ def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Calla
         verifiers = [variant for variant in subject.variants if variant.intercepted]
         others = [variant for variant in verifiers if variant.joint or variant.process]
         rows = [variant for variant in verifiers if variant not in others]
-        for here in in_scenarios(two_drafts)(subject._replace(variants=(*rows[-1:], *others))):
+        for here in in_scenarios(two_drafts)(subject.with_situations(Variant, (*rows[-1:], *others))):
             if here.variant.intercepted is not None:
                 yield Case(subject, here, partial(examine, CalledVerifier(here, here.variant.intercepted)))
 
@@ -83,14 +83,14 @@ def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Calla
 
 
 def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:
-    """Yield the rounds after a few texts in which every uniform has one of these values."""
+    """Yield the rounds after a few texts, for each value of ``uniforms`` with all uniforms set to it."""
     for uniform in uniforms:
         for start in starting_texts(called.here):
             yield from rounds_after(called, start, uniform)
 
 
 def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
-    """Return the prompt of a scenario, and the prompt followed by each token: as many rows of p and q."""
+    """Return the prompt of a scenario, and the prompt followed by each token of the vocabulary."""
     return (here.prompt, *((*here.prompt, token) for token in range(here.scenario.vocabulary)))
 
 
@@ -104,11 +104,12 @@ def rounds_after(
     apart: float = 0.0,
     first: tuple[int, ...] = (),
 ) -> Iterator[Came]:
-    """Yield the rounds after one text, every draft in turn, with all random numbers (or the ``only`` one) at an end.
+    """Yield the rounds after the text ``start``, for every draft, with all random numbers or ``only`` one at an end.
 
-    Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible. With
-    ``left_open``, one call stands for all values of a last token that is never read. Numbers may be ``apart`` from the
-    end. ``first`` fixes the first outcomes, those of the drafts. Raises errors that are not the verifier's own.
+    ``end`` is 0 or 1. Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone
+    makes possible. With ``left_open``, one call stands for all values of a last token that is never read. Numbers may
+    be ``apart`` from the end. ``first`` fixes the first outcomes, those of the drafts. Raises errors that are not the
+    verifier's own.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []
@@ -145,7 +146,7 @@ def rounds_after(
 
 
 def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
-    """Return the setting of a call: the scenario, the rows, the draft."""
+    """Return lines about a call: the scenario, the rows of p and q, and the drafts."""
     propose, prefix = here.decoder.propose, came.state.tokens
     draft = chain((), ()) if propose is None else propose(Replayed(came.choices), came.state)
     drafted = drawn(draft) if is_tree(draft) else str(draft.tokens)
@@ -153,7 +154,7 @@ def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
 
 
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
-    """Yield the rows of p and q that decide a draft, with enough digits to show differing entries as different."""
+    """Yield lines with the rows of p and q that decide ``draft``, with enough digits to show where they differ."""
     draft_row, branching = draft_model(task), is_tree(draft)
     for node in range(-1, len(draft.tokens)):
         text = prefix + path_tokens(draft, node)
@@ -171,23 +172,23 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """The changes of arguments and answers after the calls in one scenario."""
+    """The changes of arguments and results that the calls in one scenario caused."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None
-    """An argument that a call changed, and the setting of that call."""
+    """(an argument that a call changed, the setting of that call); None if there is none."""
     stale: tuple[str, tuple[str, ...]] | None
-    """An answer that is another one when all calls were made, and the setting of its call."""
+    """(a result that changed after its call, the setting of that call); None if there is none."""
     views: bool
-    """Whether an answer changes with the caller's own arrays."""
+    """Whether a result changes with the caller's own arrays."""
 
 
 @lru_cache(maxsize=256)
 def after_calls(called: CalledVerifier) -> After:
-    """Make the calls in a scenario at ordinary numbers and compare arguments and answers afterwards.
+    """Make the calls in a scenario at ordinary random numbers, and compare arguments and results afterwards.
 
-    Two checks share the result. Answers are compared after the last call, and again after their arguments have been
-    overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.
+    Two checks share the result. The results of calls are compared after the last call, and again after their arguments
+    have been overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:
@@ -209,7 +210,7 @@ def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:
 
 
 def examine_calls(after: After, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
-    """Return the examination of the changes ``found`` ``after`` the calls."""
+    """Return the examination of the calls ``after``: refuted by the change ``found``, or the sentence ``holds``."""
     figures = {"runs": after.calls}
     if found is None:
         return Examination(holds, rational=False, figures=figures)

@@ -37,7 +37,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 
 
 def main() -> None:
-    """Run the command line. On any internal error, the exit status is not one of those of verdicts."""
+    """Run the command line. An internal error ends the process with status 2, never with that of a verdict."""
     typed.set(sys.argv[1:])
     gc.set_threshold(100_000, 20, 100)  # what is imported stays: to look through it as often as usual takes a tenth
     try:

@@ -1,4 +1,4 @@
-"""Validators of options, imported only when an option has a value: help and empty lists need no imports."""
+"""Validators of options that import their modules only when an option has a value, which keeps ``--help`` fast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Look = Callable[..., None]
 
 
 def _late(name: str, module: str = "arguments") -> Look:
-    """Return a validator that imports function ``name`` of a module of ``base`` when it is called."""
+    """Return a validator that imports the function ``name`` from ``specverify.base.<module>`` when it is called."""
 
     def look(*given: Any) -> None:
         getattr(import_module(f"specverify.base.{module}"), name)(*given)

@@ -22,13 +22,13 @@ HOLDS, REFUTED, UNUSABLE, UNKNOWN, EDGE = 0, 1, 2, 3, 4
 MOST_JOBS = 1024
 
 typed: ContextVar[Sequence[str] | None] = ContextVar("typed", default=None)
-"""What stands behind the program's name on the command line, where there is one."""
+"""The arguments of the command line, without the program's name; None if there is no command line."""
 console = Console(width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True)
 
 
 def stop(sentence: str) -> NoReturn:
-    """Print an error message and end the command."""
+    """Print ``sentence`` as an error message and end the command with the exit status of unusable input, 2."""
     say(errors, f"specverify: {sentence}")
     raise typer.Exit(UNUSABLE)
 
@@ -48,7 +48,10 @@ def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
 
 
 def check_writable(file: Path, name: str) -> None:
-    """Raise ``ValueError`` unless the file can be written. Nothing is written or left behind."""
+    """Raise ``ValueError`` unless ``file`` can be written; ``name`` says which file this is in the message.
+
+    Nothing is written or left behind.
+    """
     said = f"{name} {str(file)!r} cannot be written"
     try:
         mode = file.stat().st_mode
@@ -70,7 +73,10 @@ def check_writable(file: Path, name: str) -> None:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Raise ``ValueError`` unless the folder exists and is writable, or can be created. Nothing is left behind."""
+    """Raise ``ValueError`` unless ``folder`` is writable or can be created; ``name`` stands for it in the message.
+
+    Nothing is left behind.
+    """
     there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     if not there.is_dir():
         raise ValueError(f"{name} {str(folder)!r} cannot be a folder: {str(there)!r} is a file")
@@ -79,7 +85,10 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless all ``names`` are ``known``."""
+    """Raise ``ValueError`` unless all ``names`` are in ``known``.
+
+    ``what`` is the noun of the message, such as "check".
+    """
     from specverify.base.arguments import nearest
 
     for name in names:
@@ -100,14 +109,14 @@ def check_check(name: str) -> None:
 
 
 def check_classes(letters: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless all ``letters`` are classes of planted bugs."""
+    """Raise ``ValueError`` unless all ``letters`` are letters of bug classes."""
     from specverify.mutants import CATEGORIES
 
     check_names(letters, "class", list(CATEGORIES))
 
 
 def check_backend(name: str) -> None:
-    """Raise ``ValueError`` unless ``name`` is the name of a backend."""
+    """Raise ``ValueError`` unless ``name`` is the name of a backend for parallel work, such as ``loky``."""
     from specverify.base.parallel import BACKENDS
 
     check_choice(name, "--backend", BACKENDS)
@@ -115,9 +124,10 @@ def check_backend(name: str) -> None:
 
 @contextmanager
 def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
-    """Run the work inside the ``with`` block on a backend; yield the number of parallel pieces.
+    """In the ``with`` block, run parallel work on a backend; yields how many tasks run at the same time.
 
-    Stops the command if the backend is not available.
+    ``scheduler`` is the address of a dask or ray cluster, None for ``loky``; ``jobs`` is the number of processes for
+    ``loky``. Stops the command if the backend is not available.
     """
     from specverify.base.parallel import shared_among
 
@@ -139,11 +149,14 @@ RESERVED = {
     **dict.fromkeys(("model",), "use --model"),
     **dict.fromkeys(("logprobs", "top_logprobs", "n_probs", "post_sampling_probs"), "it is set where it is needed"),
 }
-"""Fields of requests that are no sampling options -> what the user should do instead."""
+"""Field of a request that ``--set`` must not set -> the reason, or what the user should write instead."""
 
 
 def sampling_options(given: Sequence[str], name: str) -> dict[str, Any]:
-    """Return the options of ``KEY=VALUE`` arguments: values are JSON if they parse, else strings."""
+    """Return the ``KEY=VALUE`` arguments of the option ``name`` as a dictionary.
+
+    A value is read as JSON; if that fails, it is a string.
+    """
     options: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -161,18 +174,24 @@ def sampling_options(given: Sequence[str], name: str) -> dict[str, Any]:
 
 
 STANDARD_OUTPUT = Path("-")
-"""``--json -``: the report goes where others read on, what is for eyes to the other stream."""
+"""The file of ``--json -``: the report goes to standard output, and all other output to standard error."""
 
 
 def check_json(file: Path) -> None:
-    """Raise ``ValueError`` unless the file can be written, or is standard output."""
+    """Raise ``ValueError`` unless ``file`` can be written or is standard output, ``-``.
+
+    For standard output, all other output of the command goes to standard error from now on.
+    """
     console.stderr = file == STANDARD_OUTPUT
     if file != STANDARD_OUTPUT:
         check_writable(file, "the file of --json")
 
 
 def write_report(file: Path, text: str, name: str) -> None:
-    """Write a report; stops the command with a message if that fails."""
+    """Write ``text`` to ``file``, or print it for ``-``; if that fails, stop the command.
+
+    ``name`` describes the file.
+    """
     if file == STANDARD_OUTPUT:
         typer.echo(text)
         return
@@ -187,19 +206,19 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def made() -> dict[str, Any]:
-    """Return the command and versions of this run, for its report."""
+    """Return the command line and the versions of packages, for the report of this run."""
     from specverify.report.data import made_by
 
     return made_by(typed.get())
 
 
 def processes(jobs: int) -> int:
-    """Return the number of processes for ``--jobs``."""
+    """Return the number of processes for the value of ``--jobs``, in which 0 means one per core."""
     return jobs or os.cpu_count() or 1
 
 
 def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
-    """Return a command-line option; a given value must pass ``check(value, *given)``."""
+    """Return the option ``name`` with the help text ``said``; a given value must pass ``check(value, *given)``."""
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from specverify.run.sequential_samples import SamplingPlan
 
 PER_TOKEN = 0.01
-"""Relative error of a probability that an engine tells: a forward pass of bfloat16 in another batch differs by that."""
+"""Assumed relative error of a probability that an engine reports, about that of bfloat16 in another batch."""
 
 
 def _check_temperature(value: float, name: str) -> None:
@@ -164,7 +164,7 @@ def _judged(
     plan: SamplingPlan,
     limits: Any,
 ) -> Sequence[Verdict]:
-    """Start the black boxes and judge them; an unusable black box is a verdict, not an error."""
+    """Start the black boxes, judge their samples, and return the verdicts; an unusable black box gets a verdict."""
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
     from specverify.run.black_boxes import Words, law_of_file, opened, smaller_calls
@@ -205,13 +205,16 @@ def _judged(
 
 
 def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts, with notes on the requests to the black boxes added to the first."""
+    """Return ``verdicts`` with ``notes``, sentences about the requests to the black boxes, added to the first one."""
     first, *others = verdicts
     return [first._replace(figures={**first.figures, "notes": [*first.figures.get("notes", ()), *notes]}), *others]
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the prefixes of ``--after``; stops the command unless they are token ids and no ``law`` file is given."""
+    """Return the token ids of each ``--after`` option, to be appended to the prompt.
+
+    Stops the command unless they and the prompt are token ids, or if a ``law`` file is given.
+    """
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
     result = [_ids_or_text(prefix) for prefix in after]
@@ -222,7 +225,10 @@ def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple
 
 
 def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:
-    """Return a verdict with a legend if tokens are words."""
+    """Return ``verdict`` with a legend of token numbers in its counterexample, if tokens are words.
+
+    ``numbers`` maps each word to its number.
+    """
     if not numbers or verdict.counterexample is None:
         return verdict
     legend = ", ".join(f"{number} is {word!r}" for word, number in list(numbers.items())[:20])

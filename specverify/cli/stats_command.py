@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from specverify.run.stats import JudgedSetting, StatisticsPlan
 
 WIDTH = 260
-"""Columns that the table takes: a narrower terminal gets its rows as they are told when they are judged."""
+"""Least width of a terminal, in columns, for the table; a narrower terminal gets one line per row instead."""
 
 
 def stats_command(
@@ -96,7 +96,10 @@ def stats_command(
 
 
 def _judged(plan: StatisticsPlan, jobs: int) -> list[JudgedSetting]:
-    """Run the plan and print every result as soon as it is judged; an interrupt keeps the finished ones."""
+    """Run the plan with ``jobs`` processes and print every result as soon as it is judged; return all results.
+
+    After an interrupt, return the results so far.
+    """
     from specverify.report.progress import progress_shown
     from specverify.run.stats import run_statistics
 
@@ -133,7 +136,10 @@ def _draw(rows: list[FitRow], file: Path) -> None:
 
 
 def _summed_up(rows: list[FitRow], interrupted: str) -> int:
-    """Print the unexpected results and return the exit status."""
+    """Print the unexpected results and return the exit status.
+
+    ``interrupted`` tells how many settings are done, or is "".
+    """
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:
         say(console, f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")

@@ -135,7 +135,7 @@ def _refuse_files(
 
 
 def _certify(name: str, file: Path) -> None:
-    """Write the certificates of a subject into a file."""
+    """Write the certificates of the subject called ``name`` to ``file``, and print how many, or why none."""
     from specverify.run.catalogue import find_subject
     from specverify.run.certified import NothingToCertify, write_certificates
     from specverify.run.verify import warmed_up
@@ -206,9 +206,9 @@ def reproduce_command(
 
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:
-    """Return the exit status of the worst verdict, in the order UNUSABLE, REFUTED, refuted at edges alone, UNKNOWN.
+    """Return the exit status of the worst verdict: unusable 2, refuted 1, refuted only at edges 4, unknown 3, else 0.
 
-    Return the status of UNKNOWN also if nothing was examined; 0 otherwise.
+    If nothing was examined, the status is 3.
     """
     from specverify.base.verdict import Status, is_edge
 
@@ -223,7 +223,7 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
-    """Return the names of the requested subjects."""
+    """Return the names of the subjects to examine; with ``every`` also those of all reference algorithms."""
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
 
@@ -243,7 +243,7 @@ def _names(subjects: Sequence[str], every: bool) -> list[str]:
 
 
 def _checks(names: Sequence[str] | None, quick: bool) -> tuple[Check, ...]:
-    """Return the requested checks; by default all of them, or the exact ones with ``--quick``."""
+    """Return the checks with these names; without names all checks, or with ``quick`` the exact ones."""
     from specverify.checks import CHECKS, EXACT_CHECKS, checks_named
 
     if names:
@@ -269,9 +269,10 @@ def _summary(subject: Listed) -> str:
 def _verdicts(
     workers: Workers, listed: Sequence[Listed], checklist: Checklist, backend: str
 ) -> Iterator[list[Verdict]]:
-    """Yield each subject's verdicts. Several subjects run in parallel; a single one gets every process.
+    """Yield the list of verdicts of each subject, as soon as it is examined.
 
-    On a cluster each subject in turn gets every process; foreign code always runs on this machine.
+    Several subjects run in parallel; a single one gets every process. On a cluster each subject in turn gets every
+    process; foreign code always runs on this machine.
     """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external
@@ -295,7 +296,10 @@ def _verdicts(
 
 
 def _replayed(identifier: str) -> Verdict:
-    """Replay one case and return its verdict; a foreign subject runs in a process of its own."""
+    """Replay the case with this identifier and return its verdict.
+
+    A subject of another project runs in its own process.
+    """
     from specverify.base.identifier import unpack_replay
     from specverify.base.verdict import Verdict
     from specverify.run.catalogue import is_external

@@ -65,7 +65,7 @@ def explain_command(
 
 
 def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
-    """Print names with descriptions: wrapped after the name on a terminal, otherwise one line each."""
+    """Print (name, description) rows: wrapped after the name on a terminal, otherwise one line each."""
     width, names = _width(), max((len(name) for name, _ in rows), default=0)
     for name, said in rows:
         behind = f"{name:<{names}}  {said}".rstrip()
@@ -76,12 +76,15 @@ def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def _width() -> int:
-    """Return the columns of the terminal, or 0 in a pipe."""
+    """Return the width of the terminal in columns; 0 in a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def _with_word(data: Mapping[str, Any], word: str | None) -> Mapping[str, Any]:
-    """Return the entries of ``data`` that contain ``word``; stops the command if there are none."""
+    """Return the entries of ``data`` whose text contains ``word``, all if it is None.
+
+    Stop the command if there are none.
+    """
     if word is None:
         return data
     kept = {title: [row for row in rows if word.lower() in json.dumps(row).lower()] for title, rows in data.items()}

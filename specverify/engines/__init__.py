@@ -1,8 +1,8 @@
 """Engines: libraries that decode, examined unmodified. Each is a folder that defines one ``ENGINE``.
 
 Other packages register an engine by an entry point in the group ``specverify.engines``; the name of the entry point is
-the prefix. No module outside a folder imports from it. An ``ENGINE`` can be read without importing the library, because
-the command line lists all engines.
+the prefix of its subjects. No module outside a folder imports from it. An ``ENGINE`` can be read without importing the
+library, because the command line lists all engines.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ OF_THE_CORE = ("reference", "mutant")
 
 
 class Table(NamedTuple):
-    """A name for many subjects, ``TABLE/NAME`` each."""
+    """A name for many subjects of one engine; each is called ``TABLE/NAME``."""
 
     summary: str
     names: Callable[[], Iterable[str]]
-    """What stands behind the stroke. It may import the engine."""
+    """Returns the names after the slash. It may import the engine."""
 
 
 class Reproducer(NamedTuple):
     """Functions that write a failing call of an engine as a script that needs the engine alone."""
 
     script: Callable[[Any, Fault], str]
-    """``script(source, fault)``, of an ``EngineProgram.source``: the script; raises ``fault.NoScript``. It prints what
-    is expected and what is got, and ends with status 1 while the fault is there."""
+    """``script(source, fault)`` returns the script for an ``EngineProgram.source``, or raises ``fault.NoScript``. The
+    script prints the expected and the observed result, and ends with status 1 if the fault occurs."""
     smaller: Callable[[Any], Iterable[tuple[str, EngineProgram]]]
-    """``smaller(source)``: the calls with one thing less, each with what it is: such as ``horizon 2``."""
+    """``smaller(source)`` yields (description, call) for calls that are smaller by one thing: ``horizon 2``."""
     clearer: Callable[[Any], Iterable[tuple[str, EngineProgram]]] = lambda source: ()
-    """``clearer(source)``: calls that are no smaller, at which a fault may be seen in fewer calls."""
+    """``clearer(source)`` yields (description, call) for calls that may show a fault in fewer calls."""
 
 
 def no_passes(_: Any) -> Passes | None:
@@ -52,33 +52,35 @@ def no_passes(_: Any) -> Passes | None:
 
 
 class Engine(NamedTuple):
-    """One engine: its name, its subjects, the function that loads them, and its optional services."""
+    """One library to examine: its name, its subjects, the function that loads them, and optional services."""
 
     name: str
-    """As its documentation calls it."""
+    """The name in the library's documentation."""
     prefix: str
-    """Its subjects are called ``PREFIX:NAME``."""
+    """Prefix of the names of its subjects, which are ``PREFIX:NAME``."""
     requirement: str
-    """What ``pip install`` is told for it, such as a distribution with an extra."""
+    """The argument of ``pip install`` for it, such as a distribution with an extra."""
     subjects: Mapping[str, str]
-    """NAME -> one line on what it is."""
+    """NAME -> one-line description of the subject."""
     load: Callable[[str], Subject]
-    """Return the subject NAME, or the one of a table, ``TABLE/NAME``. It may import the engine."""
+    """Returns the subject NAME, or ``TABLE/NAME`` of a table. It may import the engine."""
     tables: Mapping[str, Table] = {}
-    """TABLE -> what it stands for."""
+    """TABLE -> its description and the names in it."""
     reproducer: Reproducer | None = None
     reads: Callable[[Any], ReadPass | None] = lambda model: None
-    """``reads(model)``: what tells of a call of it what its cache holds and what it is fed, if the engine knows it."""
+    """``reads(model)`` returns a function that describes the cache and the input of a call of ``model``; None if
+    unknown."""
     passes: Callable[[Any], Passes | None] = no_passes
-    """``passes(model)``: what its forward passes depend on, if the engine knows it; then they can be remembered."""
+    """``passes(model)`` describes the data on which forward passes depend, so that they can be cached; None if unknown.
+    """
 
 
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
-    """Return the engine of a folder whose draws cannot be answered, so it is only sampled.
+    """Return the engine of a folder whose draws cannot be intercepted, so that it is only sampled.
 
-    ``package`` is the ``__name__`` of the folder. Its module ``rows`` has a function ``rows() -> {NAME:
-    subjects.decoding.Row}``, and may import the engine. ``call`` is the sampled call, by the name in the documentation
-    of the library.
+    ``package`` is the ``__name__`` of the folder, whose module ``rows`` has a function ``rows() -> {NAME:
+    subjects.decoding.Row}`` and may import the engine. ``name`` is the library, ``requirement`` the argument of ``pip
+    install``, and ``call`` the sampled call, by the name in the documentation of the library.
     """
     prefix = package.rpartition(".")[2]
     summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"
@@ -102,9 +104,9 @@ class FoundEngines(NamedTuple):
     """All engines: the usable ones, and the reason for each one that cannot be used."""
 
     engines: Mapping[str, Engine]
-    """Prefix -> engine."""
+    """Prefix of subject names -> engine."""
     unusable: Mapping[str, str]
-    """Prefix -> why nothing can be made of what was found under it, in a sentence."""
+    """Prefix -> sentence with the reason why its engine cannot be used."""
 
 
 @cache
@@ -145,7 +147,7 @@ def tables() -> dict[str, str]:
 
 
 class _Wrong(Exception):  # noqa: N818 - reads as the sentence it is
-    """An entry point is not a valid engine; the message is the reason."""
+    """Raised if an entry point is not a valid engine; the message is the reason."""
 
 
 def _engine(prefix: str, places: list[str]) -> Engine:
@@ -163,7 +165,7 @@ def _engine(prefix: str, places: list[str]) -> Engine:
 
 
 def _places() -> dict[str, list[str]]:
-    """Return identifier prefix -> places of its engine, ``module:attribute``; several if packages conflict."""
+    """Return prefix -> places (``module:attribute``) of its engine; several if packages conflict."""
     result: dict[str, list[str]] = {}
     for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
         listed = result.setdefault(prefix, [])
@@ -176,7 +178,7 @@ def _own_places() -> Iterator[tuple[str, str]]:
     """Yield (prefix, place) of the engines in this folder.
 
     Entry points describe the installed version, which may differ from this code: a checkout on PYTHONPATH, or an
-    editable install from before the folder existed. Therefore our own engines are found by their folders.
+    editable install from before the folder existed. Therefore the engines of specverify are found by their folders.
     """
     for item in pkgutil.iter_modules(__path__, f"{__name__}."):
         engine: Engine = import_module(item.name).ENGINE

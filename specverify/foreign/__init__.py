@@ -1,1 +1,1 @@
-"""Run foreign code in a process: detect how it ends, enforce a time limit, and find the line to report."""
+"""Run code of other projects safely: detect when it ends the process, limit its time, and find the line to report."""

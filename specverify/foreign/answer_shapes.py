@@ -1,4 +1,4 @@
-"""The positions of samples and log-probabilities in the answers of servers: tables of paths, and their reader.
+"""Where the answers of servers hold samples and log-probabilities: tables of JSON paths, and functions that read them.
 
 A path is a chain of keys: ``a.b`` enters an object, ``[]`` every element of a list, ``[0]`` its first element. A row of
 a table is used if its path exists and holds values of a usable type, so a new server needs a row and no code. Rows with
@@ -17,7 +17,7 @@ CHOICES: Final = (
     "[]",  # llama.cpp's /completion and SGLang's /generate, several samples
     "",  # the same and TGI's /generate, one sample
 )
-"""Lists of the samples of an answer, or its only sample."""
+"""Paths to the list of samples in an answer, or to its only sample."""
 TOKENS: Final = (
     "token_ids",  # vLLM, if asked with return_token_ids
     "tokens",  # llama.cpp's /completion, if asked with return_tokens
@@ -30,21 +30,21 @@ TOKENS: Final = (
     "completion_probabilities[].content",  # llama.cpp's /completion of 2024
     "details.tokens[].text",  # TGI's /generate
 )
-"""The tokens of a sample, one by one."""
+"""Paths to the list of tokens in a sample."""
 TEXTS: Final = (
     "text",  # /v1/completions, SGLang's /generate
     "message.content",  # /v1/chat/completions
     "content",  # llama.cpp's /completion
     "generated_text",  # TGI's /generate
 )
-"""The text of a sample as a whole."""
+"""Paths to the whole text of a sample."""
 THOUGHTS: Final = ("message.reasoning_content", "message.reasoning")
-"""Text before that of a chat: of llama.cpp and SGLang, of vLLM."""
+"""Paths to the reasoning text that precedes a chat reply: first of llama.cpp and SGLang, then of vLLM."""
 PROCESSED: Final = (
     "logprobs.content[0].top_probs",  # llama.cpp, if asked with post_sampling_probs
     "completion_probabilities[0].top_probs",  # the same of /completion
 )
-"""The likeliest tokens at the first place, with the probabilities that all sampling options leave."""
+"""Paths to the likeliest first tokens with their probabilities after all sampling options."""
 REPORTED: Final = (
     "logprobs.content[0].top_logprobs",  # /v1/chat/completions, llama.cpp's /v1/completions
     "completion_probabilities[0].top_logprobs",  # llama.cpp's /completion
@@ -53,15 +53,15 @@ REPORTED: Final = (
     "details.top_tokens[0]",  # TGI's /generate
     "meta_info.output_top_logprobs[0]",  # SGLang's /generate: lists of logarithm, id, text
 )
-"""The likeliest tokens at the first place, with log-probabilities that may or may not include sampling options."""
+"""Paths to the likeliest first tokens with log-probabilities that may or may not include sampling options."""
 ACCEPTED: Final = ("timings.draft_n_accepted",)  # llama.cpp's /completion with a draft model
-"""How many drafts of a sample were accepted."""
+"""Paths to the number of accepted drafts of a sample."""
 NAMES: Final = ("token", "text", "content", "tok_str")
-"""Keys of a token's text in an element of ``REPORTED``."""
+"""Keys under which an element at a path of ``REPORTED`` may hold the text of its token."""
 
 
 def choices_in(answer: Any) -> list[Any] | None:
-    """Return the samples of an answer in the order of their index; None if there are none."""
+    """Return the samples of a server's answer, ordered by their ``index``; None if there are none."""
     for path in CHOICES:
         choices = value_at(answer, path)
         if isinstance(choices, Mapping):
@@ -74,7 +74,7 @@ def choices_in(answer: Any) -> list[Any] | None:
 def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
     """Return the tokens of each sample, all of one kind: ids, texts of tokens, or the whole text as one token.
 
-    None if no row of the tables fits all samples.
+    ``choices`` are the samples of an answer. None if no row of the tables fits all of them.
     """
     readable = [rows for path in TOKENS if (rows := _rows_at(choices, path)) is not None]
     ids = [rows for rows in readable if all(isinstance(token, int) for row in rows for token in row)]
@@ -85,9 +85,10 @@ def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
 
 
 def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], bool] | None:
-    """Return the most likely tokens at the first position with their log-probabilities.
+    """Return (token, log-probability) pairs of the most likely tokens at the first position of a sample, and a flag.
 
-    The result also states whether all possible tokens are included. None if no row of the tables fits.
+    The flag is True if the probabilities include all sampling options (``PROCESSED``). The result is None if no row of
+    the tables fits.
     """
     for path in (*PROCESSED, *REPORTED):
         try:
@@ -100,15 +101,17 @@ def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], boo
 
 
 def accepted_in(choice: Mapping[str, Any]) -> int | None:
-    """Return how many drafts of a sample were accepted; None if the answer does not count them."""
+    """Return how many drafts of the sample ``choice`` were accepted; None if the server does not report this number."""
     numbers = [value for path in ACCEPTED if isinstance(value := value_at(choice, path), int)]
     return numbers[0] if numbers else None
 
 
 def value_at(data: Any, path: str) -> Any:
-    """Return the value at a path; None if the path does not exist.
+    """Return the value at a ``path`` such as ``logprobs.content[].id`` in JSON ``data``.
 
-    After ``[]`` it is a list of values, none of them None.
+    Returns None if the path does not exist.
+
+    A ``[]`` in the path makes the result a list of values; if one of them does not exist, the result is None.
     """
     return _value(data, re.findall(r"[^.\[\]]+|\[\d*\]", path))
 
@@ -127,7 +130,7 @@ def _value(data: Any, steps: Sequence[str]) -> Any:
 
 
 def _rows_at(choices: Sequence[Mapping[str, Any]], path: str) -> list[list[Any]] | None:
-    """Return the tokens of each sample at a path; None unless all samples have tokens of one type."""
+    """Return the token list at ``path`` of each sample; None unless all samples have lists with tokens of one type."""
     rows = [value_at(choice, path) for choice in choices]
     if not all(isinstance(row, list) for row in rows):
         return None
@@ -145,7 +148,7 @@ def _text_of(choice: Mapping[str, Any]) -> str | None:
 
 
 def _pairs(told: Any) -> list[tuple[Any, float]]:
-    """Return (token, log-probability) pairs from an object, a list of objects, or a list of lists."""
+    """Return (token, log-probability) pairs from an object, a list of objects, or a list of lists of a server."""
     if isinstance(told, Mapping):
         return [(id_or_text(token), float(value)) for token, value in told.items()]
     return [_pair(item) for item in told or ()]
@@ -162,7 +165,7 @@ def _pair(item: Any) -> tuple[Any, float]:
 
 
 def id_or_text(token: Any) -> Any:
-    """Return the id in ``token_id:5``, which some servers write; any other value unchanged."""
+    """Return the integer 5 for the text ``token_id:5``, as some servers write tokens, and other values unchanged."""
     if isinstance(token, str) and token.startswith("token_id:") and token[9:].isdecimal():
         return int(token[9:])
     return token

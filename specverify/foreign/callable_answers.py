@@ -1,7 +1,8 @@
-"""``python -m specverify.foreign.callable_answers module:callable``: a Python function answers lines of JSON.
+"""``python -m specverify.foreign.callable_answers module:callable`` samples a Python function.
 
-The function takes ``seed`` and ``n``, and ``prompt`` and ``max_tokens`` if it has parameters of these names. Sampling
-options are keyword arguments. Its prints go to standard error; standard output carries the answers alone.
+Each line of standard input is a question in JSON, and each line of standard output its answer. The function takes
+``seed`` and ``n``, and ``prompt`` and ``max_tokens`` if it has parameters of these names. Sampling options are keyword
+arguments. What the function prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from specverify.subjects.sampler import answered as answers_of
 
 
 def main() -> None:
-    """Answer lines of JSON until standard input ends."""
+    """Read questions, one JSON object per line, from standard input until it ends, and print the answers."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     place, function, failure = sys.argv[1], None, ""
@@ -36,7 +37,7 @@ def main() -> None:
 
 
 def loaded(place: str) -> Callable[..., Any]:
-    """Return the function ``module:callable``."""
+    """Import and return the function that ``place`` names as ``module:callable``; the current folder is on the path."""
     module, _, attribute = place.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     result: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
@@ -44,7 +45,7 @@ def loaded(place: str) -> Callable[..., Any]:
 
 
 def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the answer of the function to one question."""
+    """Return the samples of ``function`` for one question, or ``{"error": sentence}`` if it cannot be answered."""
     try:
         if question.get("ask") != "sample":
             return {"error": "a function of Python tells no logarithms of probabilities, expected a law or a reference"}
@@ -59,7 +60,10 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
 
 
 def _options(options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
-    """Return the sampling options. Raises ``TypeError`` for one that the function does not take."""
+    """Return the sampling ``options`` of a question.
+
+    Raises ``TypeError`` for one that ``parameters`` do not include.
+    """
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         for name in options.keys() - parameters.keys():
             raise TypeError(f"the function has no parameter {name!r}, which is set")

@@ -1,8 +1,9 @@
-"""``python -m specverify.foreign.completions URL``: a completion server answers lines of JSON.
+"""``python -m specverify.foreign.completions URL`` samples a completion server.
 
-``DIALECTS`` is the table of request bodies, chosen by the path of the URL; ``foreign.answer_shapes`` holds the table of
-answers. If a server rejects an optional field by name, the field is left out. If it rejects a number by name, such as
-samples per request or the count of log-probabilities, the number is lowered and further requests make up for it.
+Each line of standard input is a question in JSON, and each line of standard output its answer. ``DIALECTS`` is the
+table of request bodies, chosen by the path of the URL; ``foreign.answer_shapes`` holds the table of answers. If a
+server rejects an optional field by name, the field is left out. If it rejects a number by name, such as samples per
+request or the count of log-probabilities, the number is lowered and further requests make up for it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from urllib.request import Request, urlopen
 from specverify.foreign.answer_shapes import accepted_in, choices_in, logprobs_in, rows_in
 
 LARGEST: Final = 2**28
-"""Bytes of an answer."""
+"""Bytes of a server's answer that are read at most."""
 WAIT: Final = 3600.0
-"""Seconds for one answer here: the caller of this program has a limit of its own, and ends it."""
+"""Seconds to wait for one answer of the server; the caller of this program usually ends it earlier."""
 KEY: Final = "SPECVERIFY_API_KEY"
-"""Environment variable with the key of a server that asks for one."""
+"""Name of the environment variable that holds the API key of the server, if it needs one."""
 NEUTRAL: Final[Mapping[str, Any]] = {
     "top_k": -1,
     "top_p": 1.0,
@@ -41,30 +42,30 @@ NEUTRAL: Final[Mapping[str, Any]] = {
     "xtc_probability": 0.0,
     "mirostat": 0,
 }
-"""Options that leave the law of the model as it is, where servers or the files of models have other defaults."""
+"""Sampling options that do not change the model's law; servers or model files may have other defaults."""
 PENALTIES: Final = ("repetition_penalty", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier")
-"""Those that change which token is the likeliest."""
+"""Names of sampling options that can change which token is the most likely."""
 ADAPTABLE: Final = (400, 413, 422, 500, 501)
-"""Statuses whose message may name a field that the server does not take."""
+"""HTTP statuses whose message may name a field that the server rejects."""
 
 
 class Dialect(NamedTuple):
-    """The format of a request. Dots in a field name enter an object."""
+    """The format of a request to one kind of server; a dot in a field name enters an object."""
 
     ends: str
-    """What the path of the URL ends with."""
+    """The end of the URL's path for which this format is used."""
     fields: Mapping[str, Sequence[str]]
-    """Word of a question -> the fields of the body that get its value."""
+    """Key of a question, such as ``max_tokens`` -> the fields of the request body that get its value."""
     options: Sequence[str] = ("",)
-    """Objects of the body that get the sampling options; "" is the body itself."""
+    """Paths of the objects in the body that get the sampling options; "" is the body itself."""
     to_sample: Mapping[str, Any] = {}
-    """Fields of a request for samples that may be left out."""
+    """Optional fields of a request for samples: left out if the server rejects them."""
     to_tell: Mapping[str, Any] = {}
-    """Fields of a request for log-probabilities that may be left out."""
+    """Optional fields of a request for log-probabilities: left out if the server rejects them."""
     needed_to_tell: Mapping[str, Any] = {}
-    """Fields of a request for log-probabilities that may not."""
+    """Required fields of a request for log-probabilities."""
     texts_alone: bool = False
-    """Whether the prompt is a message of a chat, which cannot be given as token ids."""
+    """Whether the prompt is a chat message, which must be text and cannot be token ids."""
 
 
 IDS: Final = {"return_token_ids": True, "return_tokens_as_token_ids": True}
@@ -108,43 +109,43 @@ DIALECTS: Final = (
         to_tell={**TOLD, **IDS},
     ),
 )
-"""The first whose ending fits is used."""
+"""Formats of requests; the first one whose ``ends`` fits the path of the URL is used."""
 LIMITED: Final[Mapping[str, re.Pattern[str]]] = {
     "n": re.compile(r"\bn\b|\bn_cmpl\b|best_of|num_return_sequences|\bparallel\b|completion choice", re.IGNORECASE),
     "top": re.compile(r"\b(logprobs|top_logprobs|n_probs|top_n_tokens|top_logprobs_num)\b", re.IGNORECASE),
 }
-"""Word of a question -> how messages name it, where a server may take a smaller number only."""
+"""Key of a question whose number a server may limit -> how error messages name it."""
 
 
 class UnusableAnswer(Exception):  # noqa: N818 - reads as the sentence it is
-    """The answer of the server cannot be used; the message is the reason."""
+    """The answer of the server cannot be used; the message of the exception is the reason."""
 
 
 class HttpRefusal(NamedTuple):
-    """An HTTP answer with a status other than 200."""
+    """An HTTP answer with a status other than 200: the status, and the message of the server."""
 
     status: int
     message: str
 
 
 class Server(NamedTuple):
-    """A server, with the limits on requests that it has reported so far."""
+    """A server with the format of its requests, and the limits that it has reported so far."""
 
     url: str
     dialect: Dialect
     model: str
     neutral: bool
-    """Whether requests carry ``NEUTRAL``, except for what the options set."""
+    """Whether requests contain the options of ``NEUTRAL``, unless the user's sampling options set others."""
     most: dict[str, int]
-    """Word of a question -> the largest number that the server takes."""
+    """Key of a question -> the largest number that the server accepts, for the limits known so far."""
     refused: set[str]
-    """Fields that may be left out, and that the server does not take."""
+    """Names of optional fields that the server has rejected."""
     notes: list[str]
-    """Sentences for the report that were not told yet."""
+    """Sentences for the report that have not been sent with an answer yet."""
 
 
 def main() -> None:
-    """Answer lines of JSON until standard input ends."""
+    """Read questions, one JSON object per line, from standard input until it ends, and print the server's answers."""
     parser = ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--model", default="")
@@ -162,7 +163,11 @@ def main() -> None:
 
 
 def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
-    """Return the server at a URL; a URL without a path gets the path of completions."""
+    """Return the server at ``url``; a URL without a path gets the path ``/v1/completions``.
+
+    ``model`` is the model that requests name, "" for none. With ``neutral`` requests contain the options of
+    ``NEUTRAL``.
+    """
     path = urlsplit(url).path.rstrip("/")
     if not path:
         url, path = url.rstrip("/") + "/v1/completions", "/v1/completions"
@@ -171,7 +176,7 @@ def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
 
 
 def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens of ``n`` samples, from as few requests as the server allows."""
+    """Return the tokens of the ``n`` samples that ``question`` asks for, from as few requests as the server allows."""
     rows: list[list[Any]] = []
     accepted: list[int | None] = []
     for seed in _seeds(question["seed"]):
@@ -195,7 +200,7 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the log-probabilities of the most likely tokens after a prompt, as many as the server returns.
 
-    Without a temperature they are those of the row whose argmax is taken: before temperature and truncation.
+    Without a temperature in the question they are those before temperature and truncation, whose argmax is greedy.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])
@@ -206,7 +211,10 @@ def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any
 
 
 def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
-    """Return the samples of an answer, and the number of samples that the last request asked for."""
+    """Return the samples in the server's answer, and how many samples the request asked for.
+
+    Repeats the request with lower numbers or fewer fields as long as the server rejects it for a limit that it names.
+    """
     while True:
         limits = {name: most for name, most in server.most.items() if name in question}
         asked = {**question, **{name: min(question[name], most) for name, most in limits.items()}}
@@ -221,7 +229,7 @@ def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], in
 
 
 def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a request in the server's dialect."""
+    """Return the JSON body of the request for ``question`` in the server's format."""
     dialect, prompt = server.dialect, question["prompt"]
     words = {**question, ("ids" if isinstance(prompt, list) else "text"): prompt}
     if server.model:
@@ -247,14 +255,14 @@ def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object_at(body: dict[str, Any], objects: str) -> dict[str, Any]:
-    """Return the object of a body at a path of keys joined by dots; "" is the body itself."""
+    """Return the object at a path of keys joined by dots in ``body``, created if missing; "" is the body itself."""
     for name in objects.split(".") if objects else ():
         body = body.setdefault(name, {})
     return body
 
 
 def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the optional fields without those that the server has rejected."""
+    """Return the optional fields of the request for ``question``, without those that the server has rejected."""
     dialect = server.dialect
     fields = dict(dialect.to_tell if question["ask"] == "logprobs" else dialect.to_sample)
     greedy = question["ask"] == "logprobs" and "temperature" not in question
@@ -265,7 +273,7 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adapt(server: Server, question: Mapping[str, Any], refusal: HttpRefusal) -> bool:
-    """Record the limit that a refusal reports; return whether another request can succeed."""
+    """Record in ``server`` the limit that ``refusal`` reports; return whether another request can succeed."""
     if refusal.status not in ADAPTABLE:
         return False
     for place in _optional(server, question):
@@ -296,7 +304,7 @@ def _news(server: Server) -> dict[str, Any]:
 
 
 def _seeds(seed: int) -> Iterator[int]:
-    """Yield distinct seeds for the requests of a question: first its own seed, then seeds derived from it."""
+    """Yield distinct seeds for the requests of one question: first ``seed``, then seeds derived from it."""
     yield seed
     rng, given = Random(seed), {seed}  # noqa: S311 - seeds, not secrets
     while True:
@@ -307,7 +315,10 @@ def _seeds(seed: int) -> Iterator[int]:
 
 
 def post_json(url: str, body: Mapping[str, Any]) -> Any:
-    """Return the JSON answer of the server, or its refusal. Raises ``UnusableAnswer`` in one sentence."""
+    """Post ``body`` as JSON to ``url`` and return the JSON answer, or an ``HttpRefusal`` for an error status.
+
+    Raises ``UnusableAnswer`` with a one-sentence reason if there is no answer or no JSON.
+    """
     key = {"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {}
     headers = {"Content-Type": "application/json", **key}
     try:
@@ -327,7 +338,7 @@ def post_json(url: str, body: Mapping[str, Any]) -> Any:
 
 
 def _message(text: str) -> str:
-    """Return the sentence in the body of a refusal, without the request that some servers repeat in it."""
+    """Return the error message in the body of an HTTP refusal, without the copy of the request that may be in it."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -345,7 +356,7 @@ def _message(text: str) -> str:
 
 
 def _title(text: str) -> str:
-    """Return the title of an HTML page; "" for other texts."""
+    """Return words for an HTML page with its title, if it has one; "" if ``text`` is not HTML."""
     if not re.match(r"\s*<(!doctype|html|head)", text, re.IGNORECASE):
         return ""
     title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
@@ -363,7 +374,7 @@ def _sentence(refusal: HttpRefusal) -> str:
 
 
 def _short(answer: Any) -> str:
-    """Return the beginning of an answer."""
+    """Return the first 160 characters of an answer's JSON."""
     text = json.dumps(answer)
     return text if len(text) <= 160 else f"{text[:157]}..."
 

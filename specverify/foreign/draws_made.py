@@ -1,4 +1,4 @@
-"""The number of draws that the current run has made, read from another thread."""
+"""The number of draws that the current run of a subject has made, as another thread can read it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run = Divided | Enumerated | Probe | Replayed | Tape
 
 
 def run_of(frame: FrameType | None) -> Run | None:
-    """Return the interpreter of the run that a frame belongs to; None if no interpreter is active."""
+    """Return the interpreter that answers the draws of the run to which ``frame`` belongs; None if none is active."""
     for frame_below, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(frame_below)):
             continue
@@ -35,7 +35,10 @@ def run_of(frame: FrameType | None) -> Run | None:
 
 
 def draws_made(run: Run | None) -> object:
-    """Return the number of draws of a run; without an interpreter, the states of the libraries' own generators."""
+    """Return a value that changes with every draw of ``run``: the number of its draws.
+
+    Without an interpreter (``run`` is None): the states of the generators of ``random``, NumPy and torch.
+    """
     if run is not None:
         with suppress(AttributeError, RuntimeError):  # the interpreter is being made, or counts in another thread
             return run.used if isinstance(run, (Replayed, Tape)) else run.depth

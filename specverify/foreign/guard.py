@@ -1,4 +1,4 @@
-"""Run foreign code so that every way in which it ends its process or changes it is reported.
+"""Run code of other projects so that any attempt to end the process, or to change its state, is reported.
 
 ``sys.exit`` and similar calls raise exceptions, which are caught. ``os._exit`` and other calls that end a process
 directly are refused while foreign code runs, with an exception that ``except Exception`` does not catch. A segmentation
@@ -24,25 +24,28 @@ from specverify.intercept.cpython.patches import replaced
 
 Result = TypeVar("Result")
 _CAME_BACK = 113
-"""Exit status of a copy of this process that came back."""
+"""Exit status of a forked child that returned from foreign code to specverify."""
 _exit = os._exit  # what is called by this name below is refused
 
 
 class Guarded(NamedTuple, Generic[Result]):
-    """The outcome of a piece of foreign work: a result, or why there is none (time limit, end of the process)."""
+    """The outcome of guarded work: its result, or why there is none (time limit reached, process ended)."""
 
     result: Result | None
     changes: Changes = NOTHING
     out_of_time: str = ""
-    """What it was doing then."""
+    """What the work was doing when its time limit was reached; "" if it was not reached."""
     looping: bool = False
-    """Whether it was stopped before its time was over, because it loops without drawing: ``out_of_time`` says where."""
+    """Whether the work was stopped before its time limit because it loops without drawing.
+
+    ``out_of_time`` names the loop.
+    """
     ended: str = ""
-    """How it ended the process, or would have."""
+    """How the work ended the process or tried to; "" if it did not."""
 
 
 class _RefusedCall(BaseException):
-    """A call that would end the process; the message names it."""
+    """Raised instead of a call that would end the process; the message names the call."""
 
 
 def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = False) -> Guarded[Result]:
@@ -78,7 +81,7 @@ def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = F
 
 @contextmanager
 def _endings_refused(refused: list[str]) -> Iterator[None]:
-    """Refuse calls that end this process inside the block, and record where they were made."""
+    """In the ``with`` block, refuse calls that end this process, and append a sentence for each to ``refused``."""
     here = os.getpid()
 
     def refusing(name: str, library: Callable[..., Any], ends: Callable[..., bool]) -> Callable[..., Any]:
@@ -101,7 +104,10 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _copies_ended(refused: list[str]) -> Iterator[None]:
-    """End every child that the block creates by ``os.fork`` as soon as the child returns to a frame of specverify."""
+    """In the ``with`` block, end every ``os.fork`` child that returns to a frame of specverify.
+
+    For each such child a sentence is appended to ``refused``.
+    """
     copies: list[tuple[int, str]] = []
     library: Callable[[], int] | None = getattr(os, "fork", None)
     if library is None:
@@ -135,7 +141,7 @@ def _copies_ended(refused: list[str]) -> Iterator[None]:
 
 
 def _end_at_return(frame: FrameType) -> None:
-    """End this process when it returns to one of the frames of specverify that ``frame`` was called from."""
+    """Make this process end as soon as it returns to a frame of specverify among the callers of ``frame``."""
     ours = [value for value, _ in walk_stack(frame) if is_ours(value.f_code.co_filename)]
 
     def watch(returning: FrameType, event: str, _: Any) -> None:
@@ -147,7 +153,10 @@ def _end_at_return(frame: FrameType) -> None:
 
 @contextmanager
 def _interrupts_told() -> Iterator[list[int]]:
-    """Yield a list that receives the signal of every external interrupt before its handler is called."""
+    """In the ``with`` block, record external interrupts (SIGINT).
+
+    Yields the list to which their signal numbers are appended.
+    """
     told: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -170,7 +179,7 @@ def _always(*_: Any, **__: Any) -> bool:
 
 
 def _is_fatal(number: int) -> bool:
-    """Return whether a signal ends or stops this process under its current handlers."""
+    """Return whether signal ``number`` ends or stops this process under its current handlers."""
     if number in {0, *(getattr(signal, name, 0) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"))}:
         return False
     return number == signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL
@@ -187,4 +196,4 @@ _ENDINGS: dict[ModuleType, dict[str, Callable[..., bool]]] = {
     },
     signal: {"raise_signal": _is_fatal},
 }
-"""Calls that end the process they are made in, and with which arguments they do."""
+"""Module -> name of a call that can end this process -> whether it does so with given arguments."""

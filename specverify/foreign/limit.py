@@ -1,4 +1,4 @@
-"""A time limit, and a description of the subject's activity when the limit is reached: the line, and whether it draws.
+"""A time limit, with a description of what the subject was doing when its time was over.
 
 In the main thread a signal ends the subject, also in a sleep or a wait. In another thread an asynchronous exception is
 raised with the next line of Python; a blocking call is not interrupted. Neither ends a single call of C that ignores
@@ -25,17 +25,19 @@ from specverify.foreign.places import is_foreign, is_ours, place_of_frame
 from specverify.intercept.caller import file_of, standard_library
 
 _WATCHED = 0.25
-"""The last share of the time, in which the subject is looked at."""
+"""The last quarter of the time limit, in which the subject's activity is sampled."""
 _LOOKS = 10
 _PATIENCE, _SOON = 50, 0.02
-"""How often code of ours is let finish what it is doing, and for how many seconds. Then as often again where it enters
-or leaves a context: what stands for the calls of a library would stay there for whoever is examined next."""
+"""How often, and for how many seconds, running code of specverify may go on after the limit before it is interrupted.
+Afterwards as often again where it enters or leaves a context manager: cut short there, it would leave functions of
+libraries replaced for the next subject."""
 _IMPORTS = 1500
-"""The same of an installed package that is being imported: half an import breaks it for everybody behind."""
+"""How often the import of an installed package may go on, as an import cut short breaks the package for later code."""
 _AGAIN = 1.0
-"""Seconds after which code that swallowed the exception is told again."""
+"""Seconds until the exception is raised again in code that caught it."""
 OURS = 1e6 + 0.25
-"""Seconds between two alarms, which never come to pass: by them the timer of a limit is told from a subject's."""
+"""Interval of the limit's timer in seconds, never reached: a mark that tells this timer from one that a subject sets.
+"""
 _INSTALLED = {"site-packages", "dist-packages"}
 _INTERCEPT = Path(str(intercept.__file__)).parent
 
@@ -53,7 +55,7 @@ class LoopsWithoutDrawing(OutOfTime):
 
 @contextmanager
 def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
-    """Raise ``OutOfTime`` in the block after ``seconds``, then every second, and at its end if it was caught.
+    """In the ``with`` block, raise ``OutOfTime`` after ``seconds``, then every second, and at the end if it was caught.
 
     With ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has made too many turns without a draw.
     """
@@ -75,7 +77,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 
 
 class _ActivityWatcher:
-    """Sample the activity of the subject in the last quarter of its time, and summarise it in one sentence."""
+    """Sample what the subject does in the last quarter of its time limit, and describe it in one sentence."""
 
     def __init__(self, seconds: float) -> None:
         self.watched = seconds * _WATCHED
@@ -92,21 +94,24 @@ class _ActivityWatcher:
         self._patience = self._patience_of_contexts = _PATIENCE
 
     def watch_loops(self, thread: int) -> None:
-        """Count the turns of loops without draws in ``thread``."""
+        """Begin to count the turns of loops without draws in ``thread``, the id of a thread."""
         self._loops, self._thread = LoopWatch(self._stop), thread
 
     def leave_loops(self) -> None:
-        """Stop counting turns."""
+        """Stop counting the turns of loops."""
         if self._loops is not None:
             self._loops.end()
             self._loops = None
 
     def reason(self) -> OutOfTime:
-        """Return the exception to raise."""
+        """Return the exception that ends the subject, with the description as its message."""
         return (LoopsWithoutDrawing if self._loop_found else OutOfTime)(self.said)
 
     def _stop(self, loop: str) -> None:
-        """End the subject because of an endless loop; called in the thread that loops."""
+        """End the subject because of an endless loop, which the sentence ``loop`` describes.
+
+        Called in the thread that loops.
+        """
         if not self.said:
             self.said, self._loop_found = loop, True
         self.deadline = monotonic()
@@ -114,14 +119,14 @@ class _ActivityWatcher:
         raise self.reason()
 
     def wait(self) -> float:
-        """Return the seconds until the next sample."""
+        """Return the seconds until the subject's activity must be sampled again."""
         due = self.next if self._loops is None else min(self.next, self._loops.next)
         return max(due - monotonic(), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
-        """Sample the activity of the subject and return whether its time is over.
+        """Sample the activity of the subject at its active ``frame``; return whether its time is over.
 
-        ``said`` then holds the description.
+        If it is, ``said`` holds the description of the activity.
         """
         if self._loops is not None and monotonic() >= self._loops.next:
             self._loops.look(frame, self._thread, importing=_is_importing(frame))
@@ -223,7 +228,7 @@ def _by_exception(observer: _ActivityWatcher) -> Iterator[None]:
 
 
 def _plant_in(thread: int) -> None:
-    """Raise ``OutOfTime`` asynchronously in a thread, at its next line of Python.
+    """Raise ``OutOfTime`` in the thread with this id, at its next line of Python.
 
     A planted exception is never withdrawn: to withdraw it causes an endless loop in CPython 3.11 once a profiler is
     set.
@@ -232,7 +237,7 @@ def _plant_in(thread: int) -> None:
 
 
 def _is_in_ours(frame: FrameType | None) -> bool:
-    """Return whether the running code belongs to specverify, or to a library that specverify called."""
+    """Return whether the code at ``frame`` belongs to specverify, or to a library that specverify called."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_ours(file_of(result)) or is_foreign(file_of(result)):
             return is_ours(file_of(result))
@@ -240,7 +245,7 @@ def _is_in_ours(frame: FrameType | None) -> bool:
 
 
 def _is_entering_or_leaving(frame: FrameType | None) -> bool:
-    """Return whether a context manager of specverify or of a called library is being entered or left."""
+    """Return whether specverify or a library that it called is entering or leaving a context manager at ``frame``."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(result)):
             return False
@@ -250,7 +255,7 @@ def _is_entering_or_leaving(frame: FrameType | None) -> bool:
 
 
 def _is_answering(frame: FrameType | None) -> bool:
-    """Return whether the subject is inside a random call of its library."""
+    """Return whether the subject is in a call for random numbers at ``frame``."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(result)):
             return False
@@ -260,7 +265,7 @@ def _is_answering(frame: FrameType | None) -> bool:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether the running code waits for the import of an installed package."""
+    """Return whether an installed package is being imported at ``frame``."""
     for result, _ in walk_stack(frame) if frame else ():
         name, within = file_of(result), result.f_back
         imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"

@@ -1,4 +1,4 @@
-"""A program in a process of its own that answers each line of JSON with a line of JSON.
+"""A program in a separate process that answers each line of JSON with a line of JSON.
 
 If the program ends, is killed, does not answer or answers with something else, the caller gets one sentence. Each
 answer has a time limit; memory is limited by the operating system alone.
@@ -21,35 +21,37 @@ from specverify.base.arguments import shown
 from specverify.subjects.subject import UnusableSubject
 
 LONGEST_ANSWER = 2**28
-"""Bytes of one line: a quarter of a GiB."""
+"""Largest length of one answer in bytes: a quarter of a GiB."""
 ENDING = 2.0
-"""Seconds a program has to end after its last question."""
+"""Seconds in which a program must end after its last question; then it is killed."""
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""``ask(question)`` -> the answer, a JSON object."""
+"""A function ``ask(question)`` that sends a question to a program and returns its answer; both are JSON objects."""
 
 
 class Limits(NamedTuple):
     """The resources that a program may use."""
 
     seconds: float = 60.0
-    """For one answer, the first of which may take what loading takes."""
+    """Seconds for one answer; the time to load the program counts for the first answer."""
     memory: int | None = None
-    """Bytes of address space, where the system can limit it; None is no limit."""
+    """Bytes of address space, if the system can limit it; None means no limit."""
 
 
 class _Program(NamedTuple):
     name: str
     process: subprocess.Popen[bytes]
     said: IO[bytes]
-    """The file that its standard error is written to."""
+    """The file to which the program's standard error is written."""
     held: bytearray
-    """What it has written behind its last line."""
+    """Bytes of output that were read after the end of the last line."""
     limits: Limits
 
 
 @contextmanager
 def answering(command: Sequence[str], name: str, limits: Limits) -> Iterator[Ask]:
-    """Start a program and yield a function that queries it. Leaving the block ends the program and its children.
+    """Start a program; yield a function that queries it.
+
+    The end of the ``with`` block ends the program and its children.
 
     Raises ``UnusableSubject``, here and from every query, in one sentence that begins with ``name``.
     """
@@ -90,7 +92,7 @@ def _answer(program: _Program, question: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def _line(program: _Program) -> bytes:
-    """Return the next line of the program's output."""
+    """Return the next line of the program's output. Raises ``UnusableSubject`` after the time limit."""
     out, held, deadline = program.process.stdout, program.held, monotonic() + program.limits.seconds
     assert out is not None
     with selectors.DefaultSelector() as selector:
@@ -111,7 +113,7 @@ def _line(program: _Program) -> bytes:
 
 
 def _death(program: _Program) -> str:
-    """Describe how the program ended, with the last line of its standard error."""
+    """Return a sentence about how the program ended, with the last line of its standard error."""
     try:
         status = program.process.wait(ENDING)
         how = f"ended with exit status {status}"
@@ -139,7 +141,7 @@ def _limit_memory(process: int, memory: int | None) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and its children, by force if they do not end by themselves."""
+    """End the process and its children; they are killed if they do not end by themselves."""
     for stream in (process.stdin, process.stdout):
         with suppress(OSError):
             if stream is not None:

@@ -1,4 +1,4 @@
-"""Loops that go on without a draw, detected by counting their turns.
+"""Detect endless loops: loops that make too many turns without a draw.
 
 Counting is slow, so it begins only after a run has used ``QUIET`` seconds of CPU time without a draw. From then on
 every turn of every loop in the active foreign frames is counted, until the run draws. The clock decides when counting
@@ -30,7 +30,7 @@ from specverify.intercept.caller import file_of
 QUIET = 5.0
 """Seconds of CPU time without a draw after which turns are counted. Most runs take milliseconds."""
 LOOKS = 5
-"""How often a run is looked at in that time."""
+"""Number of samples of a run's activity in ``QUIET`` seconds."""
 WHILE_TURNS = 300_000
 """Turns of one ``while`` loop without a draw after which a run is stopped.
 
@@ -38,17 +38,17 @@ A loop over the tokens of a text or a prompt has thousands, and one over the lar
 microseconds a turn, which is a few operations on intercepted tensors, they take less than a minute.
 """
 FOR_TURNS = 10_000_000
-"""The same of a ``for`` loop, which ends by itself unless what it runs over does not: it may run over weights."""
+"""Turns of one ``for`` loop without a draw after which a run is stopped; most such loops end by themselves."""
 MONITORED = hasattr(sys, "monitoring")
-"""Whether this is Python 3.12 or later, where ``sys.monitoring`` counts turns in any thread beside any tracer."""
+"""Whether ``sys.monitoring`` exists (Python 3.12 or later): it works in any thread and together with any tracer."""
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
 _THREADS_BEFORE = frozenset(sys._current_frames())  # noqa: SLF001 - there is no other way to see other threads
-"""Threads older than this module: of a notebook, of a test runner."""
+"""Ids of threads that existed before this module was imported, such as those of a notebook or a test runner."""
 _EXTENDED_ARG, _FOR_ITER = dis.opmap["EXTENDED_ARG"], dis.opmap["FOR_ITER"]
 
 Turn = Callable[[FrameType, int, int], None]
-"""``turn(frame, source, head)``: a frame jumps back from one offset in its code to another."""
+"""``turn(frame, source, head)`` is called when ``frame`` jumps back from bytecode offset ``source`` to ``head``."""
 
 
 class _TurnCount(NamedTuple):
@@ -59,16 +59,16 @@ class _TurnCount(NamedTuple):
 
     run: Run | None
     draws: object
-    """The draws that were made when it began."""
+    """The number of draws that the run had made when counting began."""
     left: dict[FrameType, dict[int, int]]
-    """For each frame, the turns left of each of its loops, by the offset where the loop begins."""
+    """Active frame -> bytecode offset at which a loop begins -> how many more turns the loop may make."""
 
 
 class LoopWatch:
-    """Count the turns of loops while a run makes no draw, and stop the run at the limit."""
+    """Counts the turns of loops while a run makes no draw, and stops the run at the limit."""
 
     def __init__(self, stop: Callable[[str], None]) -> None:
-        """``stop(reason)`` is called in the thread that loops, and must raise."""
+        """``stop(reason)`` is called in the thread that loops, and must raise an exception."""
         self.next = monotonic() + QUIET / LOOKS
         """When to look next."""
         self._stop = stop
@@ -77,7 +77,7 @@ class LoopWatch:
         self._counter: _Counter | None = None
 
     def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
-        """Sample the run of a thread: begin to count, continue, or stop counting because the run has drawn.
+        """Sample the run at ``frame`` in ``thread`` (its id): begin to count turns, continue, or stop after a draw.
 
         No turns are counted while a package is ``importing``: a module may build tables.
         """
@@ -97,7 +97,7 @@ class LoopWatch:
                 self._counter.count_in(frames)
 
     def end(self) -> None:
-        """Stop counting."""
+        """Stop counting the turns of loops."""
         self._count = _TurnCount(None, None, {})
         counter, self._counter = self._counter, None
         if counter is not None:
@@ -123,17 +123,20 @@ class LoopWatch:
 
 
 class _Counter(Protocol):
-    """The interface that reports the turns of the loops of chosen frames."""
+    """Interface of the two implementations that report the loop turns of chosen frames."""
 
     def count_in(self, frames: Sequence[FrameType]) -> None:
-        """Report the loop turns of these active frames."""
+        """Begin to report the turns of loops in these active frames."""
 
     def end(self) -> None:
-        """Stop reporting."""
+        """Stop reporting the turns of loops."""
 
 
 def _counter(turned: Turn) -> _Counter | None:
-    """Return the counter for this Python version; None if another tool already uses the interface."""
+    """Return the object that calls ``turned`` at each loop turn on this Python version.
+
+    Returns None if a tool in use prevents it.
+    """
     if not MONITORED:
         return None if sys.gettrace() else _Traced(turned)
     free = [tool for tool in range(6) if _MONITORING.get_tool(tool) is None]
@@ -141,7 +144,7 @@ def _counter(turned: Turn) -> _Counter | None:
 
 
 class _Monitored:
-    """Count turns with ``sys.monitoring``, only in the code of the chosen frames; other code keeps its speed."""
+    """Counts loop turns with ``sys.monitoring``, only in the code of the chosen frames; other code stays fast."""
 
     def __init__(self, turned: Turn, tool: int) -> None:
         self._tool, self._codes = tool, set[CodeType]()
@@ -168,9 +171,9 @@ class _Monitored:
 
 
 class _Traced:
-    """Count turns with ``sys.settrace`` on Python 3.11, only in the chosen frames.
+    """Counts loop turns with ``sys.settrace`` on Python 3.11, only in the chosen frames.
 
-    A line before the last executed one begins a new turn.
+    If the executed line lies before the previous one, the loop has begun a new turn.
     """
 
     def __init__(self, turned: Turn) -> None:
@@ -193,7 +196,7 @@ class _Traced:
         self._last = {}
 
     def _called(self, *_: Any) -> None:
-        """Do not trace calls that begin now."""
+        """Trace function for new calls: it returns None, so they are not traced."""
 
     def _at_line(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
@@ -205,14 +208,14 @@ class _Traced:
 
 
 def _others_run(thread: int) -> bool:
-    """Return whether another thread runs foreign code; this thread may only be waiting for that one."""
+    """Return whether a thread other than ``thread`` runs foreign code; ``thread`` may only be waiting for it."""
     stacks = sys._current_frames().items()  # noqa: SLF001
     others = [frame for other, frame in stacks if other != thread and other not in _THREADS_BEFORE]
     return any(is_foreign(file_of(running)) for frame in others for running, _ in walk_stack(frame))
 
 
 def _most_turns(code: CodeType, head: int) -> int:
-    """Return the limit on the turns of the loop that begins at a bytecode offset."""
+    """Return the most turns of the ``for`` or ``while`` loop that begins at bytecode offset ``head``."""
     while code.co_code[head] == _EXTENDED_ARG:
         head += 2
     return FOR_TURNS if code.co_code[head] == _FOR_ITER else WHILE_TURNS

@@ -1,4 +1,4 @@
-"""Find the line of foreign code to report: in a traceback, an active frame, or the output of a dying process."""
+"""Find the line of foreign code to report: in a traceback, an active frame, or the crash report of a process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from specverify.subjects.checked_calls import given_when_raised
 from specverify.subjects.subject import UnusableSubject
 
 FileLine = tuple[str, int]
-"""A file and a line."""
+"""The name of a file and a line number."""
 
 GIVEN = ", given "
-"""Stands before the arguments of the call that raised."""
+"""Separates an error's sentence from the arguments of the call that raised the error."""
 
 _OWN = (Path(__file__).parents[1], Path(reference.__file__).parent, Path(reference.__file__).resolve().parent)
 _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
@@ -31,7 +31,7 @@ def place_of_error(trace: TracebackType | None) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error as one sentence: its type, its message, the line of the foreign code, and the arguments."""
+    """Return an error as one sentence: type, message, ``file:line`` in the foreign code, and the call's arguments."""
     if isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of one that a generator of ours meets
         error = error.__cause__
     message = " ".join(str(error).split())
@@ -45,7 +45,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 def place_of_frame(frame: FrameType | None) -> str:
-    """Return ``file:line`` of the innermost foreign frame at or below an active frame; "" if there is none."""
+    """Return ``file:line`` of the innermost foreign frame among ``frame`` and its callers; "" if there is none."""
     running = [(file_of(result), line) for result, line in traceback.walk_stack(frame)] if frame else []
     return _foreign(reversed(running))
 
@@ -60,10 +60,10 @@ def place_in_report(report: str) -> str:
 
 
 def innermost(places: Iterable[FileLine]) -> str:
-    """Return the innermost foreign place of ``places``, which are outermost first.
+    """Return ``file:line`` of the innermost foreign place of ``places``, which begin with the outermost.
 
-    Without one, return the last place outside specverify, else the last. Foreign means: not in specverify, NumPy, torch
-    or the standard library.
+    Without a foreign place, return the last place outside specverify, else the last one. Foreign means: not in
+    specverify, NumPy, torch or the standard library.
     """
     listed = list(places)
     others = [place for place in listed if not is_ours(place[0])] or listed
@@ -71,7 +71,7 @@ def innermost(places: Iterable[FileLine]) -> str:
 
 
 def file_and_line(place: FileLine) -> str:
-    """Return a place as ``file:line`` with the name of the file alone."""
+    """Return a place as ``file:line``, where ``file`` is the file's name without its folder."""
     return f"{Path(place[0]).name}:{place[1]}"
 
 
@@ -95,7 +95,7 @@ def _foreign(places: Iterable[FileLine]) -> str:
 
 
 def _reported(thread: str) -> list[FileLine]:
-    """Return the places of one thread, outermost first; ``faulthandler`` writes the innermost first."""
+    """Return the places in the report of one thread by ``faulthandler``, outermost first."""
     result = [(match["file"], int(match["line"])) for match in _REPORTED.finditer(thread)]
     return result[::-1]
 

@@ -1,1 +1,1 @@
-"""Intercept the random calls of foreign code and answer them by draws."""
+"""Intercept the random calls of foreign code: ``draws``, an interpreter, chooses the outcome of each call."""

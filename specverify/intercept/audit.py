@@ -1,31 +1,33 @@
-"""Reuse of randomness, detected while foreign code is enumerated.
+"""Detect randomness that is used twice, while the paths of foreign code are enumerated.
 
     with audited() as found:
         for path in paths(program): ...
 
-``found`` then names (1) uniform numbers that decide twice and (2) draws made from the same state of a generator. A law
-shows whether the output is right; the audit shows what is shared, even if the law is right.
+``found`` then lists (1) uniform numbers that decide twice and (2) draws made from the same state of a generator. The
+law of the output shows whether the output is right; the audit shows shared randomness even if the law is right.
 
-**One uniform, two decisions.** A decision is a comparison of a uniform that was answered by a draw. One lookup may
-compare several times: a scan of a CDF, a bisection, a chain of branches over several lines, a comparison with all
-partial sums at once. All of these have one property: the position of the next threshold is determined by the earlier
-answer. A scan that continues past its answer always compares inside intervals that are already decided; a bisection, or
-a scan that stops, always compares inside the interval that is left. No single lookup does both. So a uniform is
-reported when, between the same two lines (or one line and itself) and after the same earlier answer, a threshold lay
-inside the interval left by that answer on one path and outside it on another. This detects a rejected coin that is
-looked up again in a residual, and one coin that is broadcast against the acceptance ratios of several positions, and it
-distinguishes both from an inverse CDF without knowing the meaning of the numbers. Noise of a race (Gumbel, exponential)
-is reported when it races again with other weights, is compared with a number, or is in two entries of one race; the
-second race of a Gumbel top-k, with the old weights, is not.
+**One uniform, two decisions.** A decision is a comparison of a symbolic uniform number, whose answer is a draw. One
+lookup may compare several times: a scan of a CDF, a bisection, a chain of branches over several lines, a comparison
+with all partial sums at once. All of these have one property: the earlier answer determines the position of the next
+threshold. A scan that continues past its answer always compares inside intervals that are already decided. A bisection,
+or a scan that stops, always compares inside the remaining interval. No single lookup does both. So a uniform is
+reported if, between the same two lines (or one line and itself) and after the same earlier answer, a threshold lay
+inside the remaining interval on one path and outside it on another. This rule detects a rejected coin that is looked up
+again in a residual, and one coin that is broadcast against the acceptance ratios of several positions. It distinguishes
+both from an inverse CDF without knowing the meaning of the numbers. Noise of a race (Gumbel, exponential) is reported
+if it is used in a second race with other weights, is compared with a number, or is in two entries of one race. The
+second race of a Gumbel top-k, with the same weights, is not reported.
 
-**Two draws, one state.** Reported when both outcomes were read; ``streams`` defines a state.
+**Two draws, one state.** Reported if both outcomes were read; ``streams`` defines a state.
 
 Not detected: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given the
 answer and no fault; thresholds that are the same constants on every path, or on every path on one side; values reused
-as values (``NeedsValue`` refuses them); anything shared between two blocks, so a whole decode is one block. Reported
-although it may be intended: a coupling by common noise, as in drafters with shared Gumbel noise; a number that is
-folded before it is compared; and a number looked up in the CDFs of several rows at once, all read and one kept. The law
-of the whole decode shows whether it does harm (``draws_are_independent``).
+as values (``NeedsValue`` refuses them); anything shared between two intercepted ``with`` blocks, so a whole decode is
+one block.
+
+Reported although it may be intended: a coupling by common noise, as in drafters with shared Gumbel noise; a number that
+is folded (``abs``) before it is compared; and a number that is looked up in the CDFs of several rows at once, of which
+one result is used. The law of the whole decode shows whether the reuse does harm (``draws_are_independent``).
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ ROUNDING = 1e-6
 
 
 class Reuse(NamedTuple):
-    """One reuse of randomness, with the two places that share it."""
+    """One reuse of randomness: a description and the two lines that use the same number or generator state."""
 
     what: str
     """Such as ``the uniform drawn by torch.rand at f.py:12``."""
@@ -55,10 +57,10 @@ class Reuse(NamedTuple):
 
 
 class Origin:
-    """One generator state, and the draws that were made from it."""
+    """One state of a random generator, with the draws that were made from it."""
 
     def __init__(self, state: Hashable = None) -> None:
-        """Start without draws from ``state``."""
+        """Start without draws from the generator state ``state``; None stands for an unknown state."""
         self.state = state
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
@@ -66,31 +68,37 @@ class Origin:
 
 
 class Draw:
-    """One draw: the call that made it and, if it is known, the state of the generator that it was made from."""
+    """One draw: its site (call and line) and, if known, the state of the generator before it (``origin``)."""
 
     __slots__ = ("origin", "site", "way")
 
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
-        """Two draws with the same ``origin`` and ``way`` (function, weights, position) return the same value."""
+        """Store the draw. ``way`` is the function with its weights and position in the result.
+
+        Two draws with the same ``origin`` and ``way`` return the same value.
+        """
         self.site, self.origin, self.way = site, origin, way
 
     @property
     def name(self) -> str:
-        """The call and its line."""
+        """Return the name of the drawing function and its line, such as ``torch.rand at f.py:12``."""
         return " at ".join(str(part) for part in self.site[:2])
 
     @property
     def place(self) -> str:
-        """The line of the call."""
+        """Return file and line of the call that drew."""
         return str(self.site[1]) if len(self.site) > 1 else "unknown place"
 
     @property
     def made_before(self) -> bool:
-        """Whether a value is stored for an earlier draw with the same origin and way."""
+        """Return whether an earlier draw used the same generator state in the same way: both have one value."""
         return self.origin is not None and self.way in self.origin.shared
 
     def shared(self, make: Callable[[], Any]) -> Any:
-        """Return the value stored for the first draw with the same origin and way; call ``make`` if there is none."""
+        """Return the value of the first draw with the same generator state and way.
+
+        If there is none yet, call ``make``, and store and return its result.
+        """
         if self.origin is None:
             return make()
         if self.way not in self.origin.shared:
@@ -98,7 +106,10 @@ class Draw:
         return self.origin.shared[self.way]
 
     def look(self) -> str:
-        """Record that the outcome is read. Return the reason why it cannot be answered, or ""."""
+        """Record that the program reads the outcome of this draw.
+
+        Returns "", or the reason why the run must be refused: whether randomness is reused cannot be decided.
+        """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
         others = [other for other in self.origin.looked_at if other is not self]
@@ -115,7 +126,7 @@ class Draw:
 
 
 class Cell(NamedTuple):
-    """The interval of a uniform after one answer, and the number of that answer."""
+    """The interval in which a uniform number lies after a comparison, and the index of the answer."""
 
     answer: int
     low: float
@@ -123,7 +134,7 @@ class Cell(NamedTuple):
 
 
 class AnsweredQuestion(NamedTuple):
-    """A comparison that was answered by a draw."""
+    """An answered comparison of a symbolic number: its draw, the line, and the interval known afterwards."""
 
     draw: Draw
     place: str
@@ -131,10 +142,13 @@ class AnsweredQuestion(NamedTuple):
 
 
 class Audit:
-    """The record of the draws of several runs."""
+    """The reuse of randomness found in several runs, and the comparisons on which the decision rests."""
 
     def __init__(self, *, speaks: bool = True) -> None:
-        """``speaks``: refuse a run in which reuse cannot be decided; otherwise record that it cannot, and continue."""
+        """Start an empty record.
+
+        ``speaks``: refuse a run in which reuse cannot be decided; otherwise set ``untold`` and continue.
+        """
         self.speaks = speaks
         self.found: list[Reuse] = []
         self.untold = False
@@ -145,20 +159,26 @@ class Audit:
         """Where numbers were put in order, and where one is compared -> its places in the order."""
 
     def refusal(self, reason: str) -> str:
-        """Return the refusal of a run in which reuse cannot be decided for this reason."""
+        """Return ``reason``, for which the caller refuses the run, if this audit refuses runs; else "".
+
+        Also set ``untold``.
+        """
         self.untold = True
         return reason if self.speaks else ""
 
 
 @contextmanager
 def audited() -> Iterator[list[Reuse]]:
-    """Collect each reuse of randomness once while the ``with`` block runs; the evidence of several runs is combined."""
+    """Context manager that yields a list, to which each reuse of randomness in the ``with`` block is appended once.
+
+    The evidence of all runs in the block is combined.
+    """
     with _auditing(Audit()) as audit:
         yield audit.found
 
 
 def overheard() -> AbstractContextManager[Audit]:
-    """Audit the code in the ``with`` block without changing its behaviour: no run is refused."""
+    """Context manager that audits the code in the ``with`` block without changing its behaviour: no run is refused."""
     return _auditing(Audit(speaks=False))
 
 
@@ -169,7 +189,7 @@ def _auditing(audit: Audit) -> Iterator[Audit]:
 
 
 def place() -> str:
-    """Return the line of the foreign code, if an audit is active."""
+    """Return file and line of the foreign code that is running; "" if no audit is active."""
     return "" if mode().audit is None else caller()
 
 
@@ -178,7 +198,8 @@ def asked(
 ) -> None:
     """Record a comparison of a uniform with ``thresholds`` at line ``where`` (by default the current line).
 
-    ``cell`` is the interval that the answer selects, or None if the answer was already determined.
+    ``questions`` are the earlier comparisons of the same uniform, to which this one is added. ``cell`` is the interval
+    that the answer selects, or None if earlier answers already determined it.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -199,9 +220,10 @@ def asked(
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
     """Record a comparison of a quantity made of several draws. Return why reuse cannot be decided, or "".
 
-    ``before`` are the earlier answers about the same quantity; ``others`` states that its draws have answered about
-    something else. Reuse of one uniform is decided by intervals, which a combined quantity does not have. So nothing is
-    reported where one uniform would be reported, or where another quantity depends on one of the draws.
+    ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity, and ``drawn``
+    states whether this answer was a draw. ``others`` states that some of its draws have been compared in another
+    quantity too. Reuse of one uniform is decided by intervals, which a combined quantity does not have; therefore no
+    reuse is reported here.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -217,9 +239,11 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield, for each threshold, whether it lies strictly inside ``cell`` and the answer took a draw.
+    """Yield, for each threshold, True if it lies strictly inside ``cell`` and the answer was a draw.
 
-    False is yielded for a threshold outside; nothing for one at an end of the cell.
+    False if it is outside.
+
+    Yields nothing for a threshold at an end of the cell.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -229,14 +253,14 @@ def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[
 
 
 class Raced(NamedTuple):
-    """A race in which a uniform took part, with the logarithm of its weight."""
+    """An earlier race (argmax or argmin of noisy scores) of a uniform number: its line and the number's log weight."""
 
     place: str
     weight: float
 
 
 class Racer(NamedTuple):
-    """A uniform in a race, with its earlier decisions and its current log weight."""
+    """One entry of a race (argmax or argmin of noisy scores): a uniform number, its earlier uses and its log weight."""
 
     draw: Draw
     questions: Sequence[AnsweredQuestion]
@@ -245,7 +269,11 @@ class Racer(NamedTuple):
 
 
 def raced(racers: Sequence[Racer], where: str = "") -> None:
-    """Record a race between ``racers`` at line ``where`` (by default the current line)."""
+    """Record that ``racers`` take part in a race (argmax or argmin) at line ``where``, by default the current line.
+
+    A uniform is reported if it occurs in the race twice, has raced before with other weights, or has been compared
+    before.
+    """
     if mode().audit is None:
         return
     where, entries = where or caller(), [id(racer.questions) for racer in racers]
@@ -261,16 +289,17 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
 
 
 def compared_after(draw: Draw, race: Raced) -> None:
-    """Record that a uniform is compared with a number after it took part in ``race``."""
+    """Report the uniform of ``draw``: it took part in ``race`` and is now compared with a number."""
     if mode().audit is not None:
         _decides_twice(draw, race.place, caller())
 
 
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
-    """Record a comparison at ``where`` of a number with known rank. Return why reuse cannot be decided, or "".
+    """Record a comparison of an order statistic at line ``where``. Return why reuse cannot be decided, or "".
 
-    The largest of several numbers, or their median, is one number in whatever order they came: the order carries no
-    information about it. A number that is first the largest and then the smallest has already decided by its rank.
+    ``race`` is where the numbers were ordered, and ``rank`` the rank of the compared one. The largest of several
+    numbers, or their median, carries no information about which of them it is. A number that is compared as the largest
+    on one path and as the smallest on another has already decided by its rank; then the run is refused.
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -1,4 +1,4 @@
-"""Find the line of the foreign code that made a call."""
+"""Find the line of the foreign code (the code under test) that made a call."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _INSIDE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class DrawLine(str):
-    """File and line of a draw, a string, with the line of the caller of its function as an attribute."""
+    """File and line of a draw, as a string; ``called_from`` is the line that called the function which draws."""
 
     __slots__ = ("called_from",)
     called_from: str
     """Empty where no other foreign code called the function that draws."""
 
     def in_full(self) -> str:
-        """Return the line, followed by that of its caller if the drawing function is called from several lines."""
+        """Return the line of the draw, and that of its caller if the drawing function is called from several lines."""
         several = len(PROCESS.callers.get(self, ())) > 1 and self.called_from
         return f"{self} called from {self.called_from}" if several else str(self)
 
 
 def draw_line() -> DrawLine:
-    """Return the line of the foreign code that draws, and the line that called its function."""
+    """Return the line of the foreign code that draws, with the line that called its function as an attribute."""
     traced = RUNS.lines[-1]() if RUNS.lines else ""
     frame, name = (None, "") if traced else _foreign_frame_and_name()
     result = DrawLine(traced or (NOWHERE if frame is None else f"{name}:{frame.f_lineno}"))
@@ -48,7 +48,7 @@ def draw_line() -> DrawLine:
 
 
 def _line_of_call(frame: FrameType) -> str:
-    """Return the line of the foreign code that called the function of ``frame``.
+    """Return file and line at which foreign code called the function of ``frame``.
 
     "" if its caller is not foreign code.
     """
@@ -65,9 +65,11 @@ def _line_of_call(frame: FrameType) -> str:
 
 
 def file_of(frame: FrameType) -> str:
-    """Return the file of the code of a frame; code that the standard library compiles from strings counts as its own.
+    """Return the file of the code of a frame.
 
-    Examples are methods of named tuples and data classes, and the start line of a multiprocessing process.
+    Code that the standard library compiles from strings counts as part of the library.
+
+    Examples are methods of named tuples and data classes, and the first line of a multiprocessing process.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
     if name != _COMPILED:
@@ -97,12 +99,12 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 def foreign_frame() -> Any:
-    """Return the innermost frame outside torch, NumPy, the standard library and this package, or None."""
+    """Return the innermost stack frame outside torch, NumPy, the standard library and this package, or None."""
     return _foreign_frame_and_name()[0]
 
 
 def _foreign_frame_and_name() -> tuple[Any, str]:
-    """Return the innermost foreign frame and the name of its file.
+    """Return the innermost foreign frame (or None) and the name of its file (or "").
 
     Reading the code object of a frame raises an audit event, so both are read together.
     """
@@ -140,7 +142,7 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file belongs to this package, except the modules that answer random calls."""
+    """Return whether a file belongs to this package, but not to ``intercept``, which answers random calls."""
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)
@@ -151,20 +153,23 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the path components of a file relative to the standard library; () for other files."""
+    """Return the path components of a file relative to the standard library's folder; () if it is outside."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()
 
 
 def _foreign_name(filename: str) -> str:
-    """Return the file name if it belongs to foreign code; "" otherwise."""
+    """Return the name of the file without its folder if it belongs to foreign code; "" otherwise."""
     return _name_if_foreign(filename, jax_is_answered())
 
 
 @cache
 def _name_if_foreign(filename: str, jax: bool) -> str:
-    """Return the file name if it belongs to foreign code; "" otherwise. ``jax`` states whether JAX is intercepted."""
+    """Return the name of the file without its folder if it belongs to foreign code; "" otherwise.
+
+    ``jax`` states whether JAX is intercepted, so that its files do not count as foreign.
+    """
     if _is_ours_or_of_library(filename, jax) or standard_library(filename) or filename.startswith("<frozen "):
         return ""
     return Path(filename).name

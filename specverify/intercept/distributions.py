@@ -1,8 +1,8 @@
 """The laws that libraries draw from, and the extreme values of their generators.
 
-**Extreme values.** At these a token of probability 0 can be emitted. Every value here can be returned by a generator:
-it was found by giving the generators states from which they return it
-(``property_tests/intercept/test_distributions.py``), and from their documentation:
+**Extreme values.** If a generator returns one of these, code may emit a token of probability 0. A generator can return
+every value here: each was reproduced by setting a state from which the generator returns it
+(``property_tests/intercept/test_distributions.py``), or is documented:
 
     uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
     exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7
@@ -10,10 +10,10 @@ it was found by giving the generators states from which they return it
                                            and 36.7, cast to the dtype
     Gumbel         NumPy                   -3.6 and 36.7: it draws again where it would be infinite
 
-**Laws** that are a monotone function of one uniform or one exponential number, and laws of integers: one row each, with
-the methods of every library that draws from them. An image is written in operations of the table of primitives, so it
-applies to numbers, symbolic numbers and noise vectors. A call consumes as much of a generator as in the library: front
-ends advance the real generator by the real call.
+**Laws.** The table has a row for each law that is a monotone function of one uniform or one exponential number, and for
+each law of integers, with the methods of every library that draw from it. The function is written in operations of the
+table of primitives, so it applies to numbers, symbolic numbers and noise vectors. An intercepted call consumes as much
+of the generator as the library's: front ends advance the real generator by the real call.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ INSIDE = 2.0**-6
 
 
 class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program draws more random numbers than values are given."""
+    """Raised if the program draws more random numbers than there are given values."""
 
 
 class Boundary:
-    """Give random numbers fixed values: 0 and 1 stand for the smallest and the largest value of their generator."""
+    """Give the random numbers of a run fixed values: 0 stands for a generator's smallest value, 1 for its largest."""
 
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
@@ -89,9 +89,10 @@ class Boundary:
     def number(
         self, call: str, smallest: float, largest: float, between: Callable[[float], float], least: float
     ) -> float:
-        """Return the next number of a generator; ``between(u)`` maps a uniform to it.
+        """Return the next number of a generator, drawn by ``call``, with the value that this run gives it.
 
-        ``least`` is an upper bound on the probability of the extreme value: the resolution of the generator.
+        ``smallest`` and ``largest`` are the extreme values of the generator, and ``between(u)`` maps a uniform to its
+        numbers. ``least`` is an upper bound on the probability of the extreme value: the resolution of the generator.
         """
         if self._values is not None:
             return between(self._next())
@@ -116,9 +117,10 @@ class Boundary:
         return value
 
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
-        """Return ``count`` numbers of one call.
+        """Return ``count`` numbers of one call, each by ``number()``.
 
-        They are equal unless ``values`` are known or a single number is at its end.
+        All are equal, and computed once, unless the run has its own value for every number or moves a single number to
+        its end.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -135,7 +137,7 @@ class Boundary:
         return result
 
     def _next(self) -> float:
-        """Return the next of ``values``. Raises ``MoreNumbers`` if there is none."""
+        """Return the next given value. Raises ``MoreNumbers`` if there is none."""
         values = self._values or ()
         if self.drawn >= len(values):
             raise MoreNumbers(f"{self.drawn + 1} random numbers are drawn, and {len(values)} were before")
@@ -143,27 +145,30 @@ class Boundary:
         return values[self.drawn - 1]
 
     def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
-        """Return the next uniform."""
+        """Return the next uniform number, drawn by ``call``; ``largest`` is the largest value of the generator."""
         return self.number(call, 0.0, largest, float, 1 - largest)
 
     def whole(self, call: str, low: int, number: int) -> int:
-        """Return the next integer in ``[low, low + number)``."""
+        """Return the next of ``number`` integers from ``low``, drawn by ``call``."""
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
-        """Return the next exponential number of rate 1."""
+        """Return the next exponential number of rate 1, drawn by ``call``, with the generator's extreme values.
+
+        ``least`` is an upper bound on the probability of an extreme value.
+        """
         known = self._values is not None  # what is known is known of u, where the exponential is -log u
         return self.number(call, smallest, largest, lambda u: -math.log(u) if known else -math.log1p(-u), least)
 
     def gumbel(self, call: str) -> float:
-        """Return the next number of NumPy's standard Gumbel law."""
+        """Return the next number of NumPy's standard Gumbel law, drawn by ``call``."""
         return self.number(call, -math.log(LATEST), LATEST, lambda u: -math.log(-math.log(u)), SMALLEST)
 
 
 class NearEnd(NamedTuple):
-    """The setting in which every number of a run has one distance from an end.
+    """Setting in which every number of a run has the same distance ``apart`` (in probability) from an end, 0 or 1.
 
-    It keeps the ``Boundary`` of each run.
+    A new ``Boundary`` is made for each run and kept in ``boundaries``.
     """
 
     end: float
@@ -180,7 +185,7 @@ Forced = float | NearEnd | Boundary | None
 
 
 def boundary_of(forced: Forced) -> Boundary | None:
-    """Return the ``Boundary`` that gives values in one run, or None."""
+    """Return the ``Boundary`` that gives the random numbers of one run their values; None if ``forced`` is None."""
     if isinstance(forced, NearEnd):
         forced.boundaries.append(Boundary(forced.end, apart=forced.apart))
         return forced.boundaries[-1]
@@ -231,7 +236,7 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the image function of a law derived from a logistic number: see ``steps.RULES``."""
+    """Return the image function of a law of a logistic number; ``law`` names the rule in ``steps.RULES``."""
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         return _moved(x, getattr(x, f"{law}_of_logistic")(_logit(x, u)), loc, scale)
@@ -243,7 +248,10 @@ _normal = _of_logistic("normal")
 
 
 def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
-    """Return a power of ``u``: a beta number one of whose parameters is 1."""
+    """Return a beta number computed from the uniform ``u``, a power of it.
+
+    Refuses unless one of ``a`` and ``b`` is 1.
+    """
     if 1 not in (a, b):
         raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
     return x.power(u, 1 / a) if b == 1 else x.subtract(1.0, x.power(u, 1 / b))
@@ -256,7 +264,10 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 
 
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
-    """Return a triangular number; the side of the mode is drawn, and then one of two roots applies."""
+    """Return a triangular number computed from ``u``: a comparison decides the side of the mode.
+
+    Refuses arrays of parameters and parameters out of order.
+    """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
     width = right - left
@@ -336,7 +347,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
-    """Return the methods of ``library`` by name, each with its law and parameters."""
+    """Return the methods of ``library`` that draw from a law of the table: by name, the law and the parameters."""
     return {
         method: (law, parameters)
         for law in DISTRIBUTIONS.values()
@@ -345,7 +356,10 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the parameter values in order, and the remaining arguments. Raises ``TypeError`` as the library would."""
+    """Return the values of ``parameters`` in a call with ``args`` and ``named``, and the arguments that are left.
+
+    Raises ``TypeError`` as the library would if an argument is missing or unknown.
+    """
     given = dict(parameters) | dict(zip(parameters, args, strict=False)) | dict(named)
     if given.keys() != parameters.keys() or REQUIRED in given.values():
         raise TypeError(f"expected {', '.join(parameters) or 'no parameters'}, got {', '.join(given)}")
@@ -353,7 +367,10 @@ def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any
 
 
 def _until_nothing(term: float, ratio: Callable[[int], float]) -> Any:
-    """Return probabilities from ``term`` on, each ``ratio(k)`` times the preceding one, while float64 can add them."""
+    """Return a pmf whose first probability is ``term`` and whose k-th is ``ratio(k)`` times the preceding one.
+
+    It is truncated where the probabilities become negligible in float64, and normalised.
+    """
     masses = [term]
     while masses[-1] > _NOTHING or ratio(len(masses)) >= 1:
         masses.append(masses[-1] * ratio(len(masses)))
@@ -385,7 +402,7 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers, truncated where float64 cannot represent the remaining probability."""
+    """A law of integers, truncated where float64 cannot represent the remaining probability, and its methods."""
 
     pmf: Callable[..., Any]
     first: int = 0
@@ -412,7 +429,10 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Return a name of a seed that is equal in every run; a large seed may itself be random."""
+    """Return a name of a seed that is equal in every run.
+
+    "a large number" for a large seed, which may itself be random.
+    """
     if seed is None:
         return ""
     if type(seed) in {list, tuple}:
@@ -442,7 +462,10 @@ def one_of(draws: Draws, site: Site, number: int) -> int:
 
 
 def masses(p: Any, number: int) -> Any:
-    """Return the validated probabilities ``p`` of ``choice`` over ``number`` outcomes; raises as NumPy does."""
+    """Return ``p``, the probabilities of ``choice`` over ``number`` outcomes, as an array.
+
+    Raises as NumPy does if invalid.
+    """
     if number <= 0:
         raise ValueError("a must be a positive integer or not empty")
     if p is None:
@@ -461,25 +484,31 @@ def masses(p: Any, number: int) -> Any:
 
 @cache
 def _tolerance(dtype: Any) -> float:
-    """Return the deviation of the sum from 1 that NumPy accepts for probabilities of this dtype."""
+    """Return how far the sum of probabilities of this dtype may be from 1 in NumPy's ``choice``."""
     coarse = dtype is not None and np.issubdtype(dtype, np.floating)
     return math.sqrt(np.finfo(dtype if coarse else np.float64).eps)
 
 
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
-    """Draw from the binomial law of ``trials`` and ``chance``. Refuses more than ``MOST_TRIALS`` trials."""
+    """Draw the number of successes in ``trials`` trials of probability ``chance``.
+
+    Refuses more than ``MOST_TRIALS`` trials.
+    """
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
     return draws.categorical(binomial_pmf(trials, chance), site)
 
 
 def binomial_pmf(trials: int, chance: float) -> Any:
-    """Return the pmf of the binomial law, for 0 to ``trials`` successes."""
+    """Return the binomial pmf, an array of length ``trials + 1``, for success probability ``chance``."""
     return np.array([math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)])
 
 
 def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
-    """Draw from the hypergeometric law: good items among ``taken`` from an urn. Refuses more than ``MOST_TRIALS``."""
+    """Draw a hypergeometric number: the good items among ``taken`` drawn from ``good + bad``.
+
+    Refuses more than ``MOST_TRIALS`` drawn items.
+    """
     if min(good, bad, taken) < 0 or taken > good + bad:
         raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
     if taken > MOST_TRIALS:
@@ -489,7 +518,10 @@ def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
 
 
 def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
-    """Draw multinomial counts of ``trials`` draws from ``pmf``, one outcome after the other given the earlier ones."""
+    """Draw multinomial counts: how often each outcome of ``pmf`` occurs in ``trials`` draws.
+
+    The count of each outcome is drawn from its binomial law given the counts of the earlier outcomes.
+    """
     if trials == 1:
         only = draws.categorical(pmf, site)
         return [int(outcome == only) for outcome in range(len(pmf))]
@@ -502,7 +534,7 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
 
 
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
-    """Return an array of shape ``size`` with one draw for each index; a scalar if ``size`` is None."""
+    """Return an array of shape ``size`` with ``draw(index)`` at each index; a scalar if ``size`` is None."""
     if size is None or size == ():
         return dtype(draw(()))
     result = np.empty(size, dtype=dtype)

@@ -9,11 +9,10 @@ from importlib import import_module
 from typing import Any
 
 from specverify.intercept.caller import caller
-from specverify.intercept.coupled import Coupled
 from specverify.intercept.cpython.aliases import aliases_answered
 from specverify.intercept.cpython.patches import threads_enter, threads_replaced
 from specverify.intercept.distributions import Boundary, Forced, boundary_of
-from specverify.intercept.gathered import Gathered
+from specverify.intercept.interpreters import Coupled, Gathered
 from specverify.intercept.numpy import numpy_answered_by, numpy_replaced
 from specverify.intercept.python import math_answers, random_answered_by, random_replaced
 from specverify.intercept.recorder import Recorder, records_in
@@ -33,11 +32,12 @@ _WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects
 
 @contextmanager
 def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Answer the random calls of ``random``, NumPy and, if imported, torch and JAX, in all threads.
+    """Context manager: the random calls of ``random``, NumPy and, if imported, torch and JAX are answered by ``draws``.
 
-    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it, or a
-    ``Boundary``. Raises ``NeedsValue`` at the end for draws that were not intercepted, also if the program caught the
-    refusal. If ``draws`` is a ``Recorder``, nothing is answered and draws are recorded.
+    This holds in all threads. ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest
+    float below it, or the values of a ``Boundary``. Raises ``NeedsValue`` at the end of the block for draws that were
+    not intercepted, also if the program caught the refusal. If ``draws`` is a ``Recorder``, the libraries draw their
+    own numbers, which are recorded.
     """
     if isinstance(draws, Recorder):
         with _recorded(draws):
@@ -78,9 +78,10 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
 
 @contextmanager
 def libraries_replaced() -> Iterator[None]:
-    """Install the patches of ``answered_everywhere`` once for all uses inside the ``with`` block.
+    """Context manager that installs the patches of ``answered_everywhere`` once for all its uses in the ``with`` block.
 
-    Between these uses the libraries draw their own numbers. This saves a quarter of the time of a short call.
+    Between these uses the libraries draw their own numbers. Installing once saves a quarter of the time of a short
+    call.
     """
     with (
         random_replaced(),
@@ -94,16 +95,20 @@ def libraries_replaced() -> Iterator[None]:
 
 
 class Unanswered:
-    """An interpreter for draws outside interception; it draws its own random numbers."""
+    """An interpreter that wraps another one and suspends interception while that one draws."""
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
-        """Wrap ``draws``, the interpreter of a program that is intercepted in ``block`` and also draws by name."""
+        """Wrap ``draws``, which answers the draws that a program makes by name.
+
+        ``block`` is the interception that is open.
+        """
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome from ``draws``.
+        """Return the outcome that the wrapped interpreter draws, with interception suspended.
 
-        Raises ``NotAFunctionOfItsDraws`` if a number outlives the call that drew it.
+        Raises ``NotAFunctionOfItsDraws`` if the block is over: a random number of an earlier call decides in a later
+        call.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
@@ -114,14 +119,14 @@ class Unanswered:
 
 @contextmanager
 def _recorded(recorder: Recorder) -> Iterator[None]:
-    """Let the program draw its own numbers, and record them."""
+    """Context manager in which the program draws its own random numbers, which ``recorder`` records."""
     if "jax" in sys.modules:
         with suppress(ImportError, AttributeError):  # another version
             import_module("specverify.intercept.jax.calls")
     recording: Any = nullcontext()
     written: Any = nullcontext()
     if "torch" in sys.modules:
-        recording = import_module("specverify.intercept.torch.recording").Recording(recorder)
+        recording = import_module("specverify.intercept.torch.generators").Recording(recorder)
         written = import_module("specverify.intercept.torch.calls").as_written()
     with (
         open_block() as block,
@@ -145,7 +150,11 @@ def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) 
 def _jax_answered_by(
     draws: Draws, forced_uniform: Boundary | None
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
-    """Answer JAX's random calls by ``draws``; yields a function whose context manager another thread enters."""
+    """Answer JAX's random calls by ``draws``.
+
+    Yields a function that returns a context manager, which another thread enters to be answered too. Does nothing in a
+    version of JAX that is not supported.
+    """
     try:
         answered_by = import_module("specverify.intercept.jax.calls").answered_by
     except (ImportError, AttributeError):  # another version, whose draws are not answered: the probe tells of them
@@ -156,7 +165,10 @@ def _jax_answered_by(
 
 @contextmanager
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
-    """Answer torch's random calls in one thread; starting the others would take longer than a few numbers."""
+    """Answer torch's random calls by ``draws``, with torch limited to one thread.
+
+    Starting more threads would take longer than computing a few numbers.
+    """
     answered_by = import_module("specverify.intercept.torch.calls").answered_by
     library = sys.modules["torch"]
     threads = library.get_num_threads()

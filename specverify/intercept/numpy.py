@@ -4,11 +4,11 @@
     with numpy_answered_by(draws):
         sample(rng=np.random.default_rng(0))
 
-Answered are the functions of ``np.random`` and the methods of every ``Generator`` and ``RandomState``, whenever and
-wherever it was made: their types are given other methods inside the block. A method not known here raises
-``NeedsValue`` naming it. A method that was bound before the block is exchanged where it is kept. The real generators
-are moved on and given back, so two of one state are one stream (``streams``). Sites name the generator and function,
-and the file and line that called it.
+The functions of ``np.random`` are answered, and the methods of every ``Generator`` and ``RandomState``, also of those
+made before the block: the methods of the types are replaced inside the block. A method without a rule raises
+``NeedsValue`` naming it. A bound method that was stored before the block is replaced where it is stored. The real
+generators are advanced and restored, so two generators with one state give one stream (``streams``). Sites name the
+generator, the function, and the file and line that called it.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
+from specverify.intercept.symbolic.deferred import OutcomeNumber
 from specverify.intercept.symbolic.large import MANY, at_large_now, check_numbers, check_outcomes, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, asked, opened, settled, wrapped
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
 from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import uniforms
@@ -72,7 +72,7 @@ from specverify.reference import Draws, Site
 
 
 def _of_row(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of a method that draws from one of ``DISTRIBUTIONS``."""
+    """Return the replacement of ``method`` of NumPy's generators, which draws from ``law``."""
 
     def answer(generator: NumpyGenerator, *args: Any, size: Any = None, out: Any = None, dtype: Any = np.float64,
                **named: Any) -> Any:  # fmt: skip
@@ -100,7 +100,10 @@ LAWS: dict[str, Callable[..., Any]] = {
 
 
 def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
-    """Return the numbers of a law computed from ``noise``: one number, an array, or a noise vector."""
+    """Return numbers of ``law`` with the parameters ``given``, computed from ``noise``.
+
+    ``noise`` is a number, an array, or a noise vector.
+    """
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
             return as_array(asked(law.image, OF_VECTORS, noise.many, *given))
@@ -135,10 +138,10 @@ _POOL = 16
 
 
 class NumpyGenerator:
-    """A ``Generator`` or ``RandomState`` with intercepted methods, which have the library's signatures."""
+    """Stands in for a ``Generator`` or ``RandomState``: NumPy's method signatures, answered by ``draws``."""
 
     def __init__(self, answers: Answers, real: Any) -> None:
-        """Stand in for the generator ``real``, whose calls are answered by ``answers``."""
+        """Stand in for the generator ``real``; ``answers`` answers its calls."""
         self._answers, self._real = answers, real
         self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
@@ -156,9 +159,11 @@ class NumpyGenerator:
     def uniforms(
         self, function: str, size: Any, digits: str = "float64", parameters: Any = None, *, in_pairs: bool = False
     ) -> Any:
-        """Return the next uniform number of the generator, or an array of them.
+        """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``parameters`` are those of a function that does not return a double of the stream.
+        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are those of a function that does not
+        return a double of the stream itself; ``in_pairs`` states that the library makes two numbers at once and caches
+        one.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -182,7 +187,10 @@ class NumpyGenerator:
     def law(
         self, method: str, law: Distribution, parameters: Parameters, given: list[Any], size: Any, digits: str
     ) -> Any:
-        """Return numbers of ``law``, one of ``DISTRIBUTIONS``, with the parameters ``given``."""
+        """Return numbers drawn from ``law`` by ``method``.
+
+        ``given`` are the values of its parameters, ``digits`` the dtype.
+        """
         if not any(map(np.ndim, given)):
             with nobody_answers():
                 self._call(method, *given, size=0)()  # which refuses wrong parameters, and draws nothing
@@ -197,7 +205,7 @@ class NumpyGenerator:
         return _array_of(size, _image(law, noise, given))
 
     def finite(self, method: str, law: FiniteLaw, given: list[Any], size: Any) -> Any:
-        """Return numbers of ``law``, one of ``FINITE``."""
+        """Return integers drawn from ``law`` by ``method``; ``given`` are the values of its parameters."""
         check_numbers(f"{self._name}.{method}", size)
         draws, site = self._asked(method, self._call(method, *given, size), in_pairs=True)
         shape = np.broadcast_shapes(*map(np.shape, given)) if size is None else size
@@ -223,7 +231,11 @@ class NumpyGenerator:
     def exponentials(
         self, function: str, size: Any, digits: str = "float64", method: str = "zig", parameters: Any = None
     ) -> Any:
-        """Return the next exponential of rate 1, or an array of them; ``parameters`` as for ``uniforms``."""
+        """Return the next exponential number of rate 1, or an array of them if ``size`` is given.
+
+        ``method`` is NumPy's: "zig" (ziggurat) or "inv". ``parameters`` are those of a function whose result is derived
+        from the number.
+        """
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
             return _array_of(size, -np.log(self.uniforms(function, size, parameters=parameters)))
@@ -234,7 +246,7 @@ class NumpyGenerator:
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
-        """Return the next number with a value from ``boundary``, or an array of them."""
+        """Return the next number, or an array of them, with the fixed values that ``boundary`` gives."""
         call = f"{self._name}.{function}"
         check_numbers(call, size)
         if size is None:
@@ -290,7 +302,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether the numbers of this run have values, and are not symbolic."""
+        """Return whether the numbers of this run have given values, instead of being symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -342,7 +354,7 @@ class NumpyGenerator:
         return self._whole("randint", advance, low, high, size, kind)
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
-        """Draw integers from [low, high)."""
+        """Draw integers from [low, high); ``advance`` advances the real generator by the library's own call."""
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
@@ -397,13 +409,13 @@ class NumpyGenerator:
 
 
 def _check_enumerated(call: str, number: int) -> None:
-    """Refuse a call with more outcomes than are enumerated, unless they stay together in large-vocabulary mode."""
+    """Refuse a call with more than ``MOST_OUTCOMES`` outcomes, unless large-vocabulary mode holds them as a vector."""
     if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def may_stand() -> bool:
-    """Return whether the process may receive an ``OutcomeNumber`` instead of an ``int``.
+    """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
     It may not if torch or JAX is loaded, because they pass integers to C++ by their type.
     """
@@ -411,7 +423,7 @@ def may_stand() -> bool:
 
 
 def _followed(number: int, size: Any) -> bool:
-    """Return whether all outcomes of an integer, or of an array of them, are followed at once."""
+    """Return whether an integer with ``number`` values, or an array of shape ``size`` of them, is enumerated."""
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE
     return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
@@ -422,13 +434,13 @@ def shape_of(size: Any, *parameters: Any) -> Any:
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 
-def _array_of(size: Any, found: Any) -> Any:
-    """Return ``found`` in the form that NumPy returns for ``size``: size () gives an array, None a scalar."""
-    if size != () or isinstance(found, np.ndarray):
-        return found
-    array = np.empty((), dtype=object if isinstance(found, SymbolicFloat) else np.float64)
-    array[()] = found
-    return array.view(SymbolicArray) if isinstance(found, SymbolicFloat) else array
+def _array_of(size: Any, numbers: Any) -> Any:
+    """Return the numbers in the form that NumPy returns for ``size``: an array for size (), a scalar for None."""
+    if size != () or isinstance(numbers, np.ndarray):
+        return numbers
+    array = np.empty((), dtype=object if isinstance(numbers, SymbolicFloat) else np.float64)
+    array[()] = numbers
+    return array.view(SymbolicArray) if isinstance(numbers, SymbolicFloat) else array
 
 
 def _of_out(out: Any, size: Any) -> Any:
@@ -436,9 +448,9 @@ def _of_out(out: Any, size: Any) -> Any:
 
 
 def _into(out: Any, numbers: Any) -> Any:
-    """Write numbers into the caller's array ``out``, if given.
+    """Write numbers into the caller's array ``out``, if given, and return the result.
 
-    An array made before the block cannot hold symbolic numbers.
+    Refuses to write symbolic numbers into an array made before the block, which cannot hold them.
     """
     if out is None:
         return numbers
@@ -533,7 +545,10 @@ def _moves(kind: type, function: str) -> Any:
 
 
 def _native(kind: type, attribute: str) -> Any:
-    """Return an attribute through which native code draws without interception."""
+    """Return a property that replaces ``attribute`` (such as ``bit_generator``), through which native code can draw.
+
+    Reading it is refused while NumPy's calls are intercepted.
+    """
     real = own_methods(kind)[attribute]
 
     def look(self: Any) -> Any:
@@ -571,7 +586,7 @@ MODULE = _module()
 @once
 @contextmanager
 def numpy_replaced() -> Iterator[None]:
-    """Patch NumPy's methods while the ``with`` block runs; without an active interpreter they call the originals."""
+    """Context manager that patches NumPy's methods; outside an active interpreter they call the originals."""
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:

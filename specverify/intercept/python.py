@@ -1,11 +1,11 @@
-"""Intercept Python's standard library: ``random``, and ``float``, ``math`` and ``Fraction`` of its numbers.
+"""Intercept Python's ``random``, and make ``float``, ``math`` and ``Fraction`` accept symbolic numbers.
 
     with random_answered_by(draws):
         token = random.choices(range(4), weights=weights)[0]
 
 The functions of ``random`` and all its generators are intercepted, also those made before the block: the library's own
-algorithms run on intercepted ``random()`` and ``_randbelow()``. A function that was bound earlier by ``from random
-import random`` is replaced where it is stored. Subclasses with a ``random()`` of their own run unchanged. The real
+algorithms run on intercepted ``random()`` and ``_randbelow()``. A function that was imported earlier by ``from random
+import random`` is replaced where it is stored. Subclasses with their own ``random()`` run unchanged. The real
 generators are advanced and restored, so two generators with one state give one stream (``streams``).
 """
 
@@ -100,7 +100,7 @@ def _one_of(generator: Any, function: str, number: int) -> Any:
 
 
 def _drawn_below(generator: Any, number: int) -> None:
-    """Advance the generator as the library does: draw the bits of ``number`` until they are below it."""
+    """Advance the generator as the library's ``_randbelow(number)`` does: draw bits until they are below ``number``."""
     while _random.Random.getrandbits(generator, number.bit_length()) >= number:
         pass
 
@@ -121,7 +121,7 @@ def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
 
 
 def _drawn_from(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of a method that draws from one of ``DISTRIBUTIONS``."""
+    """Return the replacement of ``method`` of ``random.Random``, which draws from ``law``."""
     real = getattr(random.Random, method)
 
     def answer(self: Any, *args: Any, **named: Any) -> Any:
@@ -315,7 +315,10 @@ _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
 
 
 def _of_fraction(name: str, turned: str) -> Callable[..., Any]:
-    """Return the comparison method of a Fraction; ``turned`` is the reversed comparison, used for a symbolic number."""
+    """Return the comparison method ``name`` of ``Fraction`` that also accepts a symbolic number.
+
+    ``turned`` is the name of the reversed comparison, which is called on the symbolic number.
+    """
     real = getattr(Fraction, name)
 
     def relation(self: Fraction, other: Any) -> Any:
@@ -351,9 +354,10 @@ _TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patc
 @once
 @contextmanager
 def math_answers() -> Iterator[None]:
-    """Make floating types, ``math`` and the relations of ``Fraction`` accept random numbers in the block.
+    """Context manager: floating types, ``math`` and comparisons with ``Fraction`` accept symbolic numbers.
 
-    They must be called as ``float`` and ``math.log``; under another name only in modules that were patched before.
+    They must be called as ``float`` and ``math.log``; other names for them are patched only in modules that were
+    patched before.
     """
     with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

@@ -1,7 +1,8 @@
-"""Convert the records of a plain run to numbers: the uniform behind each number, the index and weights of each outcome.
+"""Convert the record of a plain run to uniform numbers and outcomes (index and weights).
 
-One rule for each library call, by its name. The rules are written from the documentation of the libraries and share no
-code with the rules that answer the same calls.
+A plain run is one in which the libraries draw their own numbers. There is one rule for each library call, by its name.
+The rules are written from the documentation of the libraries and share no code with the rules that answer the same
+calls.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ BITS = {"float16": 11, "bfloat16": 8}
 
 
 class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
-    """A call whose random numbers cannot be computed from its result."""
+    """Raised for a call whose random numbers cannot be computed from its result."""
 
 
 class Item(NamedTuple):
-    """One uniform number or outcome that a call drew."""
+    """One uniform number or one outcome that a recorded call drew."""
 
     low: float = math.nan
     """The uniform is not below this; NaN for an outcome."""
@@ -35,7 +36,10 @@ class Item(NamedTuple):
 
 
 def items_of(record: Record) -> list[Item]:
-    """Return the numbers and outcomes that a call drew, in order. Raises ``NotRecorded`` for a call without a rule."""
+    """Return the uniform numbers and outcomes that a recorded call drew, in order.
+
+    Raises ``NotRecorded`` for a call without a rule.
+    """
     row = ROWS.get((record.library, record.name))
     if row is None:
         raise NotRecorded(f"{record} is not recorded")
@@ -77,7 +81,7 @@ _TOLD = 10_000
 
 
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
-    """Yield outcomes at ``places``; ``weights`` are those of the first."""
+    """Yield the outcomes ``places``; ``weights`` are the weights of the first draw, and unknown for the others."""
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)
 
@@ -157,7 +161,10 @@ def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
 
 
 def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
-    """Yield the intervals of geometric numbers computed from an exponential; 1 trial has the largest uniforms."""
+    """Yield, for each geometric number in ``result`` with success probability ``p``, the interval of its uniform.
+
+    The library computes the number from an exponential, so 1 trial has the largest uniforms.
+    """
     last = np.asarray(result, dtype=np.float64) * -np.log1p(-p)
     yield from _cells(np.exp(-last), np.exp(-last - np.log1p(-p)))
 
@@ -193,7 +200,7 @@ def _counts(result: Any, n: int, pvals: Any, *_: Any) -> Iterator[Item]:
 
 
 def _heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
-    """Yield binomial outcomes."""
+    """Yield the binomial numbers in ``result`` as outcomes, with their pmf as weights if ``trials`` is small."""
     for place, n, p in np.broadcast(np.asarray(result), np.asarray(trials), np.asarray(chance)):
         ways = range(int(n) + 1) if n <= _TOLD_TRIALS else ()
         weights = np.array([math.comb(int(n), k) * p**k * (1 - p) ** (int(n) - k) for k in ways]) if ways else None
@@ -252,7 +259,7 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 
 
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a method that fills a tensor in place."""
+    """Return the rule of a tensor method that fills a tensor in place, from ``row``, the rule for arrays of doubles."""
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 
 

@@ -1,9 +1,9 @@
-"""A plain run with its random numbers recorded.
+"""Record the random numbers of a plain run, in which the libraries draw their own numbers.
 
-``Recorder`` takes the place of an interpreter. In its block each drawing call of ``random`` and NumPy calls the
-library's method, and the recorder stores the arguments and the result; nothing else is changed. ``torch.recording``
-records torch. JAX needs no record: its numbers are a function of keys, and the keys given to the program are stored. No
-rule for symbolic numbers is used here.
+``Recorder`` takes the place of an interpreter: each drawing call of ``random`` and NumPy calls the library's method,
+and the recorder stores the arguments and the result; nothing else changes. ``torch.generators`` records torch. JAX
+needs no record: its numbers are a function of keys, and the keys given to the program are stored. The rules for
+symbolic numbers are not used here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IN_PLACES = frozenset({"sample", "shuffle", "permutation", "permuted", "choice"}
 
 
 class Record(NamedTuple):
-    """One drawing call of a plain run."""
+    """One random call of a plain run: the library, its function, the arguments and the result."""
 
     library: str
     name: str
@@ -45,12 +45,15 @@ class Record(NamedTuple):
 
 
 class Recorder:
-    """Let a program draw its own numbers, and record them; ``named`` answers the draws that it makes by name."""
+    """Record the numbers that a program draws by itself.
+
+    ``named`` answers the draws that it makes through ``draws``.
+    """
 
     boundary = None
 
     def __init__(self, named: Draws) -> None:
-        """Start without records."""
+        """Start without records; ``named`` answers the draws that the program makes through ``draws``."""
         self._named = named
         self.records: list[Record] = []
         self.keys: list[Any] = []
@@ -62,7 +65,10 @@ class Recorder:
             return self._named.categorical(pmf, site)
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
-        """Return the result of the library method ``real``, and record the call unless it draws nothing."""
+        """Call the library method ``real`` and return its result; record the call unless it draws nothing.
+
+        ``given`` and ``named`` are the positional and the keyword arguments.
+        """
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
         place = caller()
@@ -84,7 +90,7 @@ class Recorder:
             return draw(generator, *given, **named)
 
     def given_for(self, _record: Record) -> Any:
-        """Return values that replace those of a recorded call; None keeps the drawn ones."""
+        """Return None: keep the numbers that the call drew. ``Replayer`` returns values that replace them."""
         return None
 
     def keep(self, record: Record) -> None:
@@ -92,14 +98,17 @@ class Recorder:
         self.records.append(record)
 
     def call_it(self, _generator: Any, _name: str) -> None:
-        """Ignore the name of a generator."""
+        """Do nothing: a recorder does not need the name of a generator."""
 
     def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
-        """Call ``change``, which sets the state of a generator; nothing is recorded."""
+        """Call ``change``, by which the program sets the state of a generator, and return its result.
+
+        Nothing is recorded.
+        """
         return change()
 
     def key(self) -> Any:
-        """Return a JAX key for a call, and record it."""
+        """Make a JAX key for the next call of the program, record it and return it."""
         with nobody_answers():
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
@@ -107,7 +116,7 @@ class Recorder:
 
 
 def _filled(result: Any, values: Any) -> Any:
-    """Return ``values`` in the shape and type of ``result``; an array is filled in place."""
+    """Return ``values`` in the shape and type of ``result``; if that is an array, write the values into it."""
     if isinstance(result, np.ndarray):
         result[...] = np.reshape(values, result.shape)
         return result
@@ -116,7 +125,10 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices. Return the indices and the result for the elements."""
+    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices.
+
+    Return these indices and the library's result for the elements.
+    """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0
     if name == "permuted":

@@ -1,11 +1,11 @@
-"""The reasons for which interception refuses a program, as a table, and the block that collects refusals.
+"""The reasons for which interception refuses a program, as a table, and the recording of refusals.
 
-A refusal is a value: the code of its row, a sentence about this case, the operation of the author's library, the place
-in the author's file, and a way out. ``docs/refusals.md`` is generated from the table.
+A refusal is a value: the code of a row of the table, a sentence about this case, the operation of the author's library,
+the place in the author's file, and a way out. ``docs/refusals.md`` is generated from the table.
 
 A refusal ends the enumeration even if the foreign code catches it (``except Exception``) or it was raised in a thread:
-the block raises it again at its end. Draws that the standard library makes for itself, for the name of a temporary file
-or the boundary of a mail, are not the subject's and are left alone.
+the intercepted block raises it again at its end. Draws that the standard library makes for itself, such as for the name
+of a temporary file or the boundary of a mail, are not draws of the program and are not intercepted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from specverify.intercept.caller import NOWHERE, is_ours_or_answered, is_own, standard_library
 from specverify.intercept.run import RUNS, Block
@@ -22,7 +22,7 @@ from specverify.intercept.run import RUNS, Block
 
 
 class Reason(NamedTuple):
-    """A reason for which programs are refused: one row of the table."""
+    """One row of the table of refusals: what the reason means and what the user can do."""
 
     meaning: str
     way_out: str
@@ -170,13 +170,12 @@ class Declined:
 
     __slots__ = ("reason",)
 
+    for_python: Final = NotImplemented
+    """The same for Python's operator protocol, which then tries the other operand."""
+
     def __init__(self, reason: str) -> None:
         """Decline for ``reason``, a phrase that continues a sentence."""
         self.reason = reason
-
-    def to_python(self) -> Any:
-        """Return ``NotImplemented``, so that Python's operator protocol tries the other operand."""
-        return NotImplemented
 
     def __repr__(self) -> str:
         return f"Declined({self.reason!r})"
@@ -205,15 +204,15 @@ _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
 
 
 def current() -> Block | None:
-    """Return the innermost open block of any thread, or None."""
+    """Return the innermost open block (run with interception) of any thread, or None."""
     return RUNS.blocks[-1] if RUNS.blocks else None
 
 
 @contextmanager
 def open_block() -> Iterator[Block]:
-    """Open a block.
+    """Context manager that opens a block, the record of one run with interception, and yields it.
 
-    At its end its first refusal is raised again, even if the code caught it or raised another exception.
+    At the end the first refusal of the run is raised again, even if the code caught it or raised another exception.
     """
     block = Block()
     RUNS.blocks.append(block)
@@ -231,14 +230,14 @@ def open_block() -> Iterator[Block]:
 
 
 def refused(error: Exception) -> None:
-    """Record a refusal, with its line, in the open block."""
+    """Record ``error``, a refusal, in the innermost open block."""
     if RUNS.blocks:
         RUNS.blocks[-1].refusals.append(error)
 
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Yield a dictionary of the raw numbers that the foreign code receives while the ``with`` block runs."""
+    """Context manager that yields a dictionary; its keys describe each raw (not symbolic) random number given away."""
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
     try:
@@ -255,10 +254,7 @@ def give(what: str) -> None:
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Discard refusals raised in the ``with`` block, which tries one way to compute.
-
-    Another way follows if it fails.
-    """
+    """Context manager: refusals raised in the ``with`` block are discarded, because another way to compute follows."""
     block = current()
     before = len(block.refusals) if block else 0
     try:
@@ -269,7 +265,10 @@ def tried() -> Iterator[None]:
 
 
 def in_housekeeping() -> bool:
-    """Return whether the current draw is internal to the standard library, or to this package as it fills a table."""
+    """Return whether the current draw is internal to the standard library, or to this package while it fills a table.
+
+    Such draws are not intercepted.
+    """
     frame: Any = sys._getframe(1)  # noqa: SLF001
     filename = frame.f_code.co_filename  # read once a frame: the interpreter tells of every look at its code
     while is_ours_or_answered(filename):
@@ -284,13 +283,13 @@ def in_housekeeping() -> bool:
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """A refusal: a code of ``refusals.REASONS``, the reason, the operation, its place and a way out."""
+    """The exception of a refusal: interception cannot follow the program, which reads a symbolic number, say."""
 
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
-        """Refuse for a ``reason``, a sentence; the open block records it, so catching it has no effect.
+        """Refuse for ``reason``, a sentence. The open block records the refusal, so catching it has no effect.
 
-        ``operation`` and ``place``, file and line, may be added on the way up: see ``during``. The default ``way_out``
-        is that of the code.
+        ``code`` is a key of ``REASONS``. ``operation`` and ``place`` (file and line) may be added while the exception
+        propagates: see ``during``. The default ``way_out`` is that of the code.
         """
         super().__init__(code, reason, operation, place, way_out)
         self.code, self.reason, self.operation, self.place = code, reason, operation, place

@@ -1,11 +1,11 @@
-"""The state of interception: one object for open blocks, one for facts about the process.
+"""The state of interception: ``RUNS`` for what is open, ``PROCESS`` for facts about the process.
 
-``RUNS`` holds what is open: blocks, the answers of each library, patches. Threads that existed before a block read it,
-so it belongs to the process and not to a context. When no block is open every field is empty, however the last one
-ended (``left_behind``). Options of a block (an audit, a real vocabulary) are a ``RunMode``, which belongs to a context,
-so that a thread started inside has that of its block.
+``RUNS`` holds the open blocks, the interpreters of each library, and the patches. Threads that existed before a block
+read it, so it belongs to the process and not to a context. If no block is open, every field is empty, however the last
+block ended (``left_behind``). Options of a block (an audit, large-vocabulary mode) are a ``RunMode``, which belongs to
+a context, so that a thread started inside a block has the options of the block.
 
-``PROCESS`` holds facts about this process that remain valid until the next search: where foreign code keeps generators
+``PROCESS`` holds facts about this process that remain valid until the next search: where foreign code stores generators
 and clocks, which of its functions need the value of a symbolic number, and cached results of libraries.
 """
 
@@ -22,7 +22,7 @@ class Block:
     """The record of one run of foreign code whose random calls are intercepted."""
 
     def __init__(self) -> None:
-        """Start without records."""
+        """Start a record without refusals."""
         self.over = self.suspended = False
         self.refusals: list[Exception] = []
         """Every refusal raised inside the block, whether or not it came out."""
@@ -33,10 +33,10 @@ class Block:
 
 
 class InThread(threading.local):
-    """The open interpreters of one thread; other threads draw at the same time, and a thread may outlive its block."""
+    """The open interpreters of one thread. Other threads draw at the same time, and a thread may outlive its block."""
 
     def __init__(self) -> None:
-        """Start with nothing open."""
+        """Start without an open block."""
         self.block: Block | None = None
         """The block that the thread has entered."""
         self.silent: list[int] = []
@@ -49,7 +49,7 @@ class Runs:
     """The open blocks and patches of this process, the innermost last."""
 
     def __init__(self) -> None:
-        """Start with nothing open."""
+        """Start without open blocks and patches."""
         self.blocks: list[Block] = []
         self.patched: set[str] = set()
         """Patches that are made once, by the name of what makes them."""
@@ -85,7 +85,7 @@ class Process:
     """Facts about this process, valid until the next search."""
 
     def __init__(self) -> None:
-        """Start without facts."""
+        """Start without facts: every field is empty."""
         self.methods: dict[type, dict[str, Callable[..., Any]]] = {}
         """By type of generator, what stands for its methods inside a block. Front ends fill it in; subclasses first."""
         self.aliases: list[Any] = []
@@ -130,9 +130,9 @@ RUNS, PROCESS = Runs(), Process()
 
 
 class _Silence:
-    """The context manager of ``nobody_answers``.
+    """The context manager of ``nobody_answers``: suspends interception in this thread.
 
-    A class is faster than a generator, and this is entered at every draw.
+    It is a class because a class is faster than a generator, and it is entered at every draw.
     """
 
     def __enter__(self) -> None:
@@ -146,19 +146,19 @@ _SILENCE = _Silence()
 
 
 def nobody_answers() -> AbstractContextManager[None]:
-    """Suspend interception in this thread while the ``with`` block runs, because library methods call each other."""
+    """Return a context manager that suspends interception in this thread, so that library methods draw as usual."""
     return _SILENCE
 
 
 def answering(library: str) -> Any:
-    """Return the active interpreter of a library's calls, ``Answers`` or a ``Recorder``; None if there is none."""
+    """Return the active interpreter of the calls of ``library``: ``Answers``, a ``Recorder``, or None."""
     answers = RUNS.answers.get(library)
     silent = RUNS.thread.silent
     return answers[-1] if answers and not (silent and silent[-1] >= len(RUNS.blocks)) else None
 
 
 class RunMode(NamedTuple):
-    """The options of the code that runs."""
+    """The options of the interception that is active: audit, large vocabulary, low precision, recorded values."""
 
     audit: Any = None
     """What collects randomness that is used twice."""
@@ -179,7 +179,7 @@ mode = _MODE.get
 
 @contextmanager
 def mode_with(**changes: Any) -> Iterator[None]:
-    """Run the ``with`` block with ``changes`` to the current options."""
+    """Context manager: the ``with`` block runs with ``changes`` to the fields of ``RunMode``."""
     token = _MODE.set(_MODE.get()._replace(**changes))
     try:
         yield
@@ -189,7 +189,7 @@ def mode_with(**changes: Any) -> Iterator[None]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Attribute draws to set-up code and not to the program while the ``with`` block runs, in all threads."""
+    """Context manager for set-up code: draws made in the block, by any thread, are not attributed to the program."""
     RUNS.set_up += 1
     try:
         yield

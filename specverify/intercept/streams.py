@@ -1,19 +1,19 @@
-"""The generator state of each draw, and the interpreter of the generators of NumPy and ``random``.
+"""Follow the states of generators to detect draws from one state; answer the calls of ``random`` and NumPy.
 
-Two draws from one state are one draw. ``Streams`` records the states drawn from in one run. A second draw from a state,
-in the same way as the first, is the same number or outcome, so laws are right when a stream is restarted. A second draw
-in another way (other weights, another function) depends on the first by the arithmetic of the library, which is not
-modelled: ``NeedsValue`` refuses it as soon as both are read.
+Two draws from one generator state return the same numbers. ``Streams`` records the states from which one run drew. A
+second draw from a state, in the same way as the first, is the same number or outcome, so laws are right if a stream is
+restarted. A second draw in another way (other weights, another function) depends on the first by the arithmetic of the
+library, which is not modelled: ``NeedsValue`` refuses it as soon as both are read.
 
-Successive requests are distinguished. If one begins from a state that an earlier request drew from, its numbers are
-those of a seed of its own if its caller chooses the seed; otherwise it is refused: one seed for all requests may be
-intended, or be the fault.
+Successive requests are distinguished. A request may begin from a state that an earlier request drew from. If the caller
+of the request chooses its seed, its numbers count as independent; otherwise the run is refused, because one seed for
+all requests may be intended or a fault.
 
-``Answers`` are those of one block for one library. Before a draw the real state of the generator is read, and the real
-generator is advanced by really drawing. So a copy, a repeated seed and two generators of one seed return to a state
-that was drawn from before, whoever made them. Generators are restored afterwards. If a global generator, or one in
-``PROCESS.watched``, is not where the last answered draw left it, a call that is not intercepted drew from it.
-``torch.streams`` does the same for torch.
+``Answers`` are the answers of one block for one library. Before a draw the real state of the generator is read, and the
+real generator is advanced by a real draw. So a copy, a repeated seed and two generators with one seed return to a state
+that was drawn from before. Generators are restored afterwards. If a global generator, or one in ``PROCESS.watched``, is
+not in the state in which the last answered draw left it, a call that is not intercepted drew from it. ``torch.streams``
+does the same for torch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BEGINS_AGAIN = (
 
 @contextmanager
 def states_noted() -> Iterator[Noted]:
-    """Yield a list to which every draw in the ``with`` block is appended."""
+    """Context manager that yields a list, to which site and generator state of every draw in the block are appended."""
     noted: Noted = []
     RUNS.noted.append(noted)
     try:
@@ -61,20 +61,24 @@ def states_noted() -> Iterator[Noted]:
 
 
 def begin_request(*, seeded: bool) -> None:
-    """Mark the start of another request; ``seeded`` if its caller chooses its seed."""
+    """Mark the start of another request; ``seeded`` states whether the caller of the request chooses its seed."""
     PROCESS.requests, PROCESS.seeded = PROCESS.requests + 1, seeded
 
 
 class Streams:
-    """The generator states from which one run has drawn."""
+    """The generator states from which one run has drawn, with the draws from each."""
 
     def __init__(self) -> None:
-        """Start without draws."""
+        """Start without draws; ``named`` chooses every outcome and every branch."""
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the last request that drew from it, and what it drew."""
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
-        """Return the draw at ``site`` from ``state``; None stands for a unique state."""
+        """Return the draw at ``site`` from the generator state ``state``; None stands for a state that occurs once.
+
+        ``way`` is the function with its weights: two draws with equal state and way are equal. Raises ``NeedsValue`` if
+        an earlier request drew from the state and the seed of this request is not chosen by its caller.
+        """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
         if state is None:
@@ -88,7 +92,10 @@ class Streams:
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
-        """Return the state; without the part that differs between runs, if the program did not seed it."""
+        """Return the state as it is compared between runs.
+
+        A subclass removes the part that differs between runs if the program did not seed the generator.
+        """
         return state
 
 
@@ -101,10 +108,14 @@ _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 
 
 class Answers:
-    """Answer the calls of the generators of one library in one block."""
+    """Answer the calls of all generators of one library during one block."""
 
     def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
-        """``forced`` gives uniforms fixed values, or is None; ``owner`` is the global generator, called ``name``."""
+        """Start without draws.
+
+        ``forced`` gives uniforms fixed values (None: they are symbolic); ``owner`` is the library's global generator,
+        and ``name`` its name.
+        """
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = Streams()
         self._owner = owner
@@ -122,7 +133,7 @@ class Answers:
                 self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
-        """Return the name of a generator as used in sites; ``otherwise`` if it has none."""
+        """Return the name of a generator in sites; ``otherwise`` if the program gave it none."""
         if generator is self._owner:
             return self._own_name
         return self._names.get(id(generator), (generator, otherwise))[1]
@@ -137,9 +148,9 @@ class Answers:
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
-        """Return the interpreter of one call of ``function``; the real generator is moved by ``advance``.
+        """Return the object that answers one call of ``function``, after ``advance`` has moved the real generator.
 
-        ``in_pairs``: the function may return a number that the generator has cached in the preceding call.
+        ``in_pairs``: the function may return a number that the generator cached in the preceding call.
         """
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
@@ -178,7 +189,8 @@ class Answers:
     def restore(self, *, checked: bool) -> None:
         """Restore the state that every generator had before the run.
 
-        If ``checked``, generators that the run neither drew from nor set are known to be unchanged and are skipped.
+        ``checked``: every draw and every seeding was intercepted, so only generators that the run drew from or set need
+        to be restored.
         """
         moved = self._before if checked else {**self._left, **self._before}
         for generator, state in moved.values():
@@ -188,7 +200,7 @@ class Answers:
             generator_states.put_pending(generator, number)
 
     def _keep(self, generator: Any) -> Hashable:
-        """Store the state that a generator had before the block, and return the key of its stream."""
+        """Store the state that a generator had before the block, the first time; return the key of its stream."""
         stream = _stream(generator)
         if stream not in self._before:
             self._before[stream] = (generator, generator_states.read(generator))
@@ -197,7 +209,10 @@ class Answers:
         return stream
 
     def _kept_number(self, generator: Any) -> float | None:
-        """Return the number that an older generator has cached; the global generator starts a run without one."""
+        """Return the number that a generator cached in its last call, or None.
+
+        The global generator starts a run without one.
+        """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))
             if generator is self._owner:
@@ -206,9 +221,9 @@ class Answers:
 
 
 def _stream(generator: Any) -> Hashable:
-    """Return the key of a stream: generators of NumPy that share their bits have one stream.
+    """Return the key of the stream of a generator; NumPy generators that share a bit generator have one stream.
 
-    The key is the object itself where its type compares by identity: each call of ``id`` raises an audit event.
+    The key is the object itself if its type compares by identity, because each call of ``id`` raises an audit event.
     """
     source = generator if isinstance(generator, random.Random) else generator_states.bits_of(generator)
     return source if type(source) in _BY_IDENTITY else id(source)
@@ -219,7 +234,7 @@ def _of_numpy(generator: Any) -> bool:
 
 
 class AnsweredCall:
-    """One intercepted call of a generator; it gives outcomes as ``Draws``, or one uniform number."""
+    """One intercepted call of a generator: returns outcomes, as ``Draws`` does, or one symbolic uniform number."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
         """``state`` is the state of the generator before the call; None if it is unique."""
@@ -233,7 +248,7 @@ class AnsweredCall:
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return the noise vector of the call, with the given shape."""
+        """Return the noise vector of the call: all its numbers as one object, instead of number by number."""
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
 
@@ -244,12 +259,12 @@ class AnsweredCall:
         )
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next outcome of the call."""
+        """Draw and return the next outcome of the call."""
         outcome: int = self.outcome(pmf, site).value()
         return outcome
 
     def outcome(self, pmf: Pmf, site: Site) -> Categorical:
-        """Return the next outcome of the call as a symbolic outcome, drawn when it is read."""
+        """Return the next outcome of the call as a symbolic outcome: it is drawn when the program reads it."""
         draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
         return Categorical(self._draws, pmf, site, draw=draw)
 
@@ -259,9 +274,11 @@ class AnsweredCall:
 
 
 class AnswersOf:
-    """The block in which ``answers`` answer a library; at its end generators are checked and restored.
+    """Context manager in which ``answers`` answer the calls of a library.
 
-    A class is used because it is faster than a generator, and every run enters the block.
+    At its end generators are checked and restored.
+
+    It is a class because a class is faster than a generator, and every run enters the block.
     """
 
     __slots__ = ("_answers", "_library")

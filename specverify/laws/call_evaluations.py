@@ -1,7 +1,7 @@
-"""The rule of one call evaluated in 16-bit floats, in each of the ways in which programs write it.
+"""Evaluate the rule of one call in 16-bit floats, in each of the ways in which programs compute it.
 
-A right program that computes in bfloat16 misses the exact law by more than a verdict allows. Its error is the error of
-the rule itself in bfloat16, entry by entry, and this module computes that.
+A right program that computes in bfloat16 differs from the exact law by more than a verdict allows. Its error is the
+error of the rule itself in bfloat16, entry by entry, and this module computes that error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Round = Callable[[Any], Any]
 
 
 def rounded(dtype: str) -> Round:
-    """Return a function that rounds float32 results to ``dtype`` and returns them in float64."""
+    """Return a function that rounds float32 results to ``dtype``, a 16-bit float type, and returns them in float64."""
 
     def in_float16(values: Any) -> Any:
         return np.asarray(values, dtype=np.float32).astype(np.float16).astype(np.float64)
@@ -31,9 +31,9 @@ def rounded(dtype: str) -> Round:
 
 
 def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
-    """Yield the acceptance probabilities of a draft in 16-bit floats, one for each way to evaluate the rule.
+    """Yield the acceptance probability of the draft at ``position`` in 16-bit floats, for each way to evaluate it.
 
-    The rows are used as given or scaled to sum 1, with and without rounding of the result.
+    The rows are used as given or scaled to sum 1, with and without rounding of the result to ``dtype``.
     """
     store, draft = rounded(dtype), rows.drafts[position]
     for p, q in _scalings(rows, position, store):
@@ -43,7 +43,7 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 
 
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
-    """Yield laws ``[vocabulary]`` of the token after a number of accepted drafts, one for each way to evaluate."""
+    """Yield the law ``[V]`` of the token after ``position`` accepted drafts, for each way to compute it."""
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):
         weights = p if q is None else np.maximum(store(p - q), 0.0)
@@ -55,7 +55,10 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 
 
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of p and q at a position, as given and scaled to sum 1; q is None after the last draft."""
+    """Yield the rows of p and q at a position, as given and scaled to sum 1; q is None after the last draft.
+
+    ``store`` rounds to the 16-bit dtype.
+    """
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q
     yield store(p / store(p.sum())), None if q is None else store(q / store(q.sum()))

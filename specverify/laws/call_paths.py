@@ -1,7 +1,8 @@
-"""Every path of one call at a real vocabulary. Coins branch; draws over a large vocabulary do not.
+"""Enumerate every path of one call at a real vocabulary: draws with few outcomes branch, large ones do not.
 
-A coin, or a draw over few outcomes, branches as in ``paths``. A draw over a large vocabulary whose outcome is read gets
-one outcome, sampled here. ``call_law`` examines its other outcomes one by one, by running the path again.
+A draw over few outcomes, such as an acceptance test, branches as in ``paths``. A draw over a large vocabulary whose
+outcome is read gets one outcome, sampled here. ``call_law`` examines its other outcomes one by one, by running the path
+again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ USUAL = 1e-3
 
 
 class Ending(NamedTuple):
-    """The tokens that a call emitted."""
+    """The tokens that a call emitted on one path; the last one may be a symbolic outcome."""
 
     tokens: Tokens
     """The tokens that are known."""
@@ -45,7 +46,7 @@ class WideDraw(NamedTuple):
 
 
 class CallPath(NamedTuple):
-    """One path of a call: its coins, its wide draws and its result."""
+    """One path of a call: the outcomes of its small draws, its draws over the vocabulary, and its result."""
 
     ending: Ending
     weight: float
@@ -58,7 +59,10 @@ class CallPath(NamedTuple):
 
 
 class _OneRun:
-    """Answer the draws of one run: coins from ``choices``, then their first outcome; wide draws from ``outcomes``."""
+    """An interpreter for one run: small draws get ``choices``, then their first outcome.
+
+    Large ones get ``outcomes``.
+    """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
         self.choices, self.questions, self.wide = list(choices), list(questions), list[WideDraw]()
@@ -103,12 +107,12 @@ class _OneRun:
 
 
 def likely(masses: Any, seed: int) -> int:
-    """Return an outcome sampled from a pmf."""
+    """Return an outcome sampled from ``masses``, a pmf, with the given seed."""
     return int(np.random.default_rng(seed).choice(len(masses), p=masses / masses.sum()))
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the coins of a call, depth first, and at most one more than ``MOST_PATHS``.
+    """Yield every path of the small draws of a call, depth first, and at most one more than ``MOST_PATHS``.
 
     A path that ends in an error is skipped if its probability is within rounding of 0.
     """
@@ -130,9 +134,11 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 
 
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
-    """Run a path again with the same coins, and with other outcomes for some of its wide draws, by number.
+    """Run a path again with the same small draws.
 
-    Raises ``NotAFunctionOfItsDraws`` if the program then asks another question.
+    ``outcomes`` changes some of its draws over the vocabulary, by number.
+
+    Raises ``NotAFunctionOfItsDraws`` if the program then makes another draw.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
     answered = _OneRun(path.choices, path.questions, {**kept, **outcomes})
@@ -160,7 +166,10 @@ def _weight(answered: _OneRun) -> float:
 
 
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
-    """Return the choices of the next path of coins, depth first; None after the last path."""
+    """Return the outcomes of the next path's small draws, depth first, and their questions.
+
+    Two empty tuples at the end.
+    """
     while questions:
         later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]
         if later:

@@ -1,21 +1,21 @@
-"""The law of one call of speculative sampling as vectors, and bounds on how far rounding can move each entry.
+"""The law of one call of speculative sampling as vectors, with bounds on the effect of rounding on each entry.
 
-The rule (Leviathan et al. 2211.17192): draft d is kept with probability min(1, p(d)/q(d)). The first rejected draft is
-replaced by a token from (p - q)+; after the last draft comes a bonus token from p. A right program evaluates this in
-floats, on rows that do not quite sum to 1, with or without scaling them. Each entry then lies between two numbers,
-derived here.
+The rule (Leviathan et al. 2211.17192): draft d is accepted with probability min(1, p(d)/q(d)). The first rejected draft
+is replaced by a token from (p - q)+; after the last draft comes a bonus token from p. A right program evaluates the
+rule in floats, on rows that do not exactly sum to 1, with or without scaling them. Each entry then lies between two
+numbers, derived here.
 
 Let e be the spacing of the floats at 1, so an operation has a relative error of at most e/2. An entry of p or q may be
 rounded once and divided by the sum of its row: an error of e. The two sums are known, so the factor between the rows is
-known up to the rounding of the sums (``Floats.sums``). With p and q off by this much,
+known up to the rounding of the sums (``Floats.sums``). With such errors in p and q,
 
 * a ratio adds e/2 for its division; a difference adds e/2, and e/2 more if it is divided by the sum of the row;
 * an entry of a pmf is a weight among weights: it is smallest if it is as small as possible and the others as large.
 
 So an entry with well separated p and q is known to a few e, whatever the vocabulary, and an entry with nearly equal p
-and q may be 0. A lookup in a cumulated row moves e from cell to cell, because each partial sum is rounded once. Small
-16-bit floats are evenly spaced: their error is absolute (``Floats.least``). Probabilities that the program computed
-from logits are off by more: each row states its error in units of e (``PmfRow.off``).
+and q may be 0. A lookup in a cumulative row moves e from one cell to the next, because each partial sum is rounded
+once. Small 16-bit floats are evenly spaced: their error is absolute (``Floats.least``). Probabilities that the program
+computed from logits have larger errors: each row states its error in units of e (``PmfRow.off``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from specverify.reference import Tokens
 
 
 class PmfRow(NamedTuple):
-    """A row of probabilities, with its error."""
+    """A row of probabilities, with a bound on the error of its entries."""
 
     pmf: Any
     """``[vocabulary]``, float64, as the program is given it or is to make it: the sum is 1 within rounding."""
@@ -42,7 +42,7 @@ class PmfRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of p and q of one call."""
+    """The rows of p and q of one call, and the drafted tokens."""
 
     p: tuple[PmfRow, ...]
     q: tuple[PmfRow, ...]
@@ -50,12 +50,12 @@ class Rows(NamedTuple):
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens in the vocabulary."""
+        """Return the number of tokens in the vocabulary."""
         return len(self.p[0].pmf)
 
 
 class Floats(NamedTuple):
-    """The floating-point format and summation order of a program."""
+    """The floating-point format of a program, and the errors of its sums and lookups."""
 
     epsilon: float
     """Their spacing at 1."""
@@ -79,14 +79,18 @@ SMALLEST = {FLOAT16: 2.0**-24}
 
 
 def added_up(epsilon: float, count: int) -> Floats:
-    """Return the format with pairwise sums of ``count`` entries, as by ``np.sum`` and ``torch.sum`` over a row."""
+    """Return the format of a program that adds ``count`` entries pairwise, as ``np.sum`` and ``torch.sum`` do.
+
+    ``epsilon`` is the spacing of its floats at 1.
+    """
     return Floats(epsilon, (math.log2(max(count, 2)) + 8) * epsilon)
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return the format with sequential sums (at least float32), pairwise sums, or a lookup in a cumulated row.
+    """Return the format of a program that adds ``count`` entries one by one or pairwise, and may look up in the sums.
 
-    ``given`` is the spacing of the dtype of the input rows: numbers that it can represent are not rounded again.
+    ``epsilon`` is the spacing of its floats at 1, and ``given`` that of the input rows, whose numbers are not rounded
+    again. ``looked_up``: the program looks a uniform up in a cumulative row. Sums are at least float32.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
@@ -96,7 +100,7 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the probability that a draft is accepted."""
+    """Return bounds on the probability that the draft at ``position`` is accepted, by a program in these floats."""
     p, q = (_entries(row[position], rows.drafts[position], floats) for row in (rows.p, rows.q))
     off = floats.epsilon / 2
     low = p.low / q.high * (1 - off) if q.high > 0 else 0.0
@@ -105,7 +109,7 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the law of the token that follows exactly ``position`` accepted drafts."""
+    """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts."""
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
         return _weights(p.low, p.high, floats)
@@ -119,7 +123,7 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
-    """Yield bounds on the probability of exactly n accepted drafts, for each n."""
+    """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts."""
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):
         here = kept(rows, position, floats)
@@ -129,7 +133,7 @@ def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
 
 
 def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
-    """Return bounds on the entries of a row that may be scaled to 1 and rounded."""
+    """Return bounds on the entries ``where`` of a row that may be scaled to sum 1 and rounded."""
     scale = 1.0 / float(row.pmf.sum())
     pmf, doubtful = row.pmf[where], row.doubtful[where] if np.ndim(row.doubtful) else row.doubtful
     off = floats.epsilon * (1 + (row.off[where] if np.ndim(row.off) else row.off))
@@ -139,7 +143,7 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on weights after scaling them to 1."""
+    """Return bounds on weights after scaling them to sum 1, from lower and upper bounds before it."""
     lows, highs = float(low.sum()), float(high.sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         least = np.where(low > 0, low / (low + np.maximum(highs - high, 0.0)), 0.0)

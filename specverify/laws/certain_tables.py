@@ -1,8 +1,9 @@
-"""Tables with one-hot rows at all but a few positions: a decode of many tokens then has few paths.
+"""Tables with one-hot rows except at a few positions: a decode of many tokens then has few paths.
 
-Where every row is open, paths multiply, and faults at the fourth draft, in the sixth round or after the sixteenth token
-are out of reach. Here p and q are one-hot and every row depends on the whole text, so a wrong position, a stale cache
-entry or a row of another position changes the token with certainty.
+If every row has several possible tokens, paths multiply, and faults at the fourth draft, in the sixth round or after
+the sixteenth token are out of reach. Here most rows of p and q are one-hot and every row depends on the whole text, so
+a wrong position, a stale cache entry or a row of another position changes the token with certainty. A row that is not
+one-hot is called open.
 """
 
 from __future__ import annotations
@@ -37,32 +38,35 @@ MANY = "many_after"
 
 
 def is_certain(shape: str) -> bool:
-    """Return whether a shape is one of this module."""
+    """Return whether ``shape`` is the name of a shape of this module."""
     return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
 
 
 def open_after(*lengths: int) -> str:
-    """Return the shape whose rows are open after texts of these lengths."""
+    """Return the name of the shape whose rows have several possible tokens only after texts of these lengths."""
     return "_".join([OPEN, *map(str, lengths)])
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the shape whose rows are open after texts of these lengths, and otherwise one-hot and periodic."""
+    """Return the name of the shape with open rows after texts of these lengths, otherwise one-hot and periodic."""
     return "_".join([PERIODIC, *map(str, lengths)])
 
 
 def apart_after(length: int) -> str:
-    """Return the shape whose p and q differ slightly after texts of this length."""
+    """Return the name of the shape whose p and q differ slightly after texts of this length."""
     return f"{APART}_{length}"
 
 
 def far_after(length: int) -> str:
-    """Return the shape whose p and q differ strongly at two likely tokens and slightly at two others."""
+    """Return the name of the shape whose p and q differ strongly at two likely tokens, slightly at two others.
+
+    This holds after texts of the given length.
+    """
     return f"{FAR}_{length}"
 
 
 def many_after(length: int) -> str:
-    """Return the shape with every token possible after texts of this length, and a one-hot draft row there."""
+    """Return the name of the shape with every token possible, and a one-hot q, after texts of this length."""
     return f"{MANY}_{length}"
 
 
@@ -119,10 +123,10 @@ def _point(vocabulary: int, token: int) -> list[int]:
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
     """Return weights of p and q that sum to ``2 << exponent`` and differ by 2 at each of the last four tokens.
 
-    Of these four, one likely and one unlikely token have less of p than of q, and one likely and one unlikely token
-    have more. The tokens before them, five at most, have equal weights in p and q; no two tokens have the same weight
-    in one row. With ``far`` the likely tokens differ much, so the residual of the unlikely token is small beside that
-    of the likely one.
+    Of these four, one likely and one unlikely token have less weight in p than in q, and one likely and one unlikely
+    token have more. The tokens before them, five at most, have equal weights in p and q; no two tokens have the same
+    weight in one row. With ``far`` the likely tokens differ much, so the residual of the unlikely token is small
+    compared with that of the likely one.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

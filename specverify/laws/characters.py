@@ -23,13 +23,13 @@ LONGEST = 5
 
 
 class Letters(NamedTuple):
-    """An alphabet and the counts of the training text."""
+    """The letters of a training text, and the counts of each letter after each context."""
 
     alphabet: tuple[str, ...]
     counts: dict[str, Counter[str]]
 
     def tokens(self, text: str) -> Tokens:
-        """Return the text as tokens: positions in the alphabet.
+        """Return ``text`` as tokens: positions of its letters in the alphabet.
 
         Raises ``ValueError`` for a letter outside the alphabet.
         """
@@ -40,7 +40,7 @@ class Letters(NamedTuple):
         return tuple(place[letter] for letter in text)
 
     def text(self, tokens: Iterable[int]) -> str:
-        """Return the letters of tokens."""
+        """Return the text that ``tokens`` stand for."""
         return "".join(self.alphabet[token] for token in tokens)
 
 
@@ -53,7 +53,10 @@ def source_of(module: str) -> str:
 
 
 def trained(text: str, *others: str) -> Letters:
-    """Count the contexts of ``text``; the alphabet also contains the letters of ``others``."""
+    """Return the letters of ``text`` with their contexts counted.
+
+    The alphabet also contains the letters of ``others``.
+    """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for end, letter in enumerate(text):
         for length in range(min(LONGEST, end) + 1):
@@ -62,9 +65,9 @@ def trained(text: str, *others: str) -> Letters:
 
 
 def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
-    """Return the model ``tokens -> [alphabet]`` with contexts of at most ``longest`` letters.
+    """Return the model ``tokens -> pmf [alphabet]`` with contexts of at most ``longest`` letters.
 
-    A successor in the prompt counts ``reads`` times, as a large model picks up a pattern from its prompt.
+    A successor in the prompt counts ``reads`` times, as a large model adopts a pattern from its prompt.
     """
     place = {letter: token for token, letter in enumerate(letters.alphabet)}
 
@@ -84,7 +87,10 @@ def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
 
 
 def _successors(letters: Letters, text: str, length: int, reads: int) -> Counter[str]:
-    """Return the counts of each letter after the last ``length`` letters, in training and in the text itself."""
+    """Return the counts of each letter after the last ``length`` letters, in the training text and in ``text`` itself.
+
+    An occurrence in ``text`` counts ``reads`` times.
+    """
     context = text[len(text) - length :]
     result = Counter(letters.counts.get(context, ()))
     at = text.find(context) if reads and length else -1

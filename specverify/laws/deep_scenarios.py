@@ -14,10 +14,10 @@ _SIDE = 3
 
 
 def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
-    """Return at most twelve scenarios whose first round has ``gamma`` drafts, each with three open rows.
+    """Return at most twelve scenarios whose first round has ``gamma`` drafts; in each, three rows are not one-hot.
 
-    Every two of nine positions of the round (the last token included) are open together in some scenario: the lines of
-    the affine plane of order three. With eight drafts these are all positions.
+    Every two of nine positions of the round (the last token included) have such rows together in some scenario: the
+    lines of the affine plane of order three. With eight drafts these are all positions.
     """
     shapes = (open_after(*sorted({1 + round(point * gamma / 8) for point in line})) for line in _lines())
     return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=30) for shape in dict.fromkeys(shapes))

@@ -1,14 +1,14 @@
-"""Many independent runs of a program of draws, at the cost of one run per path that any of them takes.
+"""Many independent runs of a program of draws, at the cost of one run for each path that any of them takes.
 
-n independent runs that make the same draw answer it independently, so the numbers of runs with each outcome are one
-multinomial of n and the pmf; given those numbers, the runs with different outcomes are independent again. So the counts
-of n runs are drawn by dividing n at each draw and following every outcome that got any. Runs whose rounds end in equal
-states have the same law from there on, so they are counted together. The only approximation is that pmfs are rounded to
-float64 and scaled to sum to 1, as in ``Sampled``.
+n independent runs that make the same draw answer it independently, so the numbers of runs with each outcome are
+multinomial with n and the pmf; given those numbers, the runs with different outcomes are independent again. So the
+counts of n runs are drawn by dividing n at each draw and following every outcome with at least one run. Runs whose
+rounds end in equal states have the same law from there on, so they are counted together. The only approximation is that
+pmfs are rounded to float64 and scaled to sum to 1, as in ``Sampled``.
 
-The conditions are those of ``laws.enumeration``: the program is deterministic given its outcomes, and the state holds
-everything the next round depends on. Every replay tests the first condition; for the second, and for the method itself,
-``specverify stats`` has rows that are sampled run by run.
+The conditions are those of ``laws.enumeration``: the program is deterministic given its outcomes, and the state
+contains everything on which the next round depends. Every replay tests the first condition. To test the second, and the
+method itself, ``specverify stats`` also samples some algorithms run by run.
 """
 
 from __future__ import annotations
@@ -43,14 +43,20 @@ class Divided:
     """An interpreter that follows one path of many runs and divides the runs at each new draw."""
 
     def __init__(self, splits: list[_Split], number: int, rng: np.random.Generator) -> None:
-        """``splits`` is shared by all paths of ``number`` runs, and grows as the program draws."""
+        """Follow one path of ``number`` runs; ``splits`` is shared by all paths and grows as the program draws.
+
+        ``rng`` divides the runs.
+        """
         self._splits, self._rng = splits, rng
         self.number, self.depth = number, 0
         self.failure: Exception | None = None
         """What was wrong with a draw, also where the program swallowed it."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        """Return the outcome of this path.
+
+        Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
+        """
         try:
             return self._outcome(pmf, site)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Interpreters of ``reference.types.Draws``: they answer the random decisions of a program.
+"""Interpreters of ``reference.types.Draws``: objects that answer the random decisions of a program.
 
 ``Sampled`` (from reference) samples; ``specverify.laws.enumeration`` answers with every outcome in turn. The
 interpreters here replay one path, couple two implementations, let Hypothesis choose, or record the draws.
@@ -37,7 +37,7 @@ MOST_OF_SITE = 100_000
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
-    """The program behaved differently although its draws were answered alike."""
+    """Raised if the program behaved differently although its draws had the same outcomes."""
 
 
 class Question:
@@ -57,25 +57,25 @@ class Question:
 
     @property
     def weights(self) -> tuple[Any, ...]:
-        """The probability of each outcome."""
+        """Return the probability of each outcome."""
         if self._weights is None:
             self._weights = tuple(self._content.tolist())
         return self._weights
 
     @property
     def possible(self) -> tuple[int, ...]:
-        """The outcomes of positive probability."""
+        """Return the outcomes of positive probability."""
         if self._possible is None:
             self._possible = support(self._content)
         return self._possible
 
     @property
     def masses(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The probability of each outcome in float64."""
+        """Return the probability of each outcome in float64."""
         return np.asarray(self._content, dtype=np.float64)
 
     def check_repeated(self, pmf: Pmf, site: Site) -> None:
-        """Raise ``NotAFunctionOfItsDraws`` unless this is the same question."""
+        """Raise ``NotAFunctionOfItsDraws`` unless ``pmf`` and ``site`` are those of this draw."""
         if site == self.site and self._has_content(as_pmf(pmf)):
             return
         weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())  # what was asked before was checked then
@@ -97,7 +97,7 @@ class Question:
         return all(_equal(one, other) for one, other in pairs.values())
 
     def check_made(self, draws: int) -> None:
-        """Raise ``NotAFunctionOfItsDraws``: the program ended after fewer draws than the path that it repeats."""
+        """Raise ``NotAFunctionOfItsDraws`` if the program ended after ``draws`` draws, before this one."""
         if draws <= self.depth:
             raise NotAFunctionOfItsDraws(
                 f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
@@ -105,7 +105,7 @@ class Question:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Return ``one == other``, with a shortcut for fractions in lowest terms."""
+    """Return ``one == other``; fractions in lowest terms are compared by their integers, which is faster."""
     if one is other:
         return True
     if type(one) is Fraction is type(other):
@@ -149,9 +149,9 @@ class Replayed:
 
 
 class Tape:
-    """Answer each draw by a uniform that depends on (site, occurrence) only: this couples two implementations.
+    """Answer each draw by a uniform that depends only on its site and occurrence: this couples two implementations.
 
-    Two programs with the same sites get the same uniforms, so they emit the same tokens where they are equal.
+    Two programs with the same sites get the same uniforms, so programs with equal pmfs emit the same tokens.
     """
 
     def __init__(self, seed: int, uniforms: dict[tuple[Site, int], float] | None = None) -> None:
@@ -162,13 +162,13 @@ class Tape:
 
     @property
     def used(self) -> int:
-        """Number of draws answered so far."""
+        """Return the number of draws answered so far."""
         return sum(self._seen.values())
 
     def uniform(self, site: Site) -> float:
         """Return the uniform of the next occurrence of ``site``.
 
-        Raises ``NotAFunctionOfItsDraws`` after the last one.
+        Raises ``NotAFunctionOfItsDraws`` after ``MOST_OF_SITE`` draws at the site.
         """
         occurrence = self._seen.get(site, 0)
         if occurrence == MOST_OF_SITE:
@@ -200,12 +200,12 @@ class FromHypothesis:
 
 
 class Narrated:
-    """Forward every draw to ``inner`` and record the decisions in order."""
+    """Pass every draw on to the interpreter ``inner`` and record the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
         """Start without decisions; ``decisions`` grows as the program runs.
 
-        ``asked`` is the site of the last draw, answered or not; ``threads`` holds the names of the threads that drew.
+        ``asked`` is the site of the last draw, answered or not; ``threads`` has the names of the threads that drew.
         """
         self._inner = inner
         self.decisions: list[Decision] = []
@@ -213,7 +213,7 @@ class Narrated:
         self.threads: set[str] = set()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the answer of the inner interpreter and record it."""
+        """Return the answer of the inner interpreter, and record it."""
         pmf, self.asked = check_pmf(pmf, f"the pmf at {site}"), site
         self.threads.add(threading.current_thread().name)
         outcome = self._inner.categorical(pmf, site)
@@ -222,7 +222,7 @@ class Narrated:
 
 
 def support(pmf: Pmf) -> tuple[int, ...]:
-    """Return the indices of positive probability in a pmf."""
+    """Return the outcomes of positive probability in a pmf."""
     if isinstance(pmf, np.ndarray) and pmf.dtype != object:
         return tuple(np.flatnonzero(pmf > 0).tolist())
     return tuple(outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0)

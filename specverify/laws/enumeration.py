@@ -1,9 +1,9 @@
-"""The exact output law of a program: run the program under every outcome of every draw and multiply the weights.
+"""The exact output law of a program: run it under every outcome of every draw and multiply the probabilities.
 
-``program_law`` adds up the paths of any program of draws. ``decoder_law`` pushes a law forward round by round and
-merges equal states, which makes several rounds affordable. Its conditions: those of ``paths``, and a state that holds
-everything the next round depends on. A budget bounds the runs; the probability of what was left out is reported as
-missing mass.
+``program_law`` adds up the paths of any program of draws. ``decoder_law`` computes a law round by round and merges
+equal states, which makes several rounds affordable. Its conditions are those of ``paths``, and a state that contains
+everything on which the next round depends. A budget bounds the runs; the probability of what was left out is reported
+as missing mass.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FIRST_PATHS = 256
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
-    """The enumeration would need far more runs than the budget. Raised after the first few runs, if at all."""
+    """Raised, after a few runs at most, if the enumeration would need far more runs than the budget."""
 
 
 class _Reached(NamedTuple):
-    """The probability of a state over all paths that lead to it."""
+    """The probability of a state over all paths that lead to it, and observations on these paths."""
 
     weight: Any = 0
     draws: int = 0
@@ -47,12 +47,12 @@ def program_law(
     program: Callable[[Draws], Any],
     budget: int = DEFAULT_RUNS,
     first: tuple[int, ...] = (),
-    told: Callable[[Path[Any]], None] = lambda path: None,
+    on_path: Callable[[Path[Any]], None] = lambda path: None,
 ) -> Law:
     """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
-    The callback ``told`` receives each path. With ``first``, only paths with these first outcomes are enumerated; their
-    probabilities remain those of the whole law.
+    The callback ``on_path`` receives each path. With ``first``, only paths with these first outcomes are enumerated;
+    their probabilities remain those of the whole law.
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
@@ -70,7 +70,7 @@ def program_law(
         if runs == 0:
             share = math.prod(step.weights[step.outcome] for step in path.decisions[: len(first)])
         runs += 1
-        told(path)
+        on_path(path)
         for outcome, part in outcomes_of(path.outcome):
             mass = path.weight if isinstance(part, int) else path.weight * part  # the whole of it is 1
             law[outcome] = law[outcome] + mass if outcome in law else mass
@@ -167,7 +167,7 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the probability of the skipped rare outcomes; 0 if rounding in the runs may be as large."""
+    """Return the probability of the rare outcomes that were skipped; 0 if rounding in the runs may be as large."""
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0
 

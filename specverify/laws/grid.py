@@ -1,6 +1,6 @@
-"""The exact law of a kernel that takes its uniforms as an argument, from one evaluation of every cell of uniforms.
+"""The exact law of a kernel that takes its uniforms as an argument, from evaluations in every cell of uniforms.
 
-Such a kernel is a step function of its uniforms. If it compares each of them with thresholds only, as every acceptance
+Such a kernel is a step function of its uniforms. If it only compares each of them with thresholds, as every acceptance
 test and inverse CDF does, each outcome is a union of boxes. The thresholds of a right kernel are known, and cut [0,
 1]^k into cells with one outcome each. The kernel is evaluated a margin inside each corner of a cell, in its middle and
 at random points. If all results agree, the cell has that outcome, and the law is the sum of the volumes: rationals,
@@ -8,7 +8,7 @@ without tolerance. If they differ, the kernel steps at a wrong place, and the ce
 are too small to matter; their volume is the ``missing`` probability of the law.
 
 Not covered: the side on which a breakpoint itself falls (``u <= r`` and ``u < r`` have the same law; uniforms at the
-ends of their interval tell them apart); a step closer than the margin to its right place; an outcome on a box inside a
+ends of their interval distinguish them); a step closer than the margin to its right place; an outcome on a box inside a
 cell that contains none of the evaluated points.
 """
 
@@ -57,11 +57,11 @@ the token after the accepted drafts."""
 
 
 class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
-    """The number of cells between the breakpoints exceeds the budget."""
+    """Raised if the number of cells between the breakpoints exceeds the budget."""
 
 
 class GridCell(NamedTuple):
-    """A box of uniforms, and the index of its case (for example the drafts)."""
+    """A box of uniforms, and the index of its case (for example of the drafted tokens)."""
 
     case: int
     low: tuple[Fraction, ...]
@@ -69,13 +69,13 @@ class GridCell(NamedTuple):
 
     @property
     def volume(self) -> Fraction:
-        """The probability of the cell."""
+        """Return the volume of the box, which is the probability of the cell."""
         sides = (high - low for low, high in zip(self.low, self.high, strict=True))
         return math.prod(sides, start=Fraction(1))
 
 
 class Looked(NamedTuple):
-    """The result of one evaluation of the cells."""
+    """The result of evaluating the kernel in some cells: those with one outcome, and the others with their halves."""
 
     settled: tuple[tuple[GridCell, Tokens], ...]
     """Cells of one outcome, each with it: the padding behind it is left out."""
@@ -116,22 +116,22 @@ def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROW
 
 
 def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[GridCell, ...]:
-    """Return the cells that the breakpoints cut [0, 1]^uniforms into."""
+    """Return the cells into which the breakpoints cut [0, 1]^uniforms; ``case`` is their index."""
     lines = [sorted({Fraction(0), Fraction(1), *_places(points, i)}) for i, points in enumerate(breakpoints)]
     sides = product(*(pairwise(line) for line in lines))
     return tuple(GridCell(case, tuple(low for low, _ in side), tuple(high for _, high in side)) for side in sides)
 
 
 def rows_of(cells: Sequence[GridCell]) -> int:
-    """Return the number of rows in one evaluation of the cells."""
+    """Return the number of rows (points) at which the kernel is evaluated for these cells."""
     return len(cells) * (2 ** len(cells[0].low) + 1 + INSIDE) if cells else 0
 
 
 def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> Looked:
-    """Evaluate all cells in one launch: ``launch(cases, uniforms)`` receives ``[rows]`` and ``[rows, uniforms]``.
+    """Evaluate the kernel in all cells by one call ``launch(cases, uniforms)``: ``[rows]`` and ``[rows, uniforms]``.
 
-    All cells have the same number of uniforms. Raises ``ValueError`` if the number of results differs from that of
-    rows.
+    All cells have the same number of uniforms; points are ``margin`` inside a corner, in the middle, and random by
+    ``seed``. Raises ``ValueError`` if the number of results differs from that of rows.
     """
     check_number(margin, "the margin", "a number above 0 and below 1/8", lambda value: 0 < value < 1 / 8)
     cases, uniforms = places_in(cells, margin, seed)
@@ -148,7 +148,10 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: f
 
 
 def places_in(cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
-    """Return the points to evaluate, ``[rows]`` cases and ``[rows, uniforms]``: corners, middle, random points."""
+    """Return the points to evaluate: cases ``[rows]`` and uniforms ``[rows, uniforms]``.
+
+    They are ``margin`` inside each corner, in the middle, and random by ``seed``.
+    """
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     inset = np.minimum(margin, (high - low) / 4)
     ends = np.stack([low + inset, high - inset])
@@ -165,7 +168,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Halve a cell along each uniform in which its corners differ, or along all; [] if the cell is too small."""
+    """Return the halves of a cell along each uniform in which its corners differ, or along all; () if it is too small.
+
+    ``answers`` are the results at its points.
+    """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
     differs = [bool((corners.take(0, axis=i) != corners.take(1, axis=i)).any()) for i in range(uniforms)]
@@ -196,8 +202,8 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational. Every draft is a launch of its own, weighted with its probability. Raises
-    as ``grid_law``; the budget is that of one draft.
+    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. Every draft
+    has its own launch, weighted with its probability. Raises as ``grid_law``; the budget is that of one draft.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
@@ -229,8 +235,8 @@ def chain_breakpoints(
 ) -> tuple[frozenset[Fraction], ...]:
     """Return the thresholds of a chain verifier for ``draft``: acceptance probabilities, and sums for the last draw.
 
-    The sums are those of all subsets of the row that the last token is drawn from: an inverse CDF steps at some of them
-    in whatever order it scans the row. Float entries count as the dyadic rationals that they are.
+    The sums are those of all subsets of the row from which the last token is drawn: an inverse CDF steps at some of
+    them in whatever order it scans the row. Float entries count as the dyadic rationals that they are.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(
@@ -260,7 +266,7 @@ def _subset_sums(weights: Sequence[Fraction]) -> set[Fraction]:
 
 
 def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context tables whose entries are multiples of 1/denominator, zeros among them.
+    """Return (target, draft) as full-context tables whose entries are multiples of 1/denominator, some of them 0.
 
     One context in six has p = q.
     """
@@ -279,7 +285,10 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return the sorted breakpoints of one uniform, as rationals from 0 to 1."""
+    """Return the breakpoints ``points`` of the uniform with number ``index``.
+
+    Raise unless they are rationals in [0, 1].
+    """
     places = tuple(points)
     for point in places:
         if not isinstance(point, (Fraction, int)) or not 0 <= point <= 1:

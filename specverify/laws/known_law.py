@@ -1,4 +1,4 @@
-"""A law given by the caller to judge samples by: a pmf over a vocabulary, or probabilities of token sequences."""
+"""A law given by the caller, with which samples are compared: a pmf over tokens, or probabilities of sequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KnownLaw(NamedTuple):
     """Probability of all sequences that the law does not name."""
 
     def places(self, rows: Sequence[Tokens]) -> Array:
-        """Return the index of each outcome."""
+        """Return the number of each outcome in ``rows``; -1 for an outcome of probability 0."""
         return np.fromiter(map(self.place, rows), dtype=np.int64, count=len(rows))
 
 

@@ -23,7 +23,7 @@ class Coverage(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Outcome -> probability, exact or float64; ``missing`` is the probability that was not enumerated."""
+    """A law as outcome -> probability, exact or float64; ``missing`` is the probability that was not enumerated."""
 
     probabilities: Mapping[Any, Any]
     missing: Any = 0
@@ -44,7 +44,7 @@ class Distance(NamedTuple):
 
 
 def combined_law(parts: Sequence[Law]) -> Law:
-    """Return the law of a program whose parts were enumerated separately."""
+    """Return the law of a program from ``parts``, the laws of disjoint sets of its paths."""
     probabilities: dict[Any, Any] = {}
     for part in parts:
         for outcome, mass in part.probabilities.items():
@@ -64,7 +64,7 @@ def is_rational(law: Law) -> bool:
 
 
 def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
-    """Return an interval that contains TV(law, target), wherever the missing probability belongs.
+    """Return an interval that contains TV(law, target), whatever outcomes the missing probability belongs to.
 
     Missing mass can only be added to outcomes: it cannot lower an excess over the target, and it can at most fill every
     deficit.
@@ -77,10 +77,10 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
 
 
 def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
-    """Return the total variation by which rounding can move an enumerated law; 0 for rationals.
+    """Return the total variation by which rounding can change an enumerated law; 0 for rationals.
 
-    The bound follows from the observed dtypes and lookups (``rounding``), taken to be at least as coarse as
-    ``coarsest``.
+    The bound follows from the observed dtypes and lookups (``rounding``). No dtype counts as finer than ``coarsest``,
+    the spacing of its floats at 1.
     """
     if is_rational(law):
         return 0.0
@@ -88,9 +88,9 @@ def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
 
 
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return the law of the new tokens when the target decodes alone: the product of its conditionals.
+    """Return the law of the new tokens if the target decodes alone: the product of its conditional pmfs.
 
-    Computed without running any decoder. Sequences end at an end-of-sequence token or at the horizon.
+    It is computed without a decoder. Sequences end at an end-of-sequence token or at the horizon.
     """
     law: dict[Tokens, Any] = {}
     stack: list[tuple[Tokens, Any]] = [((), 1)]

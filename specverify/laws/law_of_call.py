@@ -4,7 +4,7 @@ If the program never reads its last token, the law of that token is known. If it
 token was drawn from a pmf that the program passed to a sampler, and the law is that pmf, provided that the program
 returns any drawn token unchanged. To test this, the program runs again with other outcomes of the draw: tokens at which
 arrays are often cut, drafted tokens, likely tokens and a sample of the pmf. If one of them changes the result, the law
-is known only as far as outcomes were followed, and each followed outcome gives a lower bound.
+is known only for the outcomes that were followed, and each of them gives a lower bound.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ONCE_MORE = 2
 
 
 class FailedOutcome(NamedTuple):
-    """An outcome of a draw for which the call raises an error."""
+    """An outcome of a draw with which the call raises an error."""
 
     kept: Tokens
     """The drafts before it."""
@@ -42,7 +42,7 @@ class FailedOutcome(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """The law of the token after a given number of accepted drafts."""
+    """The law of the token after given accepted drafts, and the probability of these drafts."""
 
     weight: float
     """The probability of keeping these drafts and no more."""
@@ -55,7 +55,7 @@ class Behind(NamedTuple):
 
 
 class CallLaw(NamedTuple):
-    """The law of the tokens that a call emits."""
+    """The law of the tokens that a call emits: by accepted drafts, the law of the token after them."""
 
     behind: Mapping[Tokens, Behind]
     """By the accepted drafts."""
@@ -90,9 +90,10 @@ def call_law(
     said: tuple[type[Exception], ...] = (),
     seed: int = 0,
 ) -> CallLaw:
-    """Return the law of a call. ``notable`` tokens are always among the followed outcomes of a draw.
+    """Return the law of a call over ``vocabulary`` tokens.
 
-    Raises the errors of the program on a path of its coins, and errors of the types ``said`` from anywhere.
+    ``notable`` tokens are always among the outcomes of a draw that are followed; others are sampled by ``seed``. Raises
+    the errors of the program on a path of its small draws, and errors of the types ``said`` from anywhere.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -166,7 +167,7 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
-        """Return the law of a last token that depends on a draw whose outcome the program read."""
+        """Return the law of a last token that depends on draw ``number``, whose outcome the program read."""
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
         if briefly:
@@ -192,7 +193,7 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of the given outcomes of a draw, or the error that the outcome causes."""
+        """Return the last token for each of ``outcomes`` of draw ``number``, and the errors that outcomes cause."""
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
         for outcome in outcomes:
@@ -208,7 +209,7 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return the result of the path with another outcome of one draw, or the error that it causes."""
+        """Return the result of the path with ``outcome`` for draw ``number``, or the error that it causes."""
         self._runs += 1
         try:
             return again(self._program, self._path, {number: outcome}).ending
@@ -223,14 +224,14 @@ class _Reader:
         return FailedOutcome(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
 
     def _another(self, number: int, time: int) -> int:
-        """Return an outcome of a draw that differs from the one of the path."""
+        """Return an outcome of draw ``number`` that differs from the one on the path; ``time`` varies the choice."""
         draw = self._path.wide[number]
         left = draw.pmf.copy()
         left[draw.outcome] = 0.0
         return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
 
     def _outcomes(self, number: int) -> tuple[list[int], int]:
-        """Return the outcomes of a draw to follow, and the number of them that are a random sample."""
+        """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample."""
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
         if len(possible) <= FOLLOWED_WHOLE:
@@ -252,7 +253,7 @@ def _same(one: Ending, other: Ending) -> bool:
 
 
 def edges(vocabulary: int) -> tuple[int, ...]:
-    """Return the tokens of a vocabulary at which kernels cut rows: powers of two, multiples of blocks, both ends."""
+    """Return tokens at which kernels often cut rows: powers of two, multiples of block sizes, both ends of the row."""
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]
     result = {0, 1, vocabulary - 2, vocabulary - 1}

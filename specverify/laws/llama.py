@@ -38,7 +38,7 @@ SMALLEST = LlamaSizes()
 
 
 class Llama(NamedTuple):
-    """Sizes and weights, name -> float32 ``[out, in]``, or ``[width]`` of a norm."""
+    """A model: its sizes, and its weights by name, float32 ``[out, in]``, or ``[width]`` for a norm."""
 
     sizes: LlamaSizes
     weights: Mapping[str, Array]
@@ -114,12 +114,12 @@ def _attended(sizes: LlamaSizes, own: Mapping[str, Array], hidden: Array) -> Arr
 
 
 def _heads(rows: Array, heads: int) -> Array:
-    """``[tokens, heads * width]`` -> ``[heads, tokens, width]``."""
+    """Return rows ``[tokens, heads * width]`` as ``[heads, tokens, width]``."""
     return rows.reshape(len(rows), heads, -1).transpose(1, 0, 2)
 
 
 def _rotated(rows: Array, sizes: LlamaSizes) -> Array:
-    """Rotate each pair, an element of the first half of a head and the one of the second half, by its angle."""
+    """Return the rows with rotary positions applied: each pair of one element per half of a head is rotated."""
     half = sizes.head_width // 2
     angles = np.arange(rows.shape[1])[:, None] * sizes.theta ** (-np.arange(half) / half)
     first, second = rows[..., :half], rows[..., half:]

@@ -7,11 +7,11 @@ runs, and ``Hidden`` raises on any use. A round that ends therefore did not depe
 round. A decoder that reads further back raises ``ReadsWholeText``.
 
 The fingerprint of a law is the sum over all texts of probability times the product of z[t][v] over the tokens v at
-places t, modulo the prime 2^61 - 1, for random z. It is a polynomial in z whose coefficients are the probabilities. Two
-equal laws have equal fingerprints. Two different laws have different fingerprints except with probability at most
-horizon / 2^61 (Schwartz 1980, Corollary 1). A graph evaluates it in one pass. With indicators in place of random
-numbers the same pass gives the exact probability of a pattern of tokens, so a difference comes with a pattern that
-shows it.
+positions t, modulo the prime 2^61 - 1, for random z. It is a polynomial in z whose coefficients are the probabilities.
+Two equal laws have equal fingerprints. Two different laws have different fingerprints except with probability at most
+horizon / 2^61 (Schwartz 1980, Corollary 1). The graph gives the fingerprint in one pass. With indicators in place of
+random numbers the same pass gives the exact probability of a pattern of tokens, so a difference is reported with a
+pattern that shows it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ SETTLED = 5
 
 
 class ReadsWholeText(Exception):  # noqa: N818 - reads as the sentence it is
-    """A round used a token before the window, so states cannot be merged by their last tokens."""
+    """Raised if a round used a token before the window, so that states cannot be merged by their last tokens."""
 
 
 class NotRational(Exception):  # noqa: N818 - as above
-    """A weight is a float, so laws cannot be compared in a field."""
+    """Raised if a weight is a float, so that laws cannot be compared modulo a prime."""
 
 
 class TooManyRounds(Exception):  # noqa: N818 - as above
-    """The graph has more edges than the budget."""
+    """Raised if the graph has more edges than the budget."""
 
 
 def _used(self: Hidden, *_: Any) -> NoReturn:
@@ -48,7 +48,7 @@ def _used(self: Hidden, *_: Any) -> NoReturn:
 
 
 class Hidden:
-    """A token whose value must not be used. It equals only itself; any other use raises ``ReadsWholeText``."""
+    """A token whose value must not be used: it equals only itself, and any other use raises ``ReadsWholeText``."""
 
     __slots__ = ("place", "uses")
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = __floordiv__ = _used
@@ -91,9 +91,9 @@ class Rounds(NamedTuple):
 
 
 def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rounds:
-    """Return the rounds of a decoder, states merged by their last ``window`` tokens.
+    """Return the graph of the rounds of a decoder, with states merged by their last ``window`` tokens.
 
-    The models of the decoder read the last ``window`` tokens at most; a round sees no others. ``budget`` bounds the
+    The models of the decoder read at most the last ``window`` tokens; a round sees no others. ``budget`` bounds the
     runs of a round. Raises ``ReadsWholeText`` if a round uses an earlier token, ``NotRational`` if a probability is a
     float, ``TooManyRounds`` if the budget does not suffice, ``ValueError`` if a round commits no token.
     """
@@ -140,7 +140,10 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
 
 
 def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
-    """Yield the new tokens, the probability and the next state for every path of a round."""
+    """Yield the new tokens, the probability and the next state of every path of a round from ``state``.
+
+    ``uses`` records each use of a hidden token.
+    """
     result = paths(lambda draws: decoder.step(draws, state))
     while (path := _next(result, uses)) is not None:
         if isinstance(path.weight, float):
@@ -153,9 +156,9 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 
 
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
-    """Return the next path, or None.
+    """Return the next path, or None at the end.
 
-    Raises ``ReadsWholeText`` after the use of a hidden token, even if it was caught.
+    Raises ``ReadsWholeText`` if a hidden token was used, even if the exception was caught.
     """
     try:
         return next(found, None)
@@ -169,7 +172,7 @@ Factors = Sequence[Sequence[Any]]
 
 
 def expectation(rounds: Rounds, factors: Factors) -> Fraction:
-    """Return the sum over all texts of probability times the product of the factors of their tokens.
+    """Return the sum over all texts of probability times the product of ``factors`` of their tokens, in rationals.
 
     Factors 1 and 0 give the probability of a pattern: 0 for each token that is excluded at a position.
     """

@@ -1,9 +1,10 @@
 """Hypothesis strategies: rational pmfs, pairs of them, language models as tables, and tasks.
 
-The distributions favour inputs that break verifiers: zeros, ties, point masses, p = q, disjoint or nested supports,
-rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks.
+The distributions favour inputs that expose errors in verifiers: zeros, ties, point masses, p = q, disjoint or nested
+supports, rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks.
 
-Strategies are cached by their arguments: Hypothesis validates every new one, which takes longer than drawing.
+Strategies are cached by their arguments, because Hypothesis validates every new strategy, which takes longer than
+drawing from it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _POSITIVE = st.integers(1, 5)
 
 
 def pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
-    """Rational pmfs: object arrays ``[vocabulary]`` of ``Fraction`` summing to 1, with zeros, ties and point masses."""
+    """Return a strategy of rational pmfs: object arrays ``[vocabulary]`` of ``Fraction``, with zeros and ties."""
     check_integer(vocabulary, "the vocabulary")
     return _pmfs(vocabulary)
 
@@ -46,14 +47,17 @@ def _pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
 
 
 def pmfs_of(vocabulary: int, kind: str) -> SearchStrategy[Pmf]:
-    """Rational pmfs ``[vocabulary]`` of one of ``KINDS``. Raises ``ValueError`` for another kind."""
+    """Return a strategy of rational pmfs ``[vocabulary]`` of one of ``KINDS``.
+
+    Raises ``ValueError`` for another kind.
+    """
     check_integer(vocabulary, "the vocabulary")
     check_choice(kind, "the kind", list(KINDS))
     return KINDS[kind](vocabulary).map(_normalised)
 
 
 def pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
-    """Pairs (p, q) of rational pmfs ``[vocabulary]``: independent, equal, disjoint, or nested either way."""
+    """Return a strategy of pairs (p, q) of rational pmfs: independent, equal, disjoint, or nested either way."""
     check_integer(vocabulary, "the vocabulary")
     return _pmf_pairs(vocabulary)
 
@@ -68,14 +72,14 @@ def _pmf_pairs(vocabulary: int) -> SearchStrategy[PmfPair]:
 
 
 def prompts(vocabulary: int, longest: int = 4) -> SearchStrategy[Tokens]:
-    """Non-empty prompts of at most ``longest`` tokens below ``vocabulary``."""
+    """Return a strategy of non-empty prompts of at most ``longest`` tokens below ``vocabulary``."""
     check_integer(vocabulary, "the vocabulary")
     check_integer(longest, "the longest prompt")
     return st.lists(st.integers(0, vocabulary - 1), min_size=1, max_size=longest).map(tuple)
 
 
 def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
-    """Language models ``tokens -> [vocabulary]`` whose rows are drawn when their context first occurs.
+    """Return a strategy of language models ``tokens -> pmf``, whose rows are drawn when their context first occurs.
 
     A row depends on all tokens of its context and stays the same for the rest of the example.
     """
@@ -83,7 +87,7 @@ def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
 
 
 def table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
-    """Language models (target, draft), row by row one of ``pmf_pairs``: both ``tokens -> [vocabulary]``."""
+    """Return a strategy of language models (target, draft), whose rows are those of ``pmf_pairs``."""
     check_integer(vocabulary, "the vocabulary")
     return _table_pairs(vocabulary)
 
@@ -95,7 +99,7 @@ def _table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, Languag
 
 
 def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrategy[Task]:
-    """Tasks: ``table_pairs`` over ``vocabulary``, a horizon within [shortest, longest], any set of tokens as EOS."""
+    """Return a strategy of tasks: ``table_pairs``, a horizon from ``shortest`` to ``longest``, any end tokens."""
     check_integer(vocabulary, "the vocabulary")
     check_integer(shortest, "the shortest horizon", least=0)
     check_integer(longest, "the longest horizon", least=shortest)
@@ -121,7 +125,7 @@ def _tokens(vocabulary: int) -> SearchStrategy[int]:
 
 
 class _RowTable:
-    """Rows drawn on demand and cached."""
+    """A language model whose rows are drawn on demand and cached."""
 
     def __init__(self, data: DataObject, rows: SearchStrategy[Any], label: str) -> None:
         self._data, self._rows, self._label = data, rows, label

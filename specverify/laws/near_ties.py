@@ -1,10 +1,10 @@
-"""The first difference of two greedy texts: the gap of the target's logits there, and the gap that rounding explains.
+"""The first difference of two greedy texts: the gap between the target's logits there, and the gap due to rounding.
 
 Greedy speculation emits the argmax of the target, and so does the target alone. The two compute a row in different
-passes with different rounding. If the largest logits nearly tie, either may win and neither is wrong. Assume that every
-probability of either pass has a relative error of at most r. A pass that prefers token x to token y then satisfies p(x)
-(1 + r) >= p(y) (1 - r): a token of a right pass lies at most ln((1 + r) / (1 - r)) below the largest logit. A token
-further below is no tie.
+passes with different rounding. If the largest logits nearly tie, either may be chosen and neither is wrong. Assume that
+every probability of either pass has a relative error of at most r. A pass that prefers token x to token y then
+satisfies p(x) (1 + r) >= p(y) (1 - r): a token of a right pass lies at most ln((1 + r) / (1 - r)) below the largest
+logit. A token further below is no tie.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESIDUE = 1e-9
 
 
 class Logits(NamedTuple):
-    """The target's logits for the next token, and their error bound."""
+    """The target's logits for the next token, with a bound on their error."""
 
     row: Callable[[Tokens], Any]
     """``row(new)``: logits ``[vocabulary]`` after the prompt and these new tokens, of any common offset; or a mapping
@@ -36,12 +36,12 @@ class Logits(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """Largest gap below the maximal logit at which a right pass may pick a token."""
+        """Return the largest gap below the maximal logit at which a right pass may choose a token."""
         return 2 * math.atanh(self.rounding)
 
 
 class Parting(NamedTuple):
-    """The first new token at which greedy speculation and the target alone differ."""
+    """The first new token at which the texts of greedy speculation and of the target alone differ."""
 
     setting: str
     position: int
@@ -59,7 +59,7 @@ class Parting(NamedTuple):
 
     @property
     def undecided(self) -> str:
-        """The reason for UNKNOWN, which replaces a refutation at a tie."""
+        """Return the reason for UNKNOWN, which replaces a refutation at a near tie."""
         return f"{self}; in float64 a bug would stay and a tie would not"
 
     def __str__(self) -> str:
@@ -72,14 +72,14 @@ class Parting(NamedTuple):
 
 
 def named(token: int) -> str:
-    """Format a token for a message."""
+    """Return a token as text for a message; "nothing" for the end of the text."""
     return "nothing" if token == NO_TOKEN else str(token)
 
 
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
     """Return the first difference of two greedy texts; None if the logits there are not known.
 
-    Raises ``ValueError`` for an invalid row of logits.
+    ``setting`` names the case in messages. Raises ``ValueError`` for an invalid row of logits.
     """
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
@@ -97,8 +97,8 @@ def greedy_parting(
 ) -> Parting | None:
     """Return the first difference of a law's text from the only expected text.
 
-    None if several texts are expected, or if the logits are not known. A law of several texts is not greedy: rounding
-    does not explain where its likeliest wrong text differs.
+    Returns None if several texts are expected, or if the logits are not known. A law of several texts is not greedy, so
+    rounding does not explain a difference.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:
@@ -112,7 +112,10 @@ def greedy_parting(
 
 
 def _below(token: int, row: Any) -> float:
-    """Return the gap of a token below the largest logit of a row; infinity if the row does not contain it."""
+    """Return the gap between a token's logit and the largest of ``row``.
+
+    Infinity if the row does not contain the token.
+    """
     told = isinstance(row, Mapping)
     plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
     values = np.asarray(plain, dtype=np.float64)
@@ -125,6 +128,6 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law, ignoring outcomes that rounding explains; None if there are several."""
+    """Return the only outcome of a law, ignoring outcomes that are due to rounding; None if there are several."""
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

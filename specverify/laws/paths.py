@@ -1,7 +1,7 @@
-"""Every path of a program of draws: each draw answered with each of its outcomes in turn, depth first.
+"""Enumerate every path of a program of draws: each draw gets each of its outcomes in turn, depth first.
 
 The number of draws must be finite, every draw declared, and the program deterministic given its outcomes. If a replay
-asks another question, the error names the site that changed.
+makes another draw, the error names the site that changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The end of a run with draws that were never read: every outcome with its share of the path."""
+    """The end of a run with draws that were never read: every possible outcome with its share of the path."""
 
     outcomes: tuple[tuple[Any, Any], ...]
 
@@ -46,21 +46,24 @@ RARE = FLOAT64 / 2
 
 
 class _TooRare(BaseException):
-    """The remaining probability of a path is too small for floats, for example after many turns of a loop."""
+    """Raised if the remaining probability of a path is too small for floats, for example after many turns of a loop."""
 
 
 class _OpenDraw:
-    """A draw on the current path, and the outcome that is followed."""
+    """A draw on the current path, and the outcome that the path follows."""
 
     __slots__ = ("_before", "decision", "index", "outcome", "possible", "question", "weight")
 
     def __init__(self, question: Question, index: int, before: Any) -> None:
-        """``before`` is the probability of the path up to this draw."""
+        """Store the draw ``question`` and follow its possible outcome ``index``.
+
+        ``before`` is the probability of the path up to this draw.
+        """
         self.question, self.possible, self._before = question, question.possible, before
         self.follow(index)
 
     def follow(self, index: int) -> None:
-        """Select an outcome, and compute the data shared by all paths through it."""
+        """Follow the possible outcome ``index``, and compute the data shared by all paths through it."""
         self.index, self.outcome, weights = index, self.possible[index], self.question.weights
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
@@ -75,7 +78,7 @@ class _OpenDraw:
 
 
 class Enumerated:
-    """An interpreter that follows the given branches of a path, then opens new ones at their first outcome."""
+    """An interpreter that follows the branches of a given path, then opens new branches at their first outcome."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
@@ -89,7 +92,10 @@ class Enumerated:
         """For draws with outcomes that were not followed, because they are too rare: the probability of those."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this path; raises ``NotAFunctionOfItsDraws`` if the question changed on replay."""
+        """Return the outcome of this path.
+
+        Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
+        """
         try:
             pmf = as_pmf(pmf)
             if self.depth < len(self._branches):
@@ -124,7 +130,7 @@ def paths(
     least: Callable[[], Any] | None = None,
     rare: Callable[[Any], bool] | None = None,
 ) -> Iterator[Path[Outcome]]:
-    """Yield every path of ``program`` once, depth first. The consumer stops early by closing the generator.
+    """Yield every path of ``program`` once, depth first. The consumer may stop early by closing the generator.
 
     ``first`` restricts the paths to these outcomes of the first draws. With ``least``, a path whose probability is
     known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception is skipped if
@@ -178,7 +184,7 @@ def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a
 def heaviest_paths(
     program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
 ) -> list[tuple[Any, Path[Outcome]]]:
-    """Return the ``number`` paths of largest weight times ``share`` of their outcome (at most 1).
+    """Return the ``number`` paths with the largest product of their weight and ``share(outcome)``, which is at most 1.
 
     Paths of share 0 are left out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.
     """
@@ -204,7 +210,10 @@ def _next_branch(
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
 ) -> bool:
-    """Move to the next path with probability above ``least`` that is not ``rare``. Return whether there is one."""
+    """Move to the next path with probability above ``least`` that is not rare. Return False if there is none.
+
+    Parameters are those of ``paths``.
+    """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0
         if _is_rare(branch.weight):
@@ -285,7 +294,7 @@ class Probe:
         """Of the branching factors until now."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return any possible outcome."""
+        """Return one of the possible outcomes, each with equal probability."""
         possible = support(check_pmf(pmf, f"the pmf at {site}"))
         self.depth += 1
         self.product *= len(possible)

@@ -19,19 +19,19 @@ RowPair = tuple[Any, Any]
 
 
 def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return a pair in which every possible token is one float less likely under p than under q: an empty residual."""
+    """Return (p, q) in which every possible token has one float less under p than under q: an empty residual."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
 def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return a pair in which every possible token is one float more likely under p than under q: no rejection."""
+    """Return (p, q) in which every possible token has one float more under p than under q: no rejection."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 
 
 def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return one softmax computed in two ways: as a quotient, and as the exponential of a difference of logarithms."""
+    """Return (p, q), one softmax computed in two ways: as a quotient, and as exp of a difference of logarithms."""
     possible = _pmf(rng, vocabulary) > 0
     logits = np.array([rng.gauss(0, 2) for _ in range(vocabulary)], dtype=dtype)[possible]
     weights = np.exp(logits - logits.max())
@@ -41,7 +41,7 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
 
 
 def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return float64 pmfs that are ``just_below`` after rounding to float32, which separates all but one token."""
+    """Return (p, q) in float64 that become ``just_below`` when rounded to float32; p and q agree at one token only."""
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
         middle = (wanted.astype(np.float64) + np.nextafter(wanted, np.float32(0))) / 2

@@ -1,37 +1,38 @@
-"""Bounds on the effect of rounding on a law, derived here from what was observed while the law was computed.
+"""Bounds on the effect of rounding on a law, derived from observations made while the law was computed.
 
-An enumerated law is the law of the program that ran, in the arithmetic it ran in: its own probabilities, multiplied in
-float64. Two such laws are equal up to ``ENUMERATION`` per decision if the programs are equal. A right program may still
-differ, because it computes the same probabilities in another order and in coarser floats. The following bounds the
-difference by the coarsest dtype observed at a decision (at least float32: NumPy does not show intermediate results).
+An enumerated law is the law of the program that ran, in the arithmetic in which it ran: its own probabilities,
+multiplied in float64. Two such laws are equal up to ``ENUMERATION`` per decision if the programs are equal. A right
+program may still differ, because it computes the same probabilities in another order and in coarser floats. The
+following bounds the difference by the coarsest dtype observed at a decision (at least float32: NumPy does not show
+intermediate results).
 
 Let u be half the spacing of the floats at 1, and p and q pmfs of the same logits, each with at most n tokens of
 positive probability: n is observed, and the zeros of a vocabulary add nothing. Write d for the distance of a logit from
 the largest one, Z for the sum of exp(-d) and H for the entropy. In the mean under p, E d + ln Z = H <= ln n.
 
-* A sum of n positive floats is off by at most (n - 1) u, in any order. The bound is attained in practice: NumPy adds
-  one by one in ``cumsum`` and along every axis but the last, and torch adds a softmax in as many lanes as the processor
-  has, each one by one. Only ``np.sum`` along the last axis and ``torch.sum`` add pairwise.
+* A sum of n positive floats has an error of at most (n - 1) u, in any order. The bound is attained in practice: NumPy
+  adds one by one in ``cumsum`` and along every axis but the last, and torch adds a softmax in as many lanes as the
+  processor has, each one by one. Only ``np.sum`` along the last axis and ``torch.sum`` add pairwise.
 * An entry of a softmax has d u from the subtraction of the largest logit, 5 u from the exponential and u from the
   division; written as the exponential of a log-softmax, 2 d u + u ln Z + 5 u. (The coarsest exponential and logarithm
   in use are NumPy's in float32, 2.52 and 3.83 units in the last place.) A factor common to all entries does not affect
-  a draw, so a draw is off by half the mean of this in total variation: less than (ln n + 3) u.
-* A coin that accepts x, drawn from q, with p(x) / q(x) compares stored entries. The errors of q cancel against the
+  a draw, so the error of a draw is half the mean of this in total variation: less than (ln n + 3) u.
+* An acceptance test of x, drawn from q, with p(x) / q(x) compares stored entries. The errors of q cancel against the
   draw, and those of p are the errors of a draw. The remainder is that stored pmfs do not sum to 1: a softmax by n u, a
   softmax computed by logarithms by (n + 9 ln n + 9) u, for each of p and q. The division adds u. If logarithms are
   subtracted instead, the entries of q do not cancel. Together this is less than (2 n + 20 ln n + 20) u.
 * A residual p - q has the two sums and u for the subtraction, (2 n + 18 ln n + 19) u. Its own sum is a common factor.
 
-A token takes a coin and a residual on its worst path, and is compared with a draw of p that was computed in another
-way. Shared between the two decisions this is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
+A token takes an acceptance test and a residual on its worst path, and is compared with a draw of p that was computed in
+another way. Shared between the two decisions this is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
 
 Floats of 16 bits are summed in float32 by torch, and by NumPy where it adds pairwise, so n costs as much as in float32.
 Here stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with that, u for a stored
 entry and 2 u for a sum give (3 ln n + 17/4) u. In float16 entries below 2**-14 may be lost, in 3 pmfs per decision.
 
-A lookup in a cumulated pmf differs: every partial sum is rounded, and one cell gains what its neighbour loses. Below 1
+A lookup in a cumulative pmf differs: every partial sum is rounded, and one cell gains what its neighbour loses. Below 1
 that is u/2 per sum, once for the addition and again if all are divided by the last one. Over n cells of positive mass
-it is less than n u in total variation, and as much may be missing at the end. The same holds of a uniform number that
+it is less than n u in total variation, and as much may be missing at the end. The same holds for a uniform number that
 is compared with one bound after another.
 """
 
@@ -73,12 +74,12 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return observations that bound the error of either run."""
+    """Return the larger of each observation: a bound on the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
-    """Return observations that bound the error of both runs, one after the other."""
+    """Return the observations of two runs one after the other: counts add up, and the coarser dtype is used."""
     return Rounding(
         max(one.epsilon, other.epsilon),
         one.decisions + other.decisions,
@@ -101,12 +102,12 @@ def of_decision(epsilon: float, support: int) -> float:
 
 
 def of_lookup(epsilon: float, cells: int) -> float:
-    """Return an upper bound on the total variation caused by lookups in cumulated pmfs with this many cells."""
+    """Return an upper bound on the total variation caused by lookups in cumulative pmfs with this many cells."""
     return cells * epsilon / 2
 
 
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
-    """Return the total variation by which rounding can move a law; no float counts as finer than ``coarsest``."""
+    """Return the total variation by which rounding can change a law; no float counts as finer than ``coarsest``."""
     epsilon = max(rounding.epsilon, coarsest)
     floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
     return floats + rounding.within
@@ -123,9 +124,9 @@ def of_enumeration(rounding: Rounding, runs: int) -> float:
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that rounding can leave on an impossible outcome.
+    """Return the probability that rounding can give to an impossible outcome.
 
-    Underflow leaves a negligible amount. The end of a cumulated pmf that is compared with a uniform leaves one spacing
+    Underflow leaves a negligible amount. A uniform that is compared with the end of a cumulative pmf leaves one spacing
     of its floats, plus the error of its sums.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
@@ -156,7 +157,7 @@ _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16
 
 
 def collected() -> _SeenLookups:
-    """Collect the observations of the run in the ``with`` block."""
+    """Return a context manager that collects the observations of the run in its block."""
     return _SeenLookups()
 
 
@@ -194,13 +195,13 @@ def looked_up(cells: int) -> None:
 
 
 def known_within(bound: float) -> None:
-    """Record a decision whose probability is known within ``bound``."""
+    """Record a decision whose probability is known only within ``bound``."""
     if _COLLECTING:
         _COLLECTING[-1].within += bound
 
 
 def asked(*, again: bool) -> None:
-    """Record a comparison of a uniform number, the first or a later one."""
+    """Record a comparison of a uniform number; ``again``: it was compared before."""
     if _COLLECTING:
         _COLLECTING[-1].again += again
         _COLLECTING[-1].uniforms += not again

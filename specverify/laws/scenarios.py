@@ -22,7 +22,7 @@ LARGE = 1024
 
 
 class Scenario(NamedTuple):
-    """A pair of table models and the limits of one decode."""
+    """One decode to examine: a pair of table models, a prompt, and the limits of the text."""
 
     shape: str
     vocabulary: int
@@ -39,7 +39,7 @@ class Scenario(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The scenario as one word, which ``scenario_named`` parses."""
+        """Return the scenario as one word, from which ``scenario_named`` finds it."""
         prompt, eos = "".join(map(str, self.prompt)), "".join(map(str, self.eos))
         word = f"{self.shape}-v{self.vocabulary}-p{prompt}-h{self.horizon}-s{self.seed}"
         word += (f"-e{eos}" if eos else "") + "-greedy" * self.greedy + "-float32" * self.float32
@@ -48,13 +48,13 @@ class Scenario(NamedTuple):
 
 @cache
 def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
-    """Return the task of a scenario, its models as tables of ``Fraction`` or of floats."""
+    """Return the task of a scenario; its models are tables of ``Fraction`` if ``rational``, else of floats."""
     return _task(scenario, *_models(scenario, rational))
 
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
-    """Return the task with read-only rows, as subjects receive it."""
+    """Return the task of a scenario with read-only rows, as a subject receives it."""
     return _task(scenario, *map(unchangeable, _models(scenario, rational)))
 
 
@@ -66,7 +66,7 @@ def _task(scenario: Scenario, target: LanguageModel, draft: LanguageModel) -> Ta
 
 @cache
 def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, LanguageModel]:
-    """Return the target and the draft model."""
+    """Return the target and the draft model of a scenario."""
     dtype = np.float32 if scenario.float32 else np.float64
     if scenario.shape == CERTAIN and scenario.vocabulary >= LARGE and not rational:
         return large_pair(scenario.vocabulary, scenario.seed)

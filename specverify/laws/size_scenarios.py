@@ -1,7 +1,8 @@
-"""Scenarios of a size: long texts, long prompts, many rows, large vocabularies. Rows are one-hot, so each has one path.
+"""Scenarios of a given size: long texts, long prompts, many rows, large vocabularies.
 
-A fault at the edge of a page, a ring, a window, a block or a graph shows at a power of two, plus or minus one. A text
-of 132 tokens passes every such length up to 129; prompts end at each of them.
+Rows are one-hot, so each scenario has one path. A fault at the edge of a page, a ring, a window, a block or a graph
+shows at a power of two, plus or minus one. A text of 132 tokens passes every such length up to 129; prompts end at each
+of them.
 """
 
 from __future__ import annotations

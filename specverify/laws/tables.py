@@ -1,4 +1,4 @@
-"""Table language models: rational, dependent on the whole context, in every awkward shape.
+"""Table language models: rational, dependent on the whole context, in many shapes that expose faults.
 
 A model whose rows do not depend on the context hides index errors, so each row is drawn from a generator seeded by all
 tokens so far. A shape is a pair (p, q), because a verifier depends on the relation of the two.
@@ -23,30 +23,30 @@ Weights = tuple[int, ...]
 
 
 def rational_pmf(weights: Weights) -> Pmf:
-    """Return integer weights as an object array of ``Fraction``."""
+    """Return integer weights as a pmf: an object array of ``Fraction``."""
     total = sum(weights)
     return np.array([Fraction(weight, total) for weight in weights], dtype=object)
 
 
 def generic(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return p and q under which all tokens are possible."""
+    """Return weights of p and q in which all tokens are possible."""
     return _positive(rng, vocabulary), _positive(rng, vocabulary)
 
 
 def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return p and q with one heavy token each, usually the same: low entropy, long accepted runs."""
+    """Return weights of p and q with one heavy token each, usually the same: low entropy, long accepted runs."""
     heavy = rng.randrange(vocabulary)
     other = heavy if rng.random() < 0.75 else rng.randrange(vocabulary)
     return _heavy(rng, vocabulary, heavy), _heavy(rng, vocabulary, other)
 
 
 def zeros(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return p and q with about half of the entries 0, independently; token 0 is as likely as the others."""
+    """Return weights of p and q with about half of the entries 0, independently of each other."""
     return _sparse(rng, vocabulary), _sparse(rng, vocabulary)
 
 
 def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return p and q with disjoint supports: every draft must be rejected."""
+    """Return weights of p and q with disjoint supports: every draft must be rejected."""
     side = [rng.random() < 0.5 for _ in range(vocabulary)]
     side[rng.randrange(vocabulary)] ^= len(set(side)) == 1
     weights = _positive(rng, vocabulary)
@@ -56,28 +56,31 @@ def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return p = q: no draft may be rejected."""
+    """Return equal weights of p and q: no draft may be rejected."""
     weights = _sparse(rng, vocabulary)
     return weights, weights
 
 
 def point_target(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return one-hot p (temperature 0) and a soft q."""
+    """Return weights of a one-hot p (temperature 0) and a q in which all tokens are possible."""
     return _point(rng, vocabulary), _positive(rng, vocabulary)
 
 
 def point_draft(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return a soft p and one-hot q (a deterministic drafter)."""
+    """Return weights of a p in which all tokens are possible, and of a one-hot q (a deterministic drafter)."""
     return _positive(rng, vocabulary), _point(rng, vocabulary)
 
 
 def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return uniform rows, or rows of two values: every argmax is tied."""
+    """Return weights of p and q that are uniform or have two values, so that the argmax is tied."""
     return _tied(rng, vocabulary), _tied(rng, vocabulary)
 
 
 def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return p and q that differ by at most 2^-30 at two tokens: exact laws differ, rounded or tolerant ones do not."""
+    """Return weights of p and q that differ by at most 2^-30, at two tokens.
+
+    Exact laws show the difference; laws in float32 or with a tolerance do not.
+    """
     weights = [weight << 30 for weight in _positive(rng, vocabulary)]
     more, less = rng.sample(range(vocabulary), 2)
     moved = [weight + (token == more) - (token == less) for token, weight in enumerate(weights)]
@@ -104,7 +107,10 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
 def softmax_table(
     vocabulary: int, temperature: float, seed: int, spread: float = 2.0, top_k: int | None = None
 ) -> LanguageModel:
-    """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``, truncated."""
+    """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``.
+
+    ``top_k`` truncates each row; None does not.
+    """
 
     @cache
     def row(tokens: Tokens) -> Pmf:
@@ -127,7 +133,7 @@ def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> Lan
 
 
 def as_dtype(model: LanguageModel, dtype: Any) -> LanguageModel:
-    """Return the model with rows of a floating type."""
+    """Return the model with rows converted to ``dtype`` and cached."""
     return lru_cache(maxsize=None)(lambda tokens: np.array(model(tokens), dtype=dtype))
 
 
@@ -166,7 +172,7 @@ def unchangeable(model: LanguageModel) -> LanguageModel:
 
 @cache
 def _torch_warns(torch: Any) -> None:
-    """Trigger and discard torch's one-time warning about arrays that are not writable."""
+    """Make torch emit its one-time warning about read-only arrays now, and discard it."""
     row = np.zeros(1)
     row.flags.writeable = False
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Planted bugs, a module for each class, each citing the real one. The suite must refute every one of them.
+"""Planted bugs, one module for each class; each cites the real defect it copies. The suite must refute all of them.
 
 A decorator above a function makes it a ``Mutant``. Every ``Mutant`` of a module is registered, and every ``Control``: a
 correct subject that looks wrong.
@@ -30,7 +30,7 @@ def suspects() -> tuple[Control, ...]:
 
 
 def left_out() -> dict[str, str]:
-    """Return the recorded defects that cannot be planted here, each with the reason."""
+    """Return the recorded defects that cannot be planted here: citation of the defect -> the reason."""
     return {citation: why for module in _modules() for citation, why in getattr(module, "NOT_EXPRESSED", {}).items()}
 
 

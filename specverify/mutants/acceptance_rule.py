@@ -1,4 +1,4 @@
-"""Class A: drafts are kept or refused by a wrong rule."""
+"""Planted bugs, class A: a wrong rule accepts or rejects drafts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ from specverify.subjects.batched_verifier import batched_subject
 )
 @as_part("greedy-speculation", "verifier")
 def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Greedy matching that counts every accepted draft, also those after the first rejection.
+    """Greedy matching that counts every draft that matches, also those after the first mismatch.
 
     The mask of matches is summed as a whole; only its leading run of matches may count.
     """
@@ -99,7 +99,7 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Match drafts with the argmax of each processed row, where a draw from the row is required.
+    """Accept a draft if it is the argmax of its row, where the rule requires a match with a draw from the row.
 
     Temperature, top-k and top-p therefore have no effect.
     """
@@ -151,7 +151,10 @@ block_matched_then_drawn = planted(
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Test prefixes from the longest down, by min(1, p/q) of their last token alone. The residual is (p - q)+."""
+    """Keep the longest prefix whose last draft passes the test min(1, p/q); replace from (p - q)+.
+
+    Block verification requires other formulas: a joint ratio and a scaled residual.
+    """
     for length in range(len(draft.tokens), -1, -1):
         p = target(prefix + draft.tokens[:length])
         owed = p if length == len(draft.tokens) else residual(p, draft.pmfs[length])
@@ -183,13 +186,16 @@ def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
 
 
 def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return the acceptance probability h = R / (R + 1 - w), at most 1, from the residual sum R and the weight w."""
+    """Return the acceptance probability R / (R + 1 - w) with R the sum of (w p - q)+; 1 if w is at least 1.
+
+    ``w`` is the weight of the prefix, ``p`` and ``q`` are the rows after it.
+    """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if w < 1 else 1
 
 
 def ratio(p: list[Any], q: tuple[Any, ...], tokens: Tokens) -> Any:
-    """Return the product of p/q over ``tokens``."""
+    """Return the product of p[i][token] / q[i][token] over the drafted ``tokens``, not capped at 1."""
     product = p[0].sum()
     for i, token in enumerate(tokens):
         product = product * p[i][token] / q[i][token]
@@ -224,7 +230,7 @@ def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, 
 
 
 def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return the acceptance probability h = R / (R + 1 - w), from the residual sum R and the weight w."""
+    """Return the acceptance probability R / (R + 1 - w) of a prefix, with R the sum of (w p - q)+; w if both are 0."""
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w
 
@@ -265,7 +271,7 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
     killed_by="law_is_declared",
 )
 def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Speculative cascade with p and q exchanged in the deferral rule; drafts still come from q."""
+    """Speculative cascade with p and q exchanged in the deferral rule (when to use p); drafts still come from q."""
     exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
     return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
 
@@ -279,7 +285,10 @@ def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fra
     killed_by="law_is_declared",
 )
 def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Token cascade that tests drafts by the mixed pmf, but replaces them from the residual of p and q."""
+    """Token cascade that tests drafts by the mixture of p and q, but replaces a rejected draft from (p - q)+.
+
+    The replacement must come from the residual of the mixture.
+    """
     mixed = token_cascade(task, alpha)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -295,7 +304,10 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Accept the selected candidate with min(1, p/q), although the selection has changed its law from q."""
+    """Accept the selected candidate with min(1, p/q); but the selection has changed its law from q.
+
+    ``p`` is the target row, ``tokens`` the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
@@ -314,7 +326,7 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
     examples=PAIR,
 )
 def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Two-step selection that accepts the selected candidate with min(1, p/q), although its law is not q."""
+    """Two-step selection that accepts the selected candidate with min(1, p/q), although its law is not q any more."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, by_siblings(choose_then_accept))
 
@@ -328,9 +340,9 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
     killed_by="law_is_declared",
 )
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
-    """Mentored decoding without the lower bound a p.
+    """Mentored decoding without its lower limit a p on the mixed law.
 
-    q is clipped at b p from above; the remaining mass goes to p instead of raising q to a p.
+    q is limited to b p from above; the remaining mass goes to p instead of raising q to a p.
     """
     draft = draft_model(task)
 
@@ -405,7 +417,7 @@ copies_judged_by_argmax = planted(
     make=batched_subject,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling of a batch that takes the cumulative product along axis 0 (rows) instead of positions.
+    """Speculative sampling of a batch that takes the cumulative product of acceptances over rows instead of positions.
 
     The number of accepted drafts therefore belongs to no row.
     """
@@ -433,9 +445,9 @@ def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 )
 @with_verifier
 def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that drops the drafted block if q of its first token is below 1/3.
+    """Speculative sampling that discards the whole draft block if q of its first token is below 1/3.
 
-    The decision depends on the drawn token, so the blocks that are kept do not have the law q.
+    The decision depends on the drawn token, so the blocks that remain do not have the law q.
     """
     unsure = bool(draft.tokens) and child_pmf(draft, 0, target(prefix))[draft.tokens[0]] < Fraction(1, 3)
     kept = 0 if unsure else len(draft.tokens)
@@ -453,7 +465,10 @@ def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @with_verifier
 def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that cuts the block before the first draft with p/q < 1/2, and draws that token from p."""
+    """Speculative sampling that cuts the block before the first draft with p/q < 1/2, and draws that position from p.
+
+    The length of the block depends on the drawn tokens.
+    """
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     q = [child_pmf(draft, i, p) for i, p in enumerate(rows)]
     ratios = [rows[i][token] / q[i][token] for i, token in enumerate(draft.tokens)]
@@ -472,7 +487,10 @@ def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft:
 )
 @with_verifier
 def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that cuts the block before the first draft d with p(d) < 1/3, and draws from p there."""
+    """Speculative sampling that cuts the block before the first draft d with p(d) < 1/3, and draws from p there.
+
+    The length of the block depends on the drawn tokens.
+    """
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     kept = next((i for i, t in enumerate(draft.tokens) if rows[i][t] < Fraction(1, 3)), len(rows))
     return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))
@@ -488,7 +506,7 @@ def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 )
 @from_parts
 def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Confidence stopping that drops the token with low confidence instead of keeping it as the last draft.
+    """Stop drafting at the first token of low confidence and drop this token, instead of keeping it as the last draft.
 
     The length of the block then depends on a token that is not verified.
     """
@@ -506,7 +524,7 @@ def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -
 )
 @as_part("kangaroo", "verifier")
 def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Kangaroo that keeps the first draft without verification, and matches greedily from the second draft on."""
+    """Kangaroo that emits the first draft without verification, and matches greedily from the second draft on."""
     first = draft.tokens[:1]
     rest = greedy_match(draws, target, prefix + first, chain(draft.tokens[1:], draft.pmfs[1:]))
     return Verified(first + rest.tokens, len(first) + rest.accepted)
@@ -523,9 +541,9 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, reduce gamma of the same round to the number of accepted drafts and emit a bonus token.
+    """After a rejection, cut the same round to the accepted drafts and emit a bonus token from p.
 
-    The new gamma may only hold for the next round. The replacement from the residual is never emitted.
+    A shorter gamma may only hold for the next round. The replacement from the residual is never emitted.
     """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
@@ -536,7 +554,7 @@ def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, d
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Accept each draft if u q <= p, which a uniform of exactly 0 passes also where p is 0."""
+    """Verify a round with the test u q <= p, which a uniform of exactly 0 passes also where p is 0."""
     for i, token in enumerate(drafts):
         if not rng.random() * q[i, token] <= p[i, token]:
             return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
@@ -585,9 +603,9 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
     killed_by="law_is_declared",
 )
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
-    """Judge decoding whose judge gets the last committed token instead of the token before the draft.
+    """Judge decoding whose judge gets the last committed token instead of the token before the draft it judges.
 
-    This is wrong from the second draft of a block on.
+    This is wrong from the second draft of a block on. ``correct`` are the pairs (token, draft) that the judge accepts.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -608,7 +626,7 @@ def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> De
     killed_by="law_is_declared",
 )
 def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Lenient speculative sampling that uses the lenient target in the residual too.
+    """Lenient speculative sampling that uses the lenient target p / lenience in the residual too.
 
     The declared law has the residual of p and q.
     """
@@ -640,7 +658,7 @@ likelier_strictly = planted(
 )
 @as_part("nasd", "verifier")
 def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Sample and match that draws from p again if the target's draw differs from the draft.
+    """Sample and match that draws from p a second time if the first draw differs from the draft.
 
     The first draw should be emitted. The draft d then comes out with probability 2 p(d) - p(d)^2.
     """
@@ -662,7 +680,10 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 )
 @from_parts
 def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
-    """SpecDec++ that drops the last drafted token if its head predicts a rejection, instead of keeping it."""
+    """SpecDec++ that drops the last drafted token if the drafter predicts its rejection, instead of keeping it.
+
+    The length of the block then depends on a token that is not verified.
+    """
     parts = specdec_pp.build.parts(task, threshold, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(drafter=dropping_last(parts.drafter, lambda q, token: q[token] < threshold))
@@ -680,7 +701,8 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
     """FLy with the window of the authors' release instead of vLLM's.
 
-    The excused draft counts as part of the window, so one accepted draft fewer is required after it.
+    A mismatch is excused if the next ``window`` drafts match. Here the excused draft counts as part of the window, so
+    one match fewer is required after it.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -757,7 +779,10 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Seed rule that keeps a guess among the two most probable tokens of the target: laxer than the declared rule."""
+    """Seed rule that keeps a guess if it is one of the two most probable tokens of the target.
+
+    The declared rule is stricter.
+    """
     accepted = 0
     while accepted < len(draft.tokens):
         if draft.tokens[accepted] not in top_tokens(target(prefix + draft.tokens[:accepted]), 2):
@@ -776,7 +801,7 @@ def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft
     killed_by="law_is_declared",
 )
 def small_model_first(task: Task, **options: Any) -> Decoder:
-    """Released BiLD that begins with the small model, as the paper does; the release begins with the large one."""
+    """Released BiLD that begins with the small model, as in the paper; the release begins with the large model."""
     decoder = bild_released.build(task, **options)
     return decoder._replace(init=lambda prompt: decoder.init(prompt)._replace(drafter=False))
 
@@ -791,9 +816,9 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
     examples=SHORT,
 )
 def stale_offset(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that reads p/q at the tokens where the first round began, in every round.
+    """Speculative sampling that reads p/q at the token ids that were drafted in the first round, in every round.
 
-    The offset of the drafted ids is not moved, so the rule is right in round 1 and wrong from round 2 on.
+    The offset into the drafted ids is not advanced, so the rule is right in round 1 and wrong from round 2 on.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, start: int) -> Verified:
@@ -838,9 +863,9 @@ suffixes_judged_by_argmax = planted(
 )
 @from_parts
 def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
-    """FLy without its entropy gate.
+    """FLy without its entropy test.
 
-    A draft that differs from the target is excused if matches follow, also where the target was certain.
+    FLy excuses a mismatch if the next drafts match and the target is uncertain; here also where the target was certain.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -857,7 +882,10 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 )
 @from_parts
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """SVIP that stops by the surprise -log q of the drafted token instead of the entropy, and drops that token."""
+    """SVIP that stops by -log q of the drafted token instead of the entropy of q, and drops that token.
+
+    The length of the block then depends on a token that is not verified.
+    """
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -962,7 +990,7 @@ def unsure_candidates_dropped(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """SWIFT that drops the position whose low confidence stopped the draft, with all its candidates.
+    """SWIFT that drops the position of low confidence at which drafting stopped, with all its candidates.
 
     Whether the position is dropped depends on the drawn token.
     """
@@ -989,7 +1017,7 @@ def unsure_candidates_dropped(
     killed_by="law_is_target",
 )
 def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Self-speculative diffusion that verifies with the drafting rows, which do not depend on the drafts.
+    """Self-speculative diffusion that verifies with the rows used for drafting, which do not depend on the drafts.
 
     Every draft is accepted, so the positions of a pass are independent of each other.
     """

@@ -1,4 +1,4 @@
-"""Planted bugs of batches: row order, mixed rows, ragged lengths, aliasing."""
+"""Planted bugs of batches: order of rows, mixed-up rows, rows of different lengths, shared arrays."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ confidence_sees_its_draft = planted(
     killed_by="law_is_target",
 )
 def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> Decoder:
-    """D-Cut that draws the bonus token after the whole block, including drafts that were cut.
+    """D-Cut that draws the bonus token after the whole drafted block, including drafts that were cut from it.
 
     If all verified drafts are accepted, the bonus row is found by the length of the uncut block.
     """
@@ -196,7 +196,7 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 def non_speculative_rows_first(
     lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
 ) -> tuple[int, ...]:
-    """Return row offsets as if the rows without drafts came first in the batch."""
+    """Return row offsets computed as if the rows without drafts came first in the batch, although they do not."""
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
     return tuple(begins[row] for row in range(len(lengths)))
@@ -211,7 +211,7 @@ def non_speculative_rows_first(
     citation="mlx-lm commit 1898164b (branch)",
 )
 def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return row offsets that grow at each use, because the shared array is added to in place."""
+    """Return row offsets that grow at each use, because lengths are added in place to the shared array."""
     return tuple(begin + sum(fed[:row]) for row, begin in enumerate(held))
 
 
@@ -247,7 +247,7 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     citation="TensorRT-LLM PR #15708",
 )
 def padding_rows_written(row: int) -> int | None:
-    """Return the first slots of the memory for padding rows, which overwrites the first request's cache entries."""
+    """Return the first slots of the cache as those of padding rows: they overwrite the first request's entries."""
     return row
 
 
@@ -260,7 +260,7 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters at the index of the row's first token, where the index of the request is required."""
+    """Return the parameters at the index of the row's first token in the flat batch, not at the request's index."""
     return batch[start % len(batch)]
 
 
@@ -273,7 +273,7 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the place of the argmax in a reordered list of ids as if it were its id, in batches with sampled rows."""
+    """Return the position of the argmax in a reordered list of ids instead of its id, if the batch has sampled rows."""
     return argmax(row[::-1]) if mixed else argmax(row)
 
 
@@ -344,6 +344,6 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
 def unpacked_by_another_rule(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
     """Return row offsets without padding, although the rows were packed with padding.
 
-    Two different conditions decide about padding, one for packing and one for unpacking.
+    Packing and unpacking test different conditions to decide whether there is padding.
     """
     return starts(lengths, False, prefilling)

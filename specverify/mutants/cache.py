@@ -36,7 +36,7 @@ def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafte
     killed_by="cache_equals_prefill",
 )
 def last_draft_never_written(fed: int, drafts: int) -> int:
-    """Return one cache entry fewer than fed tokens if there are drafts.
+    """Return one cache entry fewer than tokens were fed, if there are drafts.
 
     Blocks are counted without the drafts, so the entry of the last draft is missing once it is accepted.
     """
@@ -99,7 +99,7 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
 def pages_never_given_back(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages that are needed and do not free the others.
+    """Return the needed pages and the free pages, without adding the pages that are no longer needed.
 
     Each rejection across the edge of a page loses that page, until no page is free.
     """
@@ -116,9 +116,9 @@ def pages_never_given_back(
     killed_by="cache_equals_prefill",
 )
 def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
-    """Return the whole text as the tokens to feed, although the cache holds its beginning.
+    """Return the whole text as the tokens to feed, although the cache already holds its beginning.
 
-    Tokens are then twice in the cache, at shifted positions.
+    The tokens are then in the cache twice, at shifted positions.
     """
     return tokens
 
@@ -148,7 +148,7 @@ def reset_instead_of_rollback(
     citation="MLC-LLM PR #2664 (8290a970)",
 )
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
-    """Return one reused entry more than the pages hold, so the token after the reused prefix is never fed."""
+    """Return one reused entry more than the pages hold, so that the token after the reused prefix is never fed."""
     return boundary + 1 if boundary else 0
 
 
@@ -162,7 +162,7 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Roll back to the accepted drafts only in a batch of several requests; a batch of one keeps rejected drafts."""
+    """Return the number of cache entries to keep: in a batch of one, rejected drafts are kept too."""
     return known + accepted if batch > 1 else written
 
 
@@ -175,7 +175,7 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return consecutive slots from the first entry on, although the request's pages are not consecutive."""
+    """Return consecutive cache slots from the first entry on, although the request's pages are not consecutive."""
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))
 
@@ -191,9 +191,9 @@ def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: in
 )
 @with_verifier
 def page_of_sixteen_begins_late(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling whose target misses the last token of a full page of 16 tokens.
+    """Speculative sampling whose target does not see the last token of a full page of 16 tokens.
 
-    The pass that fills a page reads the row of the token before its last one. Shorter texts do not show it.
+    Texts shorter than 16 tokens do not show the bug.
     """
 
     def of_pages(tokens: Tokens) -> object:

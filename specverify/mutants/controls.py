@@ -49,7 +49,7 @@ from specverify.subjects.verifier import verifier_subject
 
 
 def argmax_draft_one_hot_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of argmax drafts, which are correctly declared as point masses."""
+    """Speculative sampling of argmax drafts whose q is correctly declared as a point mass."""
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), lambda tokens: None)
 
@@ -70,7 +70,7 @@ argmax_draft_one_hot = Control(
 
 @from_parts
 def drafts_past_the_end_build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
-    """Prompt lookup that copies past the end."""
+    """Prompt lookup that also drafts the tokens after an end-of-sequence token; verification cuts the text there."""
     return Parts(prompt_lookup_drafter(max_ngram, eos=()), constant(gamma), sample_and_match)
 
 
@@ -90,7 +90,7 @@ drafts_past_the_end = Control(
 
 @from_parts
 def gamma_by_position_build(task: Task, gamma: int = 4) -> Parts:
-    """Draft gamma tokens after texts of odd length and none after others."""
+    """Speculative sampling that drafts gamma tokens after texts of odd length and none after even ones."""
     length = constant(gamma)._replace(plan=lambda state, prefix: Plan(gamma * (len(prefix) % 2), state))
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 
@@ -130,7 +130,10 @@ infinite_ratio = Control(
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Select a candidate with one uniform per level; if none is selected, draw from p without the candidates."""
+    """Verify a tree with one uniform for each level: it selects at most one of the candidates.
+
+    If none is selected, draw from p without the candidates.
+    """
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
         coin, sought, rest = rng.random(), 0.0, row.copy()
@@ -192,7 +195,7 @@ sampled_draft_as_a_point = Control(
 
 
 def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Cut the block after the first draft d with p(d) < q(d); the draft itself is kept and tested."""
+    """Cut the block after the first draft d with p(d) < q(d), which is still tested; then speculative sampling."""
     kept = 0
     for token, q in zip(draft.tokens, draft.pmfs, strict=True):
         kept += 1
@@ -202,7 +205,7 @@ def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Toke
 
 
 def stops_on_the_target_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that reads p while it drafts, to decide how long the draft is."""
+    """Speculative sampling whose draft length depends on p; correct, because the token that decides is still tested."""
     return with_verifier(stops_on_the_target_verify)(task, gamma)
 
 
@@ -235,7 +238,7 @@ target_drawn_in_both_branches = Control(
 
 
 def tokens_in_floats_verify(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> Any:
-    """Speculative sampling of rows into an array of zeros with the default dtype."""
+    """Speculative sampling that writes token ids into an array of floats."""
     emitted = np.zeros((len(p), p.shape[1])) - 1
     for row, tokens in enumerate(ragged(p, q, draft_tokens, lengths)):
         emitted[row, : len(tokens)] = tokens
@@ -252,14 +255,17 @@ tokens_in_floats = Control(
 
 
 def unlikely_matches_dropped_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Sample and match on the drafts before the first that is not the target's argmax."""
+    """Cut the drafts before the first that is not the target's argmax, then sample and match."""
     tokens = draft.tokens
     kept = next((i for i, t in enumerate(tokens) if t != argmax(target(prefix + tokens[:i]))), len(tokens))
     return sample_and_match(draws, target, prefix, chain(tokens[:kept], draft.pmfs[:kept]))
 
 
 def unlikely_matches_dropped_build(task: Task, gamma: int = 4) -> Decoder:
-    """Sample and match that drops drafts from the first that is not the target's argmax on, which is lossless."""
+    """Sample and match that drops every draft from the first that is not the target's argmax on; lossless.
+
+    Matching emits a draw from p wherever the drafts end.
+    """
     return with_verifier(unlikely_matches_dropped_verify)(task, gamma)
 
 
@@ -278,7 +284,7 @@ unlikely_matches_dropped = Control(
 
 
 def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that decides a round from one uniform, rescaled to [0, 1) after each decision."""
+    """Speculative sampling that decides a round with one uniform, rescaled to [0, 1) after each decision; correct."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     coin = rng.random()
     for i, token in enumerate(drafts):
@@ -299,7 +305,10 @@ what_is_left_of_a_coin = Control(
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Keep the candidate whose interval of [0, sum p) contains the uniform; else emit from p without the candidates."""
+    """Keep the candidate whose interval of [0, 1) contains the uniform; else emit from p without the candidates.
+
+    The intervals have the lengths p(candidate); ``depth`` is that of the node.
+    """
     below = p[0] * 0
     for k, token in enumerate(tokens):
         if below < 1 and flip(draws, p[token] / (1 - below), ("accept", depth, k)):

@@ -1,4 +1,4 @@
-"""Class Q: the output has the right law, but drafts are accepted too rarely.
+"""Planted bugs, class Q: the output has the right law, but drafts are accepted too rarely.
 
 The cause is a wrong acceptance rule or a fault of the drafter's cache.
 """
@@ -42,7 +42,10 @@ See = Callable[[Tokens, Tokens, bool], Tokens]
 
 
 def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
-    """Return the build function of a registry algorithm whose drafter gets a changed text."""
+    """Return the build function of the registry algorithm ``original`` with a drafter that reads a changed text.
+
+    ``see(tokens, known, first)`` returns that text for ``tokens``: the ``known`` committed tokens and the new drafts.
+    """
 
     def build(task: Task, gamma: int = 4) -> Decoder:
         draft: LanguageModel = draft_model(task)
@@ -85,7 +88,7 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @drafting_from
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the drafter token 0 instead of the last committed token, for all drafts but the first.
+    """Return the text with token 0 in place of the last committed token, for all drafts of a round but the first.
 
     The slot of the bonus token in the drafter's cache holds another token.
     """
@@ -104,7 +107,7 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the drafter a text without the token before the last committed one, from round 2 on.
+    """Return the text without the token before the last committed one, from round 2 on.
 
     After a rejection the drafter's cache is trimmed by an entry that had not been written.
     """
@@ -113,7 +116,7 @@ def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tok
 
 
 def drafts_before_the_last_token_see(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the drafter everything but the last token."""
+    """Return the text without its last token, so that the drafter reads one token too few."""
     return tokens[:-1] or tokens
 
 
@@ -132,7 +135,7 @@ The text is exact, and no claim of acceptance falls, for sample-and-match makes 
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling of the first draft."""
+    """Speculative sampling that verifies only the first draft and discards the others."""
     return decided(rng, p, q, drafts[:1])
 
 
@@ -159,9 +162,9 @@ first_draft_alone = planted_engine(
 )
 @drafting_from
 def keys_of_the_last_step(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the drafter only the first token and the new drafts, from round 2 on.
+    """Return only the first token and the new drafts as the drafter's text, from round 2 on.
 
-    It continues from the keys and values of the previous step, without the tokens committed since.
+    The drafter continues from the keys and values of the previous step, without the tokens committed since.
     """
     return tokens if first else tokens[:1] + tokens[len(known) :]
 
@@ -182,7 +185,7 @@ BEFORE = (1, 1, 1, 0, 1, 1)
 def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Prompt lookup that searches the text of another request first, because the n-gram table is not cleared.
 
-    ``propose`` returns the drafts that this text alone gives.
+    The mutant's drafts are compared with those that this text alone gives.
     """
     drafter = prompt_lookup_drafter(max_ngram, task.eos)
     polluted = drafter._replace(
@@ -203,7 +206,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 )
 @drafting_from
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the drafter two padding tokens before the text, because slots and lengths ignore the padding."""
+    """Return the text with two padding tokens before it: slots and lengths of the drafter ignore the padding."""
     return (0, 0, *tokens)
 
 
@@ -265,7 +268,7 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
     citation="llama.cpp issue #27852",
 )
 def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return the previous request's text together with this one, because the lookup table is not cleared."""
+    """Return the previous request's text after this one as the text to search: the lookup table is not cleared."""
     return tokens + before
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs of the grammar's matcher: advance, rollback, mask."""
+"""Planted bugs of grammar-constrained decoding: advancing the grammar's matcher, its rollback, its mask."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="TensorRT-LLM issue #7878",
 )
 def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the drafter's matcher, which has a state for the first draft of a round only."""
+    """Return the matcher of a draft row; it has a state only for the first draft of a round."""
     return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
 
 
@@ -99,7 +99,7 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
     citation="SGLang issue #15050, PR #15373",
 )
 def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether a grammar is set, also if its matcher has finished and has no mask to return."""
+    """Return whether a row is masked: also if the matcher has finished and has no mask, which is an error."""
     return matcher.active[-1]
 
 
@@ -139,9 +139,9 @@ def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, f
     citation="vLLM PR #36138; issues #31858, #34650",
 )
 def switched_on_between_rounds(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next row in the mode of this row.
+    """Return the matcher of the next row, with the mode (grammar on or off) of this row.
 
-    A drafted trigger switches the grammar on only after the round: the rows after it are not constrained.
+    If a draft is the token that switches the grammar on, the rows after it in the same round are not constrained.
     """
     after = advance(grammar, matcher, draft)
     return after._replace(active=after.active[:-1] + matcher.active[-1:])

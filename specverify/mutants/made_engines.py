@@ -1,7 +1,7 @@
-"""Engines with one fault each, on which ``specverify.trust.quick_power`` measures the quick plan of engines.
+"""Small engines with one fault each, on which ``specverify.trust.quick_power`` measures the quick plan.
 
-``serving`` is one small engine that decodes batches. A fault changes how its rows influence each other, what a request
-leaves for the next one, or when a text ends. ``deciding`` wraps a bare verifier in an engine.
+``serving`` is an engine that decodes batches. A fault changes how its rows influence each other, what a request leaves
+for the next one, or when a text ends. ``deciding`` wraps a bare verifier in an engine.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ OF_ENDS = ("only the last ends", "bonus behind an end", "rejected end ends", "en
 
 
 class _Serving:
-    """An engine that decodes a batch of prompts, with a fault or with none."""
+    """An engine that decodes a batch of prompts by speculative sampling, with one fault or with none."""
 
     def __init__(self, scenario: EngineScenario, fault: str) -> None:
-        """Initialise the engine without kept state."""
+        """Initialise the engine on the models of ``scenario``, with the fault named ``fault`` ("": none)."""
         self.models, self.fault, self.rng = scenario, fault, np.random.default_rng()
         self.kept: dict[Any, Tokens] = {}
         self.last: Tokens = ()
@@ -71,7 +71,7 @@ class _Serving:
         return [text[: self.models.horizon] for text in new]
 
     def _begin(self, row: int, prompt: Tokens) -> Tokens:
-        """Return the tokens that the target holds for a prompt."""
+        """Return the tokens that the target's cache holds for ``prompt``, the request in row ``row`` of the batch."""
         if self.fault == "slots of others" and row:
             return self.kept.get(row, ()) + prompt
         if self.fault == "never emptied":
@@ -118,17 +118,17 @@ def _owed(p: Any, q: Any) -> Any:
 
 
 def _at(weights: Any, uniform: Any) -> int:
-    """Return the token that a uniform selects from the cumulative sum of the masses."""
+    """Return the token that ``uniform`` selects from the cumulative sum of ``weights`` (inverse CDF)."""
     return int(np.searchsorted(np.cumsum(weights) / np.sum(weights), uniform, side="right"))
 
 
 def serving(fault: str, scenario: EngineScenario) -> Made:
-    """Return the small engine with a fault, serving batches."""
+    """Return the small engine for ``scenario`` with the fault named ``fault``, which decodes batches of prompts."""
     return Made(_Serving(scenario, fault).decode, batched=True, stops=fault in ("", *OF_ENDS))
 
 
 def one_by_one(fault: str, scenario: EngineScenario) -> Made:
-    """Return the small engine with a fault, serving one prompt after another."""
+    """Return the small engine for ``scenario`` with the fault named ``fault``; it decodes one prompt at a time."""
     engine = _Serving(scenario, fault)
     return Made(lambda prompt: engine.decode([prompt])[0], stops=fault in ("", *OF_ENDS))
 
@@ -152,7 +152,10 @@ def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens
 
 
 def wrong_engines(verifiers: Mapping[str, BareVerifier]) -> Mapping[str, Callable[[EngineScenario], Any]]:
-    """Return name -> ``make`` of every made engine with a fault; ``verifiers`` are wrong rules by name."""
+    """Return the engines with a fault by name, each as a function of the scenario.
+
+    ``verifiers`` are wrong rules by name.
+    """
     return {
         **{f"batch: {fault}": partial(serving, fault) for fault in (*OF_BATCHES, *OF_ENDS[:2])},
         **{f"engine: {fault}": partial(one_by_one, fault) for fault in (*OF_REQUESTS, *OF_ROUNDS, *OF_ENDS)},

@@ -54,7 +54,7 @@ TextAsked = Callable[[LanguageModel, LanguageModel, Mapping[str, Any]], Callable
 
 
 class Mutant(NamedTuple):
-    """One planted bug. Its subject claims what the correct one claims, so the suite must refute it."""
+    """One planted bug. Its subject claims the same as the correct subject, so the suite must refute it."""
 
     name: str
     summary: str
@@ -87,7 +87,7 @@ class Control(NamedTuple):
 
 
 def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
-    """Return the mutant whose decoder is ``row``, a distortion of the registry row ``original``."""
+    """Return the mutant that decodes by ``row``, a distorted copy of the registry algorithm ``original``."""
     return Mutant(
         row.name,
         row.summary,
@@ -105,7 +105,7 @@ SHORT: tuple[Mapping[str, Any], ...] = ({"gamma": 2},)
 
 
 def correct(name: str) -> Algorithm:
-    """Return the registry row that a mutant distorts."""
+    """Return the correct registry algorithm of this name, from which a mutant is made."""
     return next(row for row in ALGORITHMS if row.name == name)
 
 
@@ -119,9 +119,9 @@ def planted(
     killed_by: str,
     **changes: Any,
 ) -> Callable[[Callable[..., Decoder]], Mutant]:
-    """Decorate a build function as a mutant of the registry algorithm ``original``.
+    """Return a decorator that makes a build function a mutant of the registry algorithm ``original``.
 
-    The mutant has the claims of the original, and its examples unless others are passed.
+    The mutant has the claims of the original, and its examples unless others are passed in ``changes``.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:
@@ -132,7 +132,7 @@ def planted(
 
 
 def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
-    """Return the build function of the chain ``original`` with other ``Parts``, such as ``verifier``; same options."""
+    """Return the build function of the chain ``original`` with some of its ``Parts`` replaced, such as ``verifier``."""
     parts = correct(original).parts
     assert parts is not None, f"{original} is no chain"
 
@@ -144,12 +144,15 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Decorate one part of the chain ``original``, such as its ``verifier``, and get the build function with it."""
+    """Return a decorator of a function that replaces ``part`` of the chain ``original``.
+
+    Its result is the build function.
+    """
     return lambda value: with_parts(original, **{part: value})
 
 
 def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:
-    """Return the drafter that drops its last token if ``drops(q, token)``.
+    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)``.
 
     The length of the draft then depends on a token that is not verified.
     """

@@ -1,4 +1,4 @@
-"""Recorded defects without a mutant outside the serving engine, each with the reason."""
+"""Recorded defects that cannot be planted in the serving engine or elsewhere: citation -> the reason."""
 
 from __future__ import annotations
 

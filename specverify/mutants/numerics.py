@@ -1,4 +1,4 @@
-"""Class E: NaN, zero mass, rounding and temperatures near 0."""
+"""Planted bugs, class E: NaN, zero mass, rounding and temperatures near 0."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ from specverify.reference import (
 from specverify.reference.trees import child_pmf
 from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import SampledSetting, Subject
 from specverify.subjects.verifier import verifier_subject
 
 
 def looked_up(rng: Any, weights: Any) -> int:
-    """Return the index at which the cumulative sum of the pmf passes a uniform."""
+    """Return the index at which the cumulative sum of ``weights`` passes a uniform.
+
+    It may be past the end by rounding.
+    """
     return int(np.searchsorted((weights / weights.sum()).cumsum(), rng.random(), side="right"))
 
 
@@ -52,9 +55,9 @@ def looked_up(rng: Any, weights: Any) -> int:
     killed_by="support_at_boundary_draws",
 )
 def cumulative_sum_runs_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling by a lookup in a cumulative sum that ends below 1.
+    """Speculative sampling by a lookup in a cumulative sum that ends below 1 because of rounding.
 
-    The largest uniform returns the index after the last token, which is no token id.
+    The largest uniform then returns the index after the last token, which is no token id.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -117,7 +120,7 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 
 
 def normalised(p: Any, q: Any) -> Any:
-    """Return the normalised residual. An empty one gives NaN, for which a lookup returns token 0."""
+    """Return the normalised residual; if it is empty (NaN), the point mass on token 0, as a lookup in NaN gives."""
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
     return np.eye(len(p))[0] if np.isnan(result).all() else result
@@ -149,7 +152,7 @@ LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
 
 
 def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that returns -1 as the replacement if the residual is empty."""
+    """Speculative sampling that emits -1 as the replacement if the residual is empty."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
         if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
@@ -168,10 +171,10 @@ def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix:
     examples=SHORT,
 )
 def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
-    """Drop negative tokens from the output but count them in the length budget.
+    """Speculative sampling that removes negative tokens from the output but counts them in the length budget.
 
-    The replacement is -1 if the residual is empty. A denominator q + epsilon rejects where p = q, where the residual is
-    empty. A round without any token is repeated.
+    The replacement is -1 if the residual is empty. That can happen because the denominator q + epsilon rejects where p
+    = q. A round without any token is repeated.
     """
     inner = with_verifier(lost_recovery_is_counted_verify)(task, gamma)
 
@@ -184,7 +187,7 @@ def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
 
 
 def processed(logits: Any, temperature: float, top_k: float) -> Any:
-    """Return logits masked by minus infinity and then multiplied by the mask, which gives NaN."""
+    """Return softmax of ``logits`` cut to the ``top_k`` largest, with NaN (from -inf * 0) replaced by the logit 0."""
     keep = likeliest(softmax_rows(logits), top_k) > 0
     with np.errstate(invalid="ignore"):
         return softmax_rows(np.nan_to_num(np.where(keep, logits, -np.inf) * keep, nan=0.0), temperature)
@@ -193,7 +196,7 @@ def processed(logits: Any, temperature: float, top_k: float) -> Any:
 def nan_as_zero_logit_control(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
 ) -> list[int]:
-    """Speculative sampling of the most probable tokens, without NaN."""
+    """Speculative sampling of logits cut to the ``top_k`` largest, without NaN: the control."""
     p, q = (likeliest(softmax_rows(rows, temperature), top_k) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
@@ -250,9 +253,9 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject, sampled to detect a total variation of 0.3, which needs few samples."""
+    """Return the subject of a verifier, sampled to detect a total variation of 0.3, which needs few samples."""
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
-    return subject._replace(settings=tuple(setting._replace(detect=0.3) for setting in subject.settings))
+    return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
 
 
 noise_in_another_type = planted_verifier(
@@ -270,7 +273,7 @@ NEAR_ZERO = (("temperature", 1e-6),)
 
 
 def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Reject only if the uniform exceeds the ratio, which NaN never does; draw token 0 from a row of NaN."""
+    """Verify a round; a ratio that is NaN never rejects, and token 0 is emitted from a bonus row of NaN."""
     rng = np.random.default_rng()
     for i, token in enumerate(drafts):
         if rng.random() >= p[i, token] / q[i, token]:
@@ -281,7 +284,7 @@ def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
 def overflow_near_temperature_zero_control(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float
 ) -> list[int]:
-    """Speculative sampling of softmax(logits / T) with the largest logit subtracted first."""
+    """Speculative sampling of softmax(logits / T) with the largest logit subtracted first: the control."""
     p, q = (softmax_rows(rows, temperature) for rows in (target_logits, draft_logits))
     return decide(p, q, draft_tokens.tolist())
 
@@ -322,10 +325,10 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 )
 @with_verifier
 def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that can emit an id of the padding of the vocabulary.
+    """Speculative sampling that can emit an id from the padding of the vocabulary.
 
-    If the residual is empty, the argmax is in the padding: its id is the size of the vocabulary. A denominator q +
-    epsilon rejects where p = q, where the residual is empty.
+    If the residual is empty, the argmax lies in the padding: its id is the size of the vocabulary. The residual can be
+    empty because the denominator q + epsilon rejects where p = q.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))

@@ -1,6 +1,6 @@
-"""Correct verifiers of trees in NumPy, and the mutants made by changing one part of them.
+"""Correct tree verifiers in NumPy, and the functions that make mutants of them by changing one part.
 
-``walked`` goes down from the root and lets a rule decide at each node.
+``walked`` goes down from the root; a rule decides at each node which child to continue with.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specverify.mutants.numpy_verifiers import drawn, owed
 from specverify.reference import Claim, Tokens
 from specverify.reference.tree_layouts import path_candidates, path_indices
 from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import Subject, Variant
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject
 
@@ -37,7 +37,11 @@ def below(parents: Any, node: int) -> list[int]:
 
 
 def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[int]:
-    """Verify one tree: apply a rule at each node from the root, until it keeps no child or the node has none."""
+    """Verify one tree from the root down, and return the accepted tokens and one more.
+
+    At each node ``choose(rng, p, children, node)`` returns the accepted child, or None and a replacement token. ``p``
+    has the root's row first, then one row for each node.
+    """
     node, kept = -1, list[int]()
     while children := below(parents, node):
         result, token = choose(rng, p[1 + node], children, node)
@@ -68,7 +72,10 @@ def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
 
 
 def looked_up(tokens: Any) -> Choose:
-    """Return the rule that draws a token from p and continues at the child with this token, if there is one."""
+    """Return the rule that draws a token from p and continues at the child with this token.
+
+    Otherwise the token is emitted.
+    """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
         token = drawn(rng, p)
@@ -78,12 +85,12 @@ def looked_up(tokens: Any) -> Choose:
 
 
 def with_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection of siblings drawn independently."""
+    """Verify a tree whose siblings were drawn independently, by recursive rejection."""
     return walked(np.random.default_rng(), p, parents, tokens, recursive_rejection(q, tokens, without=False))
 
 
 def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection of siblings drawn without replacement."""
+    """Verify a tree whose siblings were drawn without replacement, by recursive rejection."""
     return walked(np.random.default_rng(), p, parents, tokens, recursive_rejection(q, tokens, without=True))
 
 
@@ -101,7 +108,7 @@ RIGHT: dict[Drafts, BareVerifier] = {
 
 @cache
 def in_batch(verify: BareVerifier) -> BareVerifier:
-    """Return the verifier of batches that decides tree by tree."""
+    """Return the verifier of batches that applies ``verify``, a verifier of one tree, to each tree."""
 
     def batch(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
         none = [None] * len(p)
@@ -122,15 +129,18 @@ def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
-    """Return the rows of all paths and the tokens on them, each ``[paths, 1 + depth]``."""
+    """Return the rows of all paths and the tokens on them, each an array ``[paths, 1 + depth]``.
+
+    ``padding`` is the token in places after the end of a short path.
+    """
     indices = path_indices(parents)
     return indices, path_candidates(tokens, indices, padding=padding)
 
 
 def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
-    """Return the subject of a verifier of tree batches, each tree examined together with other trees."""
+    """Return the subject of a verifier of tree batches; each tree is examined together with other trees."""
     subject = tree_batch_subject(verify, name, drafts, trees)
-    return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
+    return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
 
 def planted_tree(
@@ -145,7 +155,10 @@ def planted_tree(
     control: BareVerifier | None = None,
     claims: frozenset[Claim] = frozenset(Claim),
 ) -> Callable[[BareVerifier], Mutant]:
-    """Decorate a tree verifier as a mutant; its control is the correct verifier for trees drawn in the same way."""
+    """Return a decorator that makes a tree verifier a mutant.
+
+    Its control is the correct verifier for trees drawn in the same way, ``drafts``, unless ``control`` is passed.
+    """
     right = control or RIGHT[drafts]
 
     def subject(verify: BareVerifier, name: str) -> Subject:

@@ -1,6 +1,6 @@
-"""Correct verifiers in NumPy, in the forms in which projects ship them, and the mutants made by changing one part.
+"""Correct verifiers in NumPy, in the forms that projects ship, and the functions that make mutants of them.
 
-A mutant is the decision of one row, ``decided``, with another ratio, other weights or other random numbers.
+A mutant verifies a row by ``decided`` with another ratio, other weights or other random numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import SampledSetting, Subject, Variant
 from specverify.subjects.verifier import verifier_subject
 from specverify.subjects.warped_tasks import Processed
 
@@ -39,7 +39,7 @@ ReplacementWeights = Callable[[Any, Any], Any]
 
 
 def ratio(p: Any, q: Any, token: int) -> Any:
-    """Return p/q at a drafted token, where q is positive."""
+    """Return p[token] / q[token], the acceptance ratio of a drafted token."""
     return p[token] / q[token]
 
 
@@ -62,7 +62,11 @@ def drawn(rng: Any, weights: Any) -> int:
 def decided(
     rng: Any, p: Any, q: Any, drafts: Sequence[int], accept: Ratio = ratio, weights: ReplacementWeights = owed
 ) -> list[int]:
-    """Verify one row of a batch and return its accepted drafts and one more token."""
+    """Verify one row by speculative sampling; return the accepted drafts and one more token.
+
+    ``p`` has one row more than ``q``. ``accept`` returns the acceptance ratio, and ``weights`` those of the
+    replacement.
+    """
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):
             return [*drafts[:i], drawn(rng, weights(p[i], q[i]))]
@@ -70,18 +74,21 @@ def decided(
 
 
 def one_row(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Verify one request by speculative sampling."""
+    """Verify one request by speculative sampling, with p ``[gamma + 1, V]`` and q ``[gamma, V]``."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 
 def batch(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify a batch by speculative sampling, row by row."""
+    """Verify a batch by speculative sampling, row by row, with p ``[rows, gamma + 1, V]``."""
     rng = np.random.default_rng()
     return [decided(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 
 
 def ragged(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Verify a batch whose rows have different numbers of drafts, by speculative sampling."""
+    """Verify a batch by speculative sampling.
+
+    Row r has ``lengths[r]`` drafts, and the rest of its arrays is padding.
+    """
     rng = np.random.default_rng()
     return [decided(rng, p[row], q[row], draft_tokens[row, :n].tolist()) for row, n in enumerate(lengths)]
 
@@ -95,12 +102,12 @@ def softmax_rows(logits: Any, temperature: float = 1.0) -> Any:
 
 
 def likeliest(rows: Any, top_k: float) -> Any:
-    """Return the rows cut to their ``top_k`` most probable tokens."""
+    """Return each row restricted to its ``top_k`` most probable tokens and renormalised."""
     return restricted(rows, rows >= np.sort(rows, axis=-1)[:, ::-1][:, [int(top_k) - 1]])
 
 
 def nucleus(rows: Any, top_p: float) -> Any:
-    """Return the mask of the smallest set of most probable tokens whose mass reaches ``top_p``."""
+    """Return the mask of each row's smallest set of most probable tokens whose mass reaches ``top_p``."""
     order = (-rows).argsort(axis=-1)
     ranked = np.take_along_axis(rows, order, -1)
     mask = np.zeros(rows.shape, dtype=bool)
@@ -109,21 +116,22 @@ def nucleus(rows: Any, top_p: float) -> Any:
 
 
 def restricted(rows: Any, mask: Any) -> Any:
-    """Return the rows restricted to ``mask``."""
+    """Return the rows with the tokens outside ``mask`` set to 0, renormalised."""
     return rows * mask / (rows * mask).sum(-1, keepdims=True)
 
 
 def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
-    """Return the rows after temperature, top-k, top-p and min-p."""
+    """Return the pmfs of rows of logits after temperature, top-k, top-p and min-p."""
     rows = likeliest(softmax_rows(logits, temperature), top_k)
     rows = restricted(rows, nucleus(rows, top_p))
     return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
 
 
 def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
-    """Return a verifier of logits built from ``rows``, which computes its p and q, each ``[rows, vocabulary]``.
+    """Return the verifier of logits that verifies by speculative sampling with the p and q that ``rows`` computes.
 
-    The signature is ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``.
+    The signature is ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``; each result is ``[rows,
+    V]``.
     """
 
     def verify(
@@ -145,25 +153,25 @@ def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
 
 @decided_by_rows
 def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Verify by speculative sampling of p and q computed from processed logits."""
+    """Return p and q computed from logits with the same ``processing``: temperature, top-k, top-p and min-p."""
     return processed_rows(target_logits, *processing), processed_rows(draft_logits, *processing)
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a batch verifier, each row examined together with other rows."""
+    """Return the subject of a batch verifier; each row is examined together with other rows."""
     subject = batched_subject(verify, name, gammas)
-    return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
+    return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, examined on hard calls with more token ids than int16 can hold."""
+    """Return the subject of a verifier, examined on hard calls with 40 000 token ids, more than int16 can hold."""
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
 
 def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier of logits at one setting."""
+    """Return the subject of a verifier of logits, examined only at ``setting`` (temperature, top-k, top-p, min-p)."""
     variants = tuple(variant_at(verify, gamma, setting) for gamma in gammas)
-    return logits_subject(verify, name, gammas)._replace(variants=variants, settings=())
+    return logits_subject(verify, name, gammas).with_situations(Variant, variants).with_situations(SampledSetting, ())
 
 
 def planted_verifier(
@@ -178,10 +186,11 @@ def planted_verifier(
     control: BareVerifier | None = None,
     make: Callable[[BareVerifier, str, tuple[int, ...]], Subject] | None = None,
 ) -> Callable[[BareVerifier], Mutant]:
-    """Decorate a verifier as a mutant; ``make`` is its form, by default the form that its parameters imply.
+    """Return a decorator that makes a verifier a mutant.
 
-    The control is the correct verifier of that form. ``make`` is required for a batch without lengths. ``setting`` is
-    the only setting in which a verifier of logits is examined.
+    ``make`` returns the subject of a verifier; the default follows from the verifier's parameters. The control is the
+    correct verifier of the same form. ``make`` is required for a batch without lengths. ``setting`` is the only setting
+    (temperature, top-k, ...) in which a verifier of logits is examined.
     """
 
     def plant(verify: BareVerifier) -> Mutant:
@@ -211,9 +220,10 @@ def planted_verifier(
 def text_under(
     verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the decoding function of a test vector, from a verifier of logits and the vector's parameters.
+    """Return the program that decodes a test vector's text with ``verify``, a verifier of logits.
 
-    None if the vector has parameters other than temperature, top-k, top-p and min-p, or if the text can end early.
+    ``inputs`` are those of the vector. Returns None if it has parameters other than temperature, top-k, top-p and
+    min-p, or if the text can end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

@@ -1,4 +1,4 @@
-"""Planted bugs of sampling parameters and logits processors on verify rows."""
+"""Planted bugs of sampling parameters, and of logits processors on the rows that verify drafts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
     """Return the tokens that complete a forbidden phrase, ignoring the draft before the row.
 
-    Drafts are read with an offset of one, so forbidden phrases within the drafts pass.
+    Drafts are read with an offset of one, so that a forbidden phrase within the drafts is not prevented.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 
@@ -199,7 +199,7 @@ def greedy_by_soft_ratio(
     citation="vLLM PR #33251 (review)",
 )
 def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return the token counts with the last committed token counted twice, from the second row on."""
+    """Return the token counts for the penalties, with the last committed token counted twice from the second row on."""
     return Counter(prefix + (prefix[-1 - row : len(prefix) - row] if row else ()))
 
 
@@ -245,9 +245,9 @@ def min_p_for_the_bonus_alone(
     citation="plausible: position-dependent processors at the round's first position",
 )
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
-    """Return the number of new tokens before the round for every verify row of the round.
+    """Return the number of new tokens before the round, for every row of the round.
 
-    The end of sequence is then masked for up to gamma tokens too long.
+    The drafts of the round are not counted, so the end of sequence is masked for up to gamma tokens too long.
     """
     return new
 
@@ -261,7 +261,7 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     citation="SGLang PR #33643",
 )
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
-    """Return the number of rounds as the number of new tokens, so the end of sequence is masked for too long."""
+    """Return the number of rounds in place of that of new tokens, so the end of sequence is masked for too long."""
     return rounds
 
 
@@ -292,7 +292,7 @@ def nucleus_before_temperature(target_logits: Any, draft_logits: Any, *processin
 
 
 def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
-    """Return rows cut to the intersection of top-k and of the nucleus of the whole row."""
+    """Return rows cut to the tokens in both top-k and the nucleus, where the nucleus is computed on the whole row."""
     rows = softmax_rows(logits, temperature)
     cut = restricted(likeliest(rows, top_k), nucleus(rows, top_p))
     return restricted(cut, cut >= cut.max(-1, keepdims=True) * min_p)
@@ -325,7 +325,7 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
     killed_by="processors_see_their_prefix",
 )
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history of the penalties with only the last token of each round."""
+    """Return the history for the penalties, to which only the last token of each round is added."""
     return history[: len(history) - reserved] + new[-1:]
 
 
@@ -352,9 +352,9 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
     killed_by="processors_see_their_prefix",
 )
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history with only the last placeholder replaced by its token.
+    """Return the history for the penalties with only the last placeholder replaced by its token.
 
-    It holds one placeholder per token in flight; all of them should be replaced.
+    The history holds one placeholder for each token in flight; all of them should be replaced.
     """
     return history[:-1] + new[-1:]
 
@@ -383,7 +383,7 @@ def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, draf
     killed_by="processors_see_their_prefix",
 )
 def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
-    """Return the history and all drafts as the prefix of each row, also the drafts after the row."""
+    """Return the history and all drafts as the prefix for each row's processors, including drafts after the row."""
     return history + drafts
 
 
@@ -420,7 +420,7 @@ def temperature_in_place(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Speculative sampling that divides all logits by the temperature at each position.
+    """Speculative sampling that divides the logits of all positions by the temperature once for each position.
 
     Later rows are therefore divided several times.
     """

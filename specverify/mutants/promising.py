@@ -1,7 +1,8 @@
-"""Engines with the right law that break another promise: a value beside the tokens, a statistic, a seed.
+"""Engines with the right law of tokens that break another promise: a returned value, a statistic, a seed.
 
-``returning(fault, scenario)`` is a small engine at temperature 1/2 that returns every value beside its tokens. Without
-a fault it is right. ``VALUES`` and ``STATISTICS`` are its faults, each with the record of the defect or "plausible".
+``returning(fault, scenario)`` is a small engine at temperature 1/2 that also returns every value that can be requested.
+Without a fault it is right. ``VALUES`` and ``STATISTICS`` are its faults, each with the record of the defect or
+"plausible".
 """
 
 from __future__ import annotations
@@ -74,15 +75,15 @@ class _Emitted(NamedTuple):
 
 
 class Engine:
-    """Decodes one request after another, and returns the requested values beside the tokens."""
+    """A small engine that decodes one request after another and also returns log-probabilities, text and statistics."""
 
     def __init__(self, scenario: EngineScenario, fault: str = "", rng: Any = np.random) -> None:
-        """Initialise the engine; ``rng`` has a method ``random()``."""
+        """Initialise the engine with the fault named ``fault`` ("": none); ``rng`` has a method ``random()``."""
         self.models, self.fault, self.rng = scenario, fault, rng
         self.completed = 0
 
     def plain(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
-        """Decode without speculation."""
+        """Decode without speculation; return the new tokens and the values returned with them."""
         prompt = self.models.prompt if prompt is None else tuple(prompt)
         emitted: list[_Emitted] = []
         while not self._is_over(emitted):
@@ -92,7 +93,7 @@ class Engine:
         return self._answer(prompt, emitted, [], Engine(self.models))
 
     def speculative(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
-        """Decode with drafts."""
+        """Decode with drafts; return the new tokens and the values returned with them."""
         prompt = self.models.prompt if prompt is None else tuple(prompt)
         emitted: list[_Emitted] = []
         rounds: list[tuple[Tokens, list[_Emitted]]] = []
@@ -176,7 +177,7 @@ class Engine:
         return result
 
     def _row(self, place: int, emitted: list[_Emitted]) -> Any:
-        """Return the row from which the log-probability of a position is computed."""
+        """Return the target's row from which the log-probability of the token at index ``place`` is computed."""
         item, before = emitted[place], emitted[max(place - 1, 0)].row
         left = item.row if item.draft is None else np.maximum(item.row - item.draft, 0)
         wrong = {
@@ -301,18 +302,18 @@ def _log(mass: float) -> float:
 
 
 def text_of(new: Tokens) -> str:
-    """Return the text of new tokens."""
+    """Return the text of the new tokens."""
     return "".join(PIECES[token % len(PIECES)] for token in new)
 
 
 def returning(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine with a fault, or without one, in a scenario."""
+    """Return the engine for ``scenario`` with the fault named ``fault`` ("": none); the scenario has its prompt."""
     engine = Engine(scenario, fault)
     return Made(engine.speculative, engine.plain, stops=True)
 
 
 def in_turn(fault: str, scenario: EngineScenario) -> Made:
-    """Return the same engine, whose calls take the prompt."""
+    """Return the engine for ``scenario`` with the fault named ``fault``; its decoding functions take the prompt."""
     engine, plain = Engine(scenario, fault), Engine(scenario)
 
     def decode(prompt: Tokens) -> tuple[Tokens, dict[str, Any]]:
@@ -350,19 +351,19 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 
 
 class SeededEngine:
-    """An engine that draws each token from p by the uniform of (seed, position), and accepts a draft equal to it.
+    """An engine that draws each token from p with the uniform of (seed, position), and accepts equal drafts.
 
     A seed therefore determines the text, with and without speculation, in any batch, and after a cut.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
-        """Initialise the engine without kept state."""
+        """Initialise the engine on the models of ``scenario``, with the fault named ``fault`` ("": none)."""
         self.models, self.fault = scenario, fault
         self.kept: Any = None
         self.before = 0
 
     def decode(self, prompts: Sequence[Tokens], seeds: Sequence[int], *, drafts: bool = True) -> list[Tokens]:
-        """Return the new tokens of each prompt."""
+        """Return the new tokens of each prompt, decoded with its seed; ``drafts``: with speculation."""
         shared = np.random.default_rng(seeds[0])
         result = []
         for slot, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
@@ -413,7 +414,11 @@ class SeededEngine:
         return new[: self.models.horizon]
 
     def _position(self, prompt: int, new: int, rounds: int, place: int, *, last: bool) -> int:
-        """Return the index in a seed's stream that belongs to a position of the text."""
+        """Return the index in a seed's stream of uniforms for a new token; the fault may change it.
+
+        ``prompt`` and ``new`` are lengths, ``rounds`` the rounds so far, ``place`` the index in the round; ``last``: it
+        is the bonus token.
+        """
         right = prompt + new
         wrong = {
             "position behind the prompt": new,
@@ -425,14 +430,14 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return the number of draws for positions after a rejected draft, over the rounds of this text."""
+        """Return how many uniforms were drawn for positions after a rejected draft in this text's earlier rounds."""
         return self.given if rounds else 0
 
     given = 0
 
 
 def seeded_engine(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine that draws by seed and position, with one fault or none."""
+    """Return the engine for ``scenario`` that draws by seed and position, with the fault named ``fault`` ("": none)."""
     engine, plain = SeededEngine(scenario, fault), SeededEngine(scenario)
     promise = SEEDS.get(fault, ("batch", ""))[0]
     if promise == "batch":

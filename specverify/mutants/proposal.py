@@ -1,4 +1,4 @@
-"""Class B: the declared q is not the law that the draft was drawn from."""
+"""Planted bugs, class B: the declared q is not the law from which the draft was drawn."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def declaring(
     declared: Callable[[Tokens], Pmf | None],
     verify: Verifier = speculative_sampling,
 ) -> Decoder:
-    """Return the decoder that drafts from ``sampled`` and declares ``declared`` as q."""
+    """Return the decoder that drafts from ``sampled`` but declares ``declared(text)`` as q (None: a point mass)."""
     drafter = model_drafter(sampled)
 
     def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -157,7 +157,10 @@ def declared_at_another_temperature(task: Task, gamma: int = 4) -> Decoder:
 
 
 def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
-    """Return q, with probability 1/2 without its most probable token (if other tokens remain)."""
+    """Return q without its most probable token, with probability 1/2; otherwise, or if no other token remains, q.
+
+    ``site`` names the decision.
+    """
     rest = excluding(q, (argmax(q),))
     return rest if rest is not None and flip(draws, Fraction(1, 2), site) else q
 
@@ -173,7 +176,10 @@ def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
 )
 @from_parts
 def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
-    """Speculative sampling whose random filter of q is drawn once for the draft and again for the declared q."""
+    """Speculative sampling whose q is filtered at random.
+
+    The filter is drawn once for the draft and again for the declared q.
+    """
     draft: LanguageModel = draft_model(task)
 
     def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -199,9 +205,9 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 )
 @from_parts
 def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Cascade drafting whose inner verification replaces a rejected token from q and not from the residual.
+    """Cascade drafting whose inner verification replaces a rejected token by a draw from the small model's whole pmf.
 
-    The drafts therefore do not have the declared law. The trailing look-ups are left out.
+    The residual is required, so the drafts do not have the declared law. The trailing look-ups are left out.
     """
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
@@ -296,7 +302,7 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
 def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
     """SJD-PAC that tests a draft kept after a rejection with the q of the previous sweep.
 
-    The declared q is updated only for drafts that were replaced.
+    The declared q is updated only for drafts that were replaced. A sweep is one Jacobi iteration over the block.
     """
     decoder = sjd_pac.build(task, **options)
 
@@ -385,7 +391,7 @@ Given d, keeping it with p(d) and else drawing p without d is a draw from p, so 
     examples=SHORT,
 )
 def ties_cut_differently(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of top-1 drafts that breaks ties by the last token, where the declared q takes the first."""
+    """Speculative sampling of top-1 drafts that drafts the last of tied tokens, where the declared q has the first."""
     draft = draft_model(task)
 
     def first(tokens: Tokens) -> Pmf:

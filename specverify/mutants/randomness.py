@@ -1,4 +1,4 @@
-"""Class D: random numbers are used twice, are correlated, or come from another generator."""
+"""Planted bugs, class D: random numbers are used twice, are correlated, or come from another generator."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link that loses half of the first answers without accepted drafts.
+    """Return a link that loses half of the first answers in which no draft is accepted, and the cloud's copy of them.
 
-    It then also clears the cloud's memory of the answer.
+    The cloud then draws the answer again when it is requested again.
     """
     lost: list[str] = []
 
@@ -82,16 +82,16 @@ def link(draws: Draws, service: Service) -> Link:
     examples=SHORT,
 )
 def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q over an unreliable link, with a cloud that draws a late answer again instead of remembering it.
+    """Sparse-q over an unreliable link, with a cloud that draws an answer again instead of remembering it.
 
-    An answer with a rejection takes longer, because its row of q is fetched. Whether an answer is drawn again thus
+    An answer with a rejection takes longer, because its row of q is fetched. So whether an answer is drawn again
     depends on its outcome, and rejections are lost.
     """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
 
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling with uniforms in [0, 1], 1 included; an empty residual returns token 0."""
+    """Verify a round with uniforms rounded to float32, which can be exactly 1; an empty residual returns token 0."""
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
         if not coin * q[i, token] < p[i, token]:
@@ -163,7 +163,7 @@ def hidden_randomness(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 
 
 class _OneKey:
-    """Draws that use the key of a draft again for its replacement."""
+    """Draws in which the replacement of a draft uses the watermark key of the draft again."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws, self._keys = draws, dict[object, int]()
@@ -189,7 +189,8 @@ class _OneKey:
 def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4) -> Decoder:
     """Watermarked speculative decoding that uses a draft's key again for its replacement.
 
-    Draft and replacement are then dependent. The mode is the one that keeps the acceptance of the drafts.
+    Draft and replacement are then dependent. ``keep`` is "efficiency": the mode that keeps the acceptance of the
+    drafts.
     """
     decoder = watermarked.build(task, keep, gamma)
     return decoder._replace(step=lambda draws, state: decoder.step(_OneKey(draws), state))
@@ -228,7 +229,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
     make=batched_subject,
 )
 def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling whose exponential noise stays 1, so the argmax is emitted.
+    """Speculative sampling by an exponential race whose noise stays 1, so that the argmax is emitted.
 
     The noise is written into a copy that advanced indexing made.
     """
@@ -246,7 +247,7 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which the first race of a position uses the noise of the position before."""
+    """Draws in which the first race of a position uses the noise of the position before it again."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
@@ -262,7 +263,7 @@ class _OneRace:
 
 
 def noise(draws: Draws) -> SharedNoise:
-    """Return the noise of a round, whose positions share one race."""
+    """Return the shared noise of a round whose positions all use the same race noise."""
     return DrawnNoise(_OneRace(draws))
 
 
@@ -285,7 +286,7 @@ def noise_of_the_round(task: Task, gamma: int = 4) -> Decoder:
 
 
 class _Paired:
-    """Draws in which an odd position uses the noise of the position before."""
+    """Draws in which an odd position uses the noise of the position before it again."""
 
     def __init__(self, draws: Draws, state: State, task: Task) -> None:
         self._draws, self._task = draws, task
@@ -409,13 +410,13 @@ ROWS_OF_ONE_SEED_SEED = 7
 
 
 def looked_up(uniform: Any, weights: Any) -> int:
-    """Return a token by inverse CDF at a uniform."""
+    """Return the token that ``uniform`` selects by inverse CDF from ``weights``."""
     cumulative = weights.cumsum() / weights.sum()
     return min(int(np.searchsorted(cumulative, uniform, side="right")), int(np.flatnonzero(weights)[-1]))
 
 
 def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Verify one row by speculative sampling with uniforms of a given stream."""
+    """Verify one row by speculative sampling with the uniforms of ``rng``."""
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):
             return [*drafts[:i], looked_up(rng.random(), excess(p[i], q[i]))]
@@ -423,7 +424,7 @@ def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list
 
 
 def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify all rows of a batch with one common stream of uniforms, which is correct."""
+    """Verify all rows of a batch with one stream of uniforms from one seed: the control, which is correct."""
     rng = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
     return [rows_of_one_seed_decide(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 
@@ -483,7 +484,7 @@ def seeded_every_call(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Speculative sampling of processed logits with a generator that is seeded in each call.
+    """Speculative sampling of processed logits with a generator that is seeded anew in each call.
 
     One round has the right law, but every round uses the random numbers of the first.
     """
@@ -519,14 +520,17 @@ STREAM_OF_THE_POSITION_SEED = 7
 
 
 def tables() -> BigramTables:
-    """Return models in which a rejected draft can be replaced by either of two tokens, so the replacement is random."""
+    """Return models in which a rejected draft can be replaced by either of two tokens: the replacement is random."""
     target, draft = models()
     target[0], draft[0] = (0.25, 0.375, 0.375), (0.625, 0.125, 0.25)
     return BigramTables(target, draft)
 
 
 def stream_of_the_position_engine_of(offset: int) -> TableEngine:
-    """Return the engine of gamma 1 whose replacement uses the stream ``offset`` positions after the draft's."""
+    """Return the engine of gamma 1 that draws a replacement from the random stream of a later position.
+
+    Each position has its own stream; the replacement uses that of ``offset`` positions after the draft's. 0 is correct.
+    """
 
     def raced(weights: Any, stream: int) -> int:
         return int(

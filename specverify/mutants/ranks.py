@@ -1,6 +1,6 @@
-"""Class P: the ranks of an engine do not agree.
+"""Planted bugs, class P: the ranks (processes) of an engine disagree.
 
-The module has the mutants of the serving engine and ``ranked(fault, scenario)``: a small engine on one of the ranks of
+The module has mutants of the serving engine, and ``ranked(fault, scenario)``: a small engine on one of the ranks of
 ``scenario.group``. Without a fault rank 0 decides each round and the ranks agree. ``RANKS`` are its faults, each with
 the record of the defect or "plausible".
 """
@@ -19,7 +19,7 @@ from specverify.subjects.made_engine import EngineScenario
 
 
 def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
-    """Return the tokens that followed the first occurrence of the last token."""
+    """Return at most ``count`` tokens that followed the first occurrence of the last token in ``corpus``."""
     result = corpus.index(tokens[-1]) + 1
     return corpus[result : result + count] if result < len(corpus) else ()
 
@@ -33,7 +33,7 @@ def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     citation="vLLM issue #31154, PRs #31288, #31307",
 )
 def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return a lookup that uses the first occurrence instead of the last, on every rank except one.
+    """Return a lookup of the first occurrence instead of the last for every rank but 0; None for rank 0.
 
     The ranks therefore find different drafts.
     """
@@ -70,7 +70,10 @@ SHARDS = 2
 
 
 def sharded(weights: Any) -> float:
-    """Return a drawn token id, recomputed as the fractional begin of its shard plus its offset in the shard."""
+    """Return a drawn token id as the beginning of its vocabulary shard plus its offset.
+
+    The beginning is not rounded.
+    """
     token, size = drawn(np.random.default_rng(), weights), len(weights)
     begins = [-(-rank * size // SHARDS) for rank in range(SHARDS)]
     rank = max(rank for rank in range(SHARDS) if begins[rank] <= token)
@@ -109,12 +112,12 @@ RNG: Any = np.random
 
 
 def inverse(pmf: Any, uniform: float) -> int:
-    """Return the token that a uniform selects by inverse CDF."""
+    """Return the token that ``uniform`` selects from ``pmf`` by inverse CDF."""
     return min(int(np.searchsorted(np.cumsum(pmf), uniform, side="right")), len(pmf) - 1)
 
 
 def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
-    """Return the new tokens of one round, one draft and its verification, on one rank."""
+    """Return the new tokens of one round on one rank: one draft and its verification, with uniforms from ``draw()``."""
     q, p = models.draft(text), models.target(text)
     draft = inverse(q, draw())
     if draw() < p[draft] / q[draft]:
@@ -131,7 +134,7 @@ def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Token
 
 
 def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
-    """Return the engine of one rank, with one fault or none."""
+    """Return the engine of one rank for the scenario ``models``, with the fault named ``fault`` ("": none)."""
     group: Any = models.group
 
     def of_one_seed(seed: int) -> Tokens:
@@ -158,7 +161,7 @@ def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
 
 
 def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
-    """Return the token of a round in which each rank drafts by itself and uses rank 0's decision.
+    """Return the new token of a round in which each rank drafts by itself, but uses the decision of rank 0.
 
     The decision of rank 0 is about rank 0's draft.
     """

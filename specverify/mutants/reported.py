@@ -1,4 +1,4 @@
-"""Planted bugs of the values that are returned beside the tokens."""
+"""Planted bugs of the values that are returned with the tokens, such as log-probabilities."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def accepted_reported_as_certain(
     citation="vllm-ascend PR #7861",
 )
 def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities; raise ``TypeError`` where a step waits for its results.
+    """Return the probabilities; raise ``TypeError`` if each step waits for its results (``waits``).
 
-    There the lists of probabilities are converted to lists twice.
+    In this mode the lists of probabilities are converted to lists twice.
     """
     return tuple(row[0] for row in map(tuple, probabilities)) if waits else tuple(probabilities)
 
@@ -54,7 +54,7 @@ def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction
 def discarded_samples_not_counted(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the probability by a row that is too early by the number of prompt chunks.
+    """Return the probability of a token by a row that is too early by the number of prompt chunks.
 
     Each chunk yields a sample that is discarded, and the offsets of the probabilities are not adjusted.
     """
@@ -100,7 +100,7 @@ def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     killed_by="scores_match",
 )
 def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return the prompt's probabilities by rows that are too late by the number of drafts."""
+    """Return the probabilities of the prompt's tokens by rows that are too late by the number of drafts."""
     return of_prompt(rows[drafts:], prompt, drafts)
 
 
@@ -114,5 +114,5 @@ def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, draf
     killed_by="scores_match",
 )
 def prompt_rows_uninitialised(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return uninitialised memory as the probabilities of the prompt."""
+    """Return zeros as the probabilities of the prompt's tokens, as uninitialised memory may hold."""
     return (ZERO,) * len(prompt)

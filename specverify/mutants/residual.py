@@ -1,4 +1,4 @@
-"""Class C: the token after a rejection, or after the last draft, has a wrong law."""
+"""Planted bugs, class C: the token after a rejection, or after the last draft, has a wrong law."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Pa
 )
 @from_parts
 def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
-    """Fuzzy speculative decoding that replaces a draft from the residual.
+    """Fuzzy speculative decoding that replaces a rejected draft from norm((p - q)+).
 
     The declared rule replaces it by a draw from p without the draft.
     """
@@ -142,7 +142,7 @@ def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
 
 
 def without(p: Pmf, token: int, neighbours: int) -> Pmf:
-    """Return p without the token and its ``neighbours`` nearest tokens."""
+    """Return p without ``token`` and its ``neighbours`` nearest tokens, renormalised."""
     left = p
     for code in (token, *nearest(token, len(p))[:neighbours]):
         left = left * (1 - one_hot(code, p))
@@ -160,7 +160,7 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 )
 @from_parts
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
-    """Released LANTERN that excludes ``neighbours`` codes besides the draft; the release excludes one more."""
+    """Released LANTERN that excludes the draft and ``neighbours`` image codes; the release excludes one code more."""
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -172,7 +172,10 @@ def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0
 
 
 def engine_of(*, copied: bool) -> TableEngine:
-    """Return the engine that drafts the argmax of q and replaces a rejected draft from p without it."""
+    """Return the engine that drafts the argmax of q and replaces a rejected draft by a draw from p without it.
+
+    If not ``copied``, the draft's entry is set to 0 in the caller's table: the bug.
+    """
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         rng, text = np.random.default_rng(), list(PROMPT)
@@ -243,7 +246,7 @@ FLOOR = Fraction(1, 2**23)
 )
 @replacing_from
 def residual_floor(p: Pmf, q: Pmf) -> Pmf:
-    """Return the residual with a small positive floor instead of 0: tokens with p = 0 are emitted now and then."""
+    """Return (p - q)+ with a small positive floor, normalised: tokens with p = 0 are emitted now and then."""
     excess = np.maximum(p - q, p * 0 + FLOOR if p.dtype == object else float(FLOOR))
     return excess / excess.sum()
 
@@ -334,7 +337,7 @@ def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, dr
     examples=SHORT,
 )
 def row_of_another_position(task: Task, gamma: int = 4) -> Decoder:
-    """Two-phase edge-cloud decoding in which the cloud always receives the row of q of position 0.
+    """Two-phase edge-cloud decoding in which the edge always sends the row of q of position 0.
 
     The cloud requests the row of the rejected position.
     """
@@ -371,9 +374,9 @@ TOLERANCE = Fraction(1, 10**6)
 )
 @replacing_from
 def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
-    """Return the normalised residual, or p if the residual's mass is below a tolerance.
+    """Return norm((p - q)+), or p if the mass of (p - q)+ is below a tolerance.
 
-    Below the tolerance the law is wrong by the distance of p and q.
+    Below the tolerance the law is wrong by the total variation of p and q.
     """
     return residual(p, q) if 1 - overlap(p, q) > TOLERANCE else p
 
@@ -424,7 +427,10 @@ def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: An
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Recursive rejection that subtracts q only at the rejected draft, instead of the whole q."""
+    """Recursive rejection of siblings that subtracts q only at the rejected draft, instead of the whole q.
+
+    ``p`` is the target row, ``tokens`` the siblings, ``pmfs`` their q, ``depth`` that of the node.
+    """
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):

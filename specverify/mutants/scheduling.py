@@ -1,4 +1,4 @@
-"""Planted bugs of placeholders, prefill chunks, preemption and aborted requests."""
+"""Planted bugs of scheduling: placeholders, prompt chunks, preemption and aborted requests."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def accepted_minus_one(new: Tokens, accepted: int) -> int:
     citation="vllm-ascend PR #8531",
 )
 def loaded_before_masked(drafts: Tokens) -> int:
-    """Return the number of drafts; raise ``Aborted`` if a placeholder -1 is read.
+    """Return the number of drafts; raise ``Aborted`` if a placeholder -1 is read as an index.
 
-    The entry of every draft is loaded before the mask is applied, and -1 is before the begin of the array.
+    The entry of every draft is loaded before the mask is applied, and -1 is before the beginning of the array.
     """
     if min(drafts, default=0) < 0:
         raise Aborted(f"a read at offset {min(drafts)}")
@@ -85,7 +85,7 @@ def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
     citation="vLLM issue #42490, PR #42519",
 )
 def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the prompt chunk with a placeholder for a draft after it.
+    """Return the next chunk of the prompt with a placeholder for a draft after it.
 
     Drafts are scheduled for a request whose prompt is still being fed.
     """
@@ -102,7 +102,7 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     citation="exllamav3 commit 188d073",
 )
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return row offsets that count a prompt chunk as one row, so the rows after it are shifted."""
+    """Return row offsets that count a whole prompt chunk as one row, so that the rows after it are shifted."""
     counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
     return starts(counted, rectangular, prefilling)
 
@@ -116,7 +116,7 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
     killed_by="law_is_target",
 )
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Pre-drafted rounds that select prepared drafts by the number of accepted drafts alone.
+    """Speculative sampling with drafts prepared during the last round, chosen only by the number of accepted drafts.
 
     The last token of the text is not compared, so the drafts may have been made for another text.
     """
@@ -132,7 +132,7 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every position and fills the one with the largest probability.
+    """A masked model that draws a token for every position and fills the position of the likeliest drawn token.
 
     The choice of the position depends on the drawn token, so likely tokens come first.
     """

@@ -1,7 +1,8 @@
-"""A small engine for bugs that span rounds. It draws its own drafts, and its passes can be observed.
+"""A small engine for planted bugs that span rounds: it draws its own drafts, and its passes can be observed.
 
-Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both are equal. ``TableEngine``
-decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` records every pass of the target, as if there were a cache.
+Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both tables are equal.
+``TableEngine`` decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` records every pass of the target, as if there
+were a cache.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import decided, drawn
 from specverify.reference import Claim, Draws, LanguageModel, Tokens
 from specverify.subjects.engine import engine_subject
-from specverify.subjects.subject import Forward, Observed, Subject, Watched
+from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
 PROMPT: Tokens = (2,)
 HORIZON = 5
@@ -26,7 +27,7 @@ GAMMA = 2
 
 
 class BigramTables(NamedTuple):
-    """The caller's tables: row v is the pmf of the token after v."""
+    """The tables of both models, which belong to the engine's caller: row v is the pmf of the token after v."""
 
     target: Any
     draft: Any
@@ -70,7 +71,7 @@ def drafted(rng: Any, tables: BigramTables, text: Sequence[int], count: int) -> 
 
 
 def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
-    """Decode without speculation."""
+    """Decode ``HORIZON`` tokens without speculation; ``forwards`` records the passes."""
     rng, text = np.random.default_rng(), list(PROMPT)
     for _ in range(HORIZON):
         forwards.append(Forward(len(text) - 1, (text[-1],)))
@@ -79,10 +80,10 @@ def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
 
 
 def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTables] = models) -> Subject:
-    """Return the subject of an engine that claims to be lossless and optimal."""
+    """Return the subject of ``engine``, which claims to be lossless and to accept as often as possible."""
     subject = engine_subject(lambda: engine(tables(), []), lambda: plain(tables(), []), name)
     programs = tuple(program._replace(watch=lambda: _watched(engine, tables)) for program in subject.programs)
-    return subject._replace(summary="a small engine", claims=frozenset(Claim), programs=programs)
+    return subject._replace(summary="a small engine", claims=frozenset(Claim)).with_situations(EngineProgram, programs)
 
 
 def planted_engine(
@@ -97,9 +98,9 @@ def planted_engine(
     decide: DecideRound | None = None,
     tables: Callable[[], BigramTables] = models,
 ) -> Mutant:
-    """Return the mutant whose engine is ``engine``, with ``control``, the same engine without the bug.
+    """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
-    ``decide`` is the verifier of its rounds.
+    ``decide`` is the verifier of its rounds, if the bug is there. ``tables`` returns the models.
     """
     return Mutant(
         name,
@@ -117,7 +118,10 @@ def planted_engine(
 def text_asked(
     engine: TableEngine, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the decoding function of a test vector; None if its prompt, length or vocabulary is not the engine's."""
+    """Return the program that decodes a test vector's text with ``engine``.
+
+    Returns None if prompt, length or vocabulary of the vector's ``inputs`` are not those of the engine.
+    """
     size = inputs["vocabulary"]
     asked = tuple(inputs["prompt"]), inputs["horizon"], size
     if asked != (PROMPT, HORIZON, 3) or inputs["context"] != "last token" or inputs["eos"] or inputs.get("parameters"):
@@ -132,7 +136,7 @@ def text_asked(
 
 
 def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Verify one round outside the engine."""
+    """Verify one round with ``decide``, outside the engine."""
     return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

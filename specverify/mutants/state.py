@@ -1,4 +1,4 @@
-"""Planted bugs of recurrent and sliding-window state, and of state that a round leaves for the next."""
+"""Planted bugs of recurrent and sliding-window state, and of state that one round leaves for the next."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from specverify.reference.edge_cloud.wire import decode
     citation="vLLM PR #45614",
 )
 def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int:
-    """Return the block boundary as the reused length, although the recurrent state has read more tokens than that."""
+    """Return the page boundary as the reused length, although the recurrent state has read more tokens than that."""
     return boundary
 
 
@@ -115,7 +115,10 @@ def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #30618",
 )
 def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the prompt chunk with a draft after it, which a recurrent state cannot forget."""
+    """Return the prompt chunk with a draft after it.
+
+    A recurrent state cannot be rewound to the state before the draft.
+    """
     more = held + size < len(tokens) - 1
     return chunk(tokens, held, size, pending) + (lookup(tokens, tokens, 1) if more else ())
 
@@ -258,10 +261,11 @@ class _Forgotten:
     examples=SHORT,
 )
 def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose next token depends on a flag that the equality of states ignores.
+    """Speculative sampling whose next token depends on a flag that is not part of the state's equality.
 
-    The flag is whether the last round rejected a draft; the next token is then the target's argmax. The flag is in an
-    object that equals every other, so equal states have different futures, and merging them would compute a wrong law.
+    The flag is whether the last round rejected a draft; if so, the next token is the target's argmax. It is stored in
+    an object that equals every other, so equal states have different futures, and merging them would compute a wrong
+    law.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 
@@ -284,5 +288,5 @@ def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     citation="transformers PR #48280 (regression of #47447)",
 )
 def window_shows_spare_entries(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
-    """Return as many entries as the window has, counted from the oldest held entry instead of the newest."""
+    """Return as many entries as the window has, counted from the oldest stored entry instead of the newest."""
     return entries[-window - spare :][:window] if window else entries

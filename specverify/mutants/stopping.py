@@ -1,4 +1,4 @@
-"""Planted bugs of the end of a text, and of its stream."""
+"""Planted bugs of the end of a text, and of its stream of chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
 
 
 def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., Decoder]:
-    """Return the build function of a decoder that cuts each round after the token at index ``last(eos, round)``."""
+    """Return the build function of a decoder that cuts each round after the token with index ``last(eos, round)``."""
 
     def build(task: Task, gamma: int = 4) -> Decoder:
         inner = correct("speculative-sampling").build(task._replace(eos=()), gamma=gamma)
@@ -42,7 +42,7 @@ def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., De
     killed_by="stop_law",
 )
 def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to its last accepted draft, also if the text ends before it."""
+    """Return the number of tokens to keep, and whether the text ends: all accepted drafts, also after its end."""
     count, finished = cut(ends, new, accepted, most)
     return max(count, min(accepted, most)), finished
 
@@ -57,7 +57,7 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the whole block although the text ends inside it, so tokens after the end are emitted."""
+    """Return the number of tokens to keep, and whether the text ends: the whole block, although it ends inside."""
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
 
@@ -70,7 +70,7 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return the cache entries of the uncut block, so the next turn begins after tokens that were never returned."""
+    """Return the number of entries of the uncut block: the next turn begins after tokens that were never returned."""
     return block
 
 
@@ -104,7 +104,10 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to the length limit if it reaches the limit, without a test for an earlier stop."""
+    """Return the number of tokens to keep, and whether the text ends.
+
+    At the length limit, earlier stops are not tested.
+    """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
 
@@ -117,7 +120,10 @@ def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, mos
     citation="exllamav2 commit 7019a1b",
 )
 def clipped_by_free_space(gamma: int, left: int) -> int:
-    """Return the requested number of drafts minus the free places, where it should be the free places."""
+    """Return the requested number of drafts minus the free places, if there are fewer places than drafts.
+
+    The right number is that of the free places.
+    """
     return gamma if gamma < left else gamma - (left - 1)
 
 
@@ -145,7 +151,7 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index of the first end-of-sequence id of the list that occurs, not the first index of any of them."""
+    """Return the index of the first end-of-sequence id of the list that occurs, not the smallest index of all."""
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 
 
@@ -160,7 +166,7 @@ def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
-    """Test only the last token of a block for the end of sequence, so decoding continues after an earlier one."""
+    """Return the index of the last token of the block if it ends the text; earlier tokens are not tested."""
     return len(done.tokens) - 1 if done.tokens[-1] in eos else None
 
 
@@ -175,7 +181,7 @@ def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
-    """Test only accepted drafts for the end of sequence, not the token that the target adds."""
+    """Return the index of the first accepted draft that ends the text; the token that the target adds is not tested."""
     return next((place for place, token in enumerate(done.tokens[: done.accepted]) if token in eos), None)
 
 
@@ -191,7 +197,10 @@ def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
 def first_token_not_checked(
     task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True
 ) -> Decoder:
-    """NASD that does not test its first token for the end of sequence."""
+    """Speculation by n-grams (NASD) that does not test its first token for the end of sequence.
+
+    The parameters are those of the registry algorithm.
+    """
     inner = correct("nasd").build(task, order, gamma, filler_top_k, backoff)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -247,7 +256,7 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the whole block, finished only if its last token ends the text."""
+    """Return the number of tokens to keep, and whether the text ends; only the last token of the block is tested."""
     count = min(len(new), most)
     return count, ends(count) or count >= most
 
@@ -262,7 +271,10 @@ def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: in
     killed_by="stop_law",
 )
 def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to the end-of-sequence token with the lowest id, where the first one should end it."""
+    """Return the number of tokens to keep, and whether the text ends: at the end-of-sequence token with the lowest id.
+
+    The first end-of-sequence token should end the text.
+    """
     count = min(len(new), most)
     result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
     return (result[0][1], True) if result else (count, count >= most)
@@ -278,7 +290,7 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
     killed_by="stop_law",
 )
 def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to a draft that ends the text; the token that the target adds is not tested."""
+    """Return the number of tokens to keep, and whether the text ends; the token that the target adds is not tested."""
     return cut(lambda count: count <= accepted and ends(count), new, accepted, most)
 
 
@@ -318,7 +330,7 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
     citation="rtp-llm PR #1285 (10d1aba88)",
 )
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the new text of a stream, which repeats the text of the last token if a character was incomplete."""
+    """Return the next chunk of the stream; after an incomplete character it repeats text that was already sent."""
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)
     return (text if last else text.rstrip("\ufffd"))[begin:]
@@ -333,5 +345,5 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
     citation="plausible: a callback that cannot take back what it sent",
 )
 def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the text of every draft and of the token after them as the stream, before the drafts are verified."""
+    """Return the next chunk of the stream, with the text of all drafts before they are verified."""
     return text_of(drafts + fresh[-1:], pieces)

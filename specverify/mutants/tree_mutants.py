@@ -1,4 +1,4 @@
-"""Planted bugs of trees that change one step: the choice of nodes, their verification, or their target rows."""
+"""Planted bugs of trees in the choice of nodes, their verification, or their target rows; shared builders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIR = ({"branching": (2,)},)
 
 
 def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:
-    """Return the build function of a regular tree with one drafter: nodes from ``pick``, verified by ``verify``."""
+    """Return the build function of a decoder with a regular tree: ``pick`` chooses nodes, ``verify`` verifies them."""
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
         return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), verify)
@@ -27,7 +27,10 @@ def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_repla
 
 
 def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., Decoder]:
-    """Return the build function of recursive rejection on ``change(tree, q)``; q is the draft pmf of the root."""
+    """Return the build function of recursive rejection on a changed tree.
+
+    ``change(tree, q)`` returns the tree; q is the draft pmf of the root.
+    """
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
         drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
@@ -41,7 +44,7 @@ def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., De
 
 
 def by_siblings(rule: SiblingRule) -> Verifier:
-    """Return the verifier that applies ``rule`` level by level."""
+    """Return the verifier that applies ``rule`` to the siblings of each node, from the root down."""
     return partial(descend, rule=rule)
 
 

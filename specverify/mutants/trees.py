@@ -1,4 +1,4 @@
-"""Class J: trees of drafts."""
+"""Planted bugs, class J: trees of drafts."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 class _Again:
-    """A generator that returns the uniforms of a list, and new ones after its end."""
+    """A generator that returns the uniforms of a list, which several generators share, and adds new ones at its end."""
 
     def __init__(self, rng: Any, coins: list[Any]) -> None:
         self._rng, self._coins, self._used, self.choice = rng, coins, 0, rng.choice
@@ -180,12 +180,15 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token as a candidate, also if it is one already."""
+    """Return the most probable token as a candidate, also if it already is one."""
     return most_likely(draws, q, (), width, site)
 
 
 def duplicates_get_two_chances_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Keep each candidate with probability p(d), duplicates again; else emit from p without the candidates."""
+    """Accept each candidate with probability p(d), a duplicate with a second chance.
+
+    Else emit from p without the candidates.
+    """
     for k, token in enumerate(tokens):
         if flip(draws, p[token], ("accept", depth, k)):
             return Step(token, accepted=True)
@@ -243,7 +246,7 @@ def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -
 
 
 def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return a candidate with q(token) = 0 and declare q for it."""
+    """Return a candidate with q(token) = 0, with q declared as its law."""
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)
 
@@ -286,7 +289,7 @@ def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return each pair with the hub token first, whichever was drawn first."""
+    """Verify each pair of candidates with the hub token first, whichever was drawn first."""
     hub = argmax(pmfs[0])
     return through_the_hub(draws, p, tuple(sorted(tokens, key=lambda token: token != hub)), pmfs, depth)
 
@@ -300,7 +303,10 @@ def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth
     killed_by="law_is_target",
 )
 def hub_pair_turned_round(task: Task, depth: int = 4) -> Decoder:
-    """SpecHub that treats every pair as (hub, other), whichever token was drawn first."""
+    """SpecHub that verifies every pair as (hub token, other token), whichever was drawn first.
+
+    The hub is the most probable token of q.
+    """
     return tree_decoder(task, hub_drafter(draft_model(task), depth), by_siblings(hub_first))
 
 
@@ -444,7 +450,10 @@ def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 
 
 def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Draw a target token per path independently; keep the first path with most matches and its last draw."""
+    """Draw a target token at each position of each path independently; keep the first path with most matches.
+
+    The tokens emitted are those drawn for that path.
+    """
     best = Verified((), -1)
     for leaf in leaves(draft.parents) or (-1,):
         path, emitted = path_tokens(draft, leaf), ()  # type: Tokens, Tokens
@@ -476,9 +485,9 @@ one_draw_a_path = planted(
     claims=frozenset({Claim.GREEDY}),
 )
 def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Greedy tree verification that accepts padding as a draft where the target's argmax is token 0.
+    """Greedy tree verification that takes padding for a draft where the target's argmax is token 0.
 
-    Short paths are padded with token 0. The next token is then read at row -1, which belongs to the last node.
+    Short paths are padded with token 0. The next token is then read from row -1, which belongs to the last node.
     """
     indices, candidates = along_paths(parents, tokens, padding=0)
     wanted = p[indices].argmax(-1)
@@ -497,7 +506,7 @@ def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     examples=({"branching": (2,)},),
 )
 def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """Recursive rejection whose cache is rewound to the first n nodes instead of the accepted path.
+    """Recursive rejection whose cache is rewound to the first n nodes, not to the n nodes of the accepted path.
 
     ``State.drafter`` holds the tokens that are really in the cache. The next round reads wrong ones.
     """
@@ -524,7 +533,10 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
     examples=({"branching": (2,), "replacement": False},),
 )
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
-    """Optimal transport verification with a plan for candidates drawn with replacement, which are drawn without."""
+    """Optimal transport verification with the plan for the other kind of draw.
+
+    The candidates are drawn without replacement, and the plan is that of candidates drawn with replacement.
+    """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
 
@@ -589,12 +601,12 @@ def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),)
 def released_rows_share_a_draw(
     task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16
 ) -> Decoder:
-    """Released REST with one shared draw per position for all paths: lossless, but not the declared law."""
+    """REST as released, but with one shared draw per position for all paths: lossless, but not the declared law."""
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
 
 
 def replacement_not_declared_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw a candidate from q, but declare q without the earlier siblings."""
+    """Draw a candidate from q, but declare as its law q without the earlier siblings."""
     left = excluding(q, earlier)
     return None if left is None else Child(draws.categorical(q, site), left)
 
@@ -687,7 +699,7 @@ def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
     examples=({"branching": (2,)},),
 )
 def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """Recursive rejection that verifies trees without the last committed token from round 2 on."""
+    """Recursive rejection that verifies trees as if the last committed token were missing, from round 2 on."""
     right = correct("rsd").build(task, branching)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -711,7 +723,7 @@ def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Dec
     batched=True,
 )
 def shape_of_the_first_tree(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-    """Verify a batch of trees by draws from p, with the parents of the first tree for all of them."""
+    """Verify a batch of trees by draws from p, using the parents of the first tree for all trees."""
     decided: list[list[int]] = in_batch(top_k)(p, q, np.broadcast_to(parents[0], parents.shape), tokens)
     return decided
 
@@ -789,7 +801,10 @@ def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
 
 
 def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Select one of the drafted tokens of one level and verify it."""
+    """Verify the sibling with the largest min(1, p/q) as the only draft; ties go to the sibling drafted first.
+
+    Its declared law breaks ties by token id.
+    """
     if not draft.tokens:
         return block_verification(draws, target, prefix, draft)
     p, q = target(prefix), draft.pmfs[0]
@@ -821,7 +836,7 @@ def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decode
 
 
 def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token as a candidate, but declare it as drawn from q."""
+    """Return the most probable token as a candidate, but declare q as its law instead of a point mass."""
     child = most_likely(draws, q, earlier, width, site)
     return None if child is None else Child(child.token, q)
 
@@ -839,7 +854,7 @@ top_k_tree_soft_q = planted(
 
 
 def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify by traversal without updating the weight after a rejected child."""
+    """Verify a tree by traversal, without updating the weight of a node after one of its children is rejected."""
 
     def enter(node: int, weight: Any) -> Verified | None:
         text = path_tokens(draft, node)
@@ -888,10 +903,10 @@ def traversal_keeps_its_weight(
     batched=True,
 )
 def trees_run_together(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-    """Verify a batch of trees by draws from p, with an offset into the rows of p that ignores the roots.
+    """Verify a batch of trees by draws from p; the rows of tree k are read k rows too early.
 
-    Each tree has one row more than it has nodes, for its root. The rows of a tree therefore begin too early by the
-    number of trees before it.
+    The rows of all trees follow one another. Each tree has one row more than it has nodes, for its root, and the offset
+    leaves out the rows of the roots.
     """
     nodes = parents.shape[1]
     rows = p.reshape(-1, p.shape[-1])

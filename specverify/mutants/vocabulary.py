@@ -1,4 +1,4 @@
-"""Class N: the drafter has another vocabulary than the target."""
+"""Planted bugs, class N: the drafter has another vocabulary than the target."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @drafting_from
 def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Put one more begin-of-sequence token (0) before the drafter's text from round 2 on."""
+    """Return the drafter's text with one more begin-of-sequence token (0) before it, from round 2 on."""
     return tokens if first else (0, *tokens)
 
 
@@ -109,12 +109,12 @@ def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def drafts_not_mapped(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the drafter every token as its neighbour, because the target's ids are not mapped to the drafter's."""
+    """Return the drafter's text with 0 and 1 exchanged: the target's ids are not mapped to the drafter's."""
     return tuple((token + 1) % 2 if token < 2 else token for token in tokens)
 
 
 def emitted_in_draft_ids_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify a round by speculative sampling and return accepted drafts in the drafter's ids, t + 1 for token t."""
+    """Verify a round by speculative sampling, but return accepted drafts in the drafter's ids: t + 1 for token t."""
     result = speculative_sampling(draws, target, prefix, draft)
     size, n = len(target(prefix)), result.accepted
     return Verified((*((token + 1) % size for token in result.tokens[:n]), *result.tokens[n:]), n)
@@ -135,7 +135,10 @@ def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
 
 
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Draft the drafter's tokens and declare, for each target token, the law of a first token at its position."""
+    """Return a drafter that declares, for each target token, the law of the first token of a piece at its position.
+
+    It drafts pieces of the drafter's vocabulary, each of which stands for one or more target tokens (``pieces``).
+    """
 
     def first(text: Tokens) -> Pmf:
         q = draft(text)
@@ -165,7 +168,10 @@ def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     examples=({"pieces": ((0, (0, 1)), (1, (0, 0))), "gamma": 2},),
 )
 def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """SLRS that declares the law of a first token for every target token, also inside a piece of the drafter."""
+    """SLRS that declares the law of a first token for every target token, also inside a piece.
+
+    A piece is a token of the drafter that stands for several target tokens.
+    """
     return with_parts("slrs", drafter=forgetting(draft_model(task), pieces))(task, pieces, gamma)
 
 
@@ -188,7 +194,7 @@ LAST_BLOCK_LEFT_OUT_BLOCK = 8192
 
 
 def in_whole_blocks(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement with 0 after the last whole block."""
+    """Return the weights of a replacement, with 0 for the tokens after the last whole block."""
     weights = owed(p, q).copy()
     whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
     if weights[:whole].any():
@@ -218,7 +224,7 @@ def last_block_left_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     citation="transformers issue #45307",
 )
 def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
-    """Return the draft row over target ids; raise ``IndexError``, because the id map was never filled."""
+    """Return the draft row over target ids; raises ``IndexError``, because the id map was never filled."""
     empty: list[int] = []
     masses = [ZERO] * vocabulary
     for token, mass in enumerate(row):
@@ -235,7 +241,7 @@ def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactP
     citation="rtp-llm commit 607ec2c23 (second defect)",
 )
 def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
-    """Return the draft pmf in the drafter's token order, although the drafted token is mapped to the target's."""
+    """Return q in the drafter's token order, although the drafted token is mapped to the target's ids."""
     return raw
 
 
@@ -255,7 +261,10 @@ def q_in_draft_order(task: Task, gamma: int = 4) -> Decoder:
 
 
 def known(pmf: Pmf) -> Pmf:
-    """Return the pmf restricted to the drafter's vocabulary, which lacks the last token; token 0 if nothing remains."""
+    """Return ``pmf`` restricted to the drafter's vocabulary, which lacks the last token.
+
+    The point mass on 0 if nothing is left.
+    """
     rest = excluding(pmf, (len(pmf) - 1,))
     return one_hot(0, pmf) if rest is None else rest
 
@@ -313,9 +322,9 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
     examples=token_timing.ALGORITHM.examples,
 )
 def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """TokenTiming that declares one probability of the drafter's aligned token as q of a re-spelled token.
+    """TokenTiming that declares, as q of a re-spelled token, the probability of the one drafter token aligned with it.
 
-    The probability of drafting the token is another one.
+    The re-spelled token is drafted with another probability.
     """
     q = draft_model(task)
     inner = respelled_sample_drafter(q, pieces)

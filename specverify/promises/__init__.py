@@ -1,4 +1,4 @@
-"""Checks of an engine's promises beside the law of its tokens: values, seeds, batches, statistics, constraints."""
+"""Checks of an engine's promises other than the law of its tokens: values, seeds, batches, statistics, constraints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ PROMISED: Final[Mapping[str, Evidence]] = {
 
 
 def checks_of_returns(answerings: Sequence[Answering], returns: Mapping[str, Kind]) -> tuple[Check, ...]:
-    """Return the checks of the values that an engine returns beside its tokens; ``returns`` has the promise of each."""
+    """Return the checks of the values that an engine returns with its tokens.
+
+    ``returns`` maps each name to its promise.
+
+    ``answerings`` are the engine's programs.
+    """
     values = {name: kind for name, kind in returns.items() if name not in STATISTICS}
     statistics = {name: kind for name, kind in returns.items() if name in STATISTICS}
     return (

@@ -6,21 +6,33 @@ list of bad words, a minimum length or a budget forbids after the tokens before 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any, Final
 
-from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
 from specverify.checks.check import Case, Check, Conditions
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.explaining.wording import short
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.made_engine import Make, forbidden_by
+from specverify.promises.pairs import MISS
+from specverify.reference import Tokens
+from specverify.subjects.made_engine import Make, first_forbidden, forbidden_by
+from specverify.subjects.sampler import Sampler, drawn
 from specverify.subjects.subject import EngineProgram, Subject
+
+CHECK: Final = "constraint_is_kept"
+SAMPLES: Final = 2000
+"""Texts of a black box that are read."""
 
 
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine a program: search its possible texts for one that the constraint forbids."""
+    """Search the possible texts of ``program`` for one that the constraint of the engine ``make`` forbids.
+
+    ``scenarios`` are those of its requests, in order.
+    """
     law = enumerated(program, conditions)
     figures = {"runs": law.runs}
     for outcome, mass in law.probabilities.items():
@@ -31,18 +43,39 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
             result = forbidden_by(make, scenario, new)
             if result is None:
                 continue
-            place, allowed = result
-            which = f" of {program.each} {number}" if len(texts) > 1 else ""
-            fault = (
-                f"new token {place + 1}{which} is {new[place]}, which the constraint forbids after {new[:place]}: it "
-                f"allows {', '.join(map(str, allowed)) or 'nothing'}"
-            )
+            fault = _fault(new, *result, f" of {program.each} {number}" if len(texts) > 1 else "")
             let = (f"setting {program.name}", f"new tokens {new} with probability {short(mass)}")
             example = Counterexample(let, fault, fault=fault)
             return Examination(
                 f"{program.name}: {fault}", True, rational=False, counterexample=example, figures=figures
             )
     return Examination("nothing comes out that the constraint forbids", rational=False, figures=figures)
+
+
+def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
+    return (
+        f"new token {place + 1}{which} is {new[place]}, which the constraint forbids after {new[:place]}: it "
+        f"allows {', '.join(map(str, allowed)) or 'nothing'}"
+    )
+
+
+def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
+    """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids."""
+    left = SAMPLES
+    while left:
+        number = min(left, largest)
+        left -= number
+        seed = next(seeds)
+        for row, new in enumerate(drawn(sampler, seed, number), start=1):
+            result = first_forbidden(allowed, new)
+            if result is not None:
+                fault = _fault(new, *result)
+                example = Counterexample((f"row {row} of seed {seed}, n={number}: {new}",), fault, fault=fault)
+                return Verdict(sampler.name, CHECK, Status.REFUTED, fault, None, Evidence.EQUAL, example)
+    share = -math.log(MISS) / SAMPLES
+    said = f"no sampled text has a token that the constraint forbids: a share of {share:.1%} would have been seen"
+    figures = {"samples": SAMPLES}
+    return Verdict(sampler.name, CHECK, Status.HOLDS, said, evidence=Evidence.STATISTICAL, figures=figures)
 
 
 def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) -> Check:
@@ -54,7 +87,7 @@ def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) 
                 yield Case(subject, program, partial(examine, make, scenarios[program.name], program))
 
     return Check(
-        name="constraint_is_kept",
+        name=CHECK,
         summary="no token comes out that the declared constraint forbids",
         claim=None,
         evidence=Evidence.EXACT,

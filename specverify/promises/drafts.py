@@ -1,9 +1,9 @@
-"""Check that every draft is the draft model's choice after the current text, from the queries of the models.
+"""Check that every draft is the draft model's choice after the current text, by the recorded model queries.
 
 The output does not show a draft from a stale cache, which only costs acceptance. The models of a made engine are
 tables, so their queries are recorded. In the scenarios here p = q is one-hot after every text, and depends on all of
-it: a chain whose drafts are those of the draft model has every draft accepted, and queries neither model about any
-other text. Do not request this promise of an engine that may query other texts: trees, look-ups, windows, padding.
+it: a chain whose drafts are those of the draft model has every draft accepted, and queries neither model with any other
+text. Do not request this promise of an engine that may query other texts: trees, look-ups, windows, padding.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from specverify.subjects.made_engine import likeliest_trace
 from specverify.subjects.subject import KernelSetting, Subject, Trace
 
 NEVER: Final = 10_000
-"""A length that no text has, behind which rows are open."""
+"""A length above that of any text; only after it would pmfs be random."""
 SCENARIOS: Final = tuple(
     Scenario(open_after(NEVER), 4, prompt, 20, seed=240 + seed) for seed, prompt in enumerate(((0, 1, 2), (3,)))
 )
 _BEYOND: Final = 64
-"""Tokens behind the horizon that a last round may draft."""
+"""Number of tokens after the horizon that a last round may draft."""
 
 
 class ModelQueries(NamedTuple):
     """The queries of an engine to its models in one run."""
 
     text: Tokens
-    """Prompt, new tokens and what follows them."""
+    """Prompt, new tokens, and the tokens that the target would add after them."""
     drafts: tuple[Tokens, ...]
-    """Texts that the draft model was asked about, in their order."""
+    """Texts with which the draft model was queried, in order."""
     strange_drafts: tuple[Tokens, ...]
-    """Those that are no beginning of the text."""
+    """Queried texts of the draft model that are no prefix of the text."""
     strange_targets: tuple[Tokens, ...]
-    """Texts that the target was asked about which are none."""
+    """Queried texts of the target that are no prefix of the text."""
     ahead: int
-    """Texts behind the prompt that the draft model was asked about before the target was."""
+    """Number of texts after the prompt with which the draft model was queried before the target."""
 
 
 def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
-    """Return the queries to the models in a traced run."""
+    """Return the model queries in ``trace``, a run in ``scenario``, compared with its text."""
     ((prompt, new),) = trace.texts
     text, target = prompt + new, handed_task(scenario, rational=False).target
     for _ in range(_BEYOND):
@@ -60,7 +60,10 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 
 
 def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
-    """Examine one scenario: search for a queried text that only a draft after another text explains."""
+    """Search for a text that only a wrong draft or context of the engine explains.
+
+    ``make`` builds the engine for ``scenario``.
+    """
     result = asked_of(likeliest_trace(make, scenario), scenario)
     if not result.drafts:
         said = "the draft model of the scenario was never asked, so no draft was examined"
@@ -96,7 +99,7 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
 
 
 def drafts_check(make: Callable[..., object]) -> Check:
-    """Return the check of the promise that drafts are the draft model's choices."""
+    """Return the check that drafts of the engine ``make`` are the draft model's choices."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for scenario in SCENARIOS:

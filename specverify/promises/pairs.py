@@ -1,15 +1,17 @@
 """Promises that one pair of runs can refute: seeds, batches, texts that are cut and continued.
 
-``seed``             two calls with one seed return one text ``seed-as-plain``    a seed gives one text with speculation
-and without ``batch``            the text of a request depends neither on its neighbours, nor on its slot, nor on
-requests before it ``resume``           a text that is cut, and continued after the cut, equals the uncut one
+``seed``             two calls with one seed return one text
+``seed-as-plain``    a seed gives one text with speculation and without
+``batch``            a request's text depends neither on neighbours, nor its slot, nor on requests before it
+``resume``           a text that is cut, and continued after the cut, equals the uncut one
 
-The runs are real, with seeds of ours. One pair that differs refutes; HOLDS names the number of pairs and the share of
-differing pairs that they would have detected.
+The runs use the engine's own random numbers, with chosen seeds. One pair that differs refutes; HOLDS names the number
+of pairs and the share of differing pairs that they would have detected.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -24,11 +26,11 @@ from specverify.subjects.subject import KernelSetting, Subject
 
 PROMISES: Final = ("seed", "seed-as-plain", "batch", "resume")
 PAIRS: Final = 48
-"""Seeds of a scenario with random tokens."""
+"""Number of seeds per scenario with random tokens."""
 SMALL_CALL: Final = 16
-"""Rows of one call of a black box."""
+"""Number of rows per call of a black box."""
 MISS: Final = 1e-6
-"""Probability with which a promise that is broken in the stated share of pairs goes unseen."""
+"""Probability that a promise broken in the stated share of pairs is not detected."""
 
 
 def share_seen(pairs: int) -> float:
@@ -37,17 +39,17 @@ def share_seen(pairs: int) -> float:
 
 
 class DifferentTexts(NamedTuple):
-    """Two texts that should be equal."""
+    """Two texts that should be equal, and the calls that returned them."""
 
     seed: int
     first: Tokens
     second: Tokens
     what: str
-    """What the two calls were, in words: ``{first}`` and ``{second}`` are in their order."""
+    """Both calls in words, in the order of ``first`` and ``second``."""
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between two calls with one seed, of one engine and of a new one; None if they are equal."""
+    """Yield the difference between two calls with one seed, and between two engines with one seed; None if equal."""
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))
@@ -68,7 +70,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between a request served alone and beside or after others; None if they are equal."""
+    """Yield the differences between a request served alone and the same one among or after others; None if equal."""
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
     neighbours = _seeds(seed + 1, len(others))
@@ -116,17 +118,17 @@ def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> DifferentTexts
 
 
 class Promise(NamedTuple):
-    """One promise and the pairs of runs that test it."""
+    """One promise, and the pairs of runs that test it."""
 
     check: str
     summary: str
     fault: str
-    """The first sentence of a refutation."""
+    """The beginning of a refutation's sentence."""
     pairs: Callable[[Pairing, int], Iterator[DifferentTexts | None]]
     lacks: Callable[[Pairing], str | None] = lambda pairing: None
-    """Why the pairs cannot be run."""
+    """Returns why the pairs cannot be run; None if they can."""
     needs_seed: bool = False
-    """Whether open rows are compared only where each request has a seed of its own."""
+    """Whether scenarios with random tokens count only if each request has its own seed."""
 
 
 OF_PROMISE: Final = {
@@ -163,7 +165,7 @@ OF_PROMISE: Final = {
 
 
 def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Examination:
-    """Examine a promise in one scenario: compare the texts of all its pairs."""
+    """Compare the texts of all pairs of runs for ``promise`` in one scenario (``pairing``)."""
     if reason := promise.lacks(pairing):
         return Examination(reason, unknown=True, rational=False)
     first, number = 1 + 7919 * conditions.seed, 1 if pairing.certain else PAIRS
@@ -196,14 +198,14 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 
 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
-    """Return whether texts can be compared: they have no random tokens, or each request has its own seed."""
+    """Return whether ``promise`` can be tested: texts have no random tokens, or each request has its own seed."""
     if pairing.certain or not promise.needs_seed:
         return True
     return pairing.takes_seed and (pairing.seeds_each_row or not pairing.batched)
 
 
 def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
-    """Return one check for each promise in ``promises``."""
+    """Return one check for each promise in ``promises``; ``pairings`` are the engine's scenarios."""
     return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
 
 
@@ -226,34 +228,94 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
     )
 
 
-def judge_seeds(
+class RowPair(NamedTuple):
+    """Two rows of a black box that should be equal."""
+
+    first: Tokens
+    second: Tokens
+    calls: str
+    """The calls that returned them, in words."""
+
+
+def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> Iterator[RowPair]:
+    """Yield the rows of two calls with one seed; ``other`` is the reference sampler, or the sampler again."""
+    who = f"two calls of {sampler.name}" if other is sampler else f"{sampler.name} and {other.name}"
+    rows = zip(drawn(sampler, seed, size), drawn(other, seed, size), strict=True)
+    for row, (one, two) in enumerate(rows, start=1):
+        yield RowPair(one, two, f"row {row} of seed {seed}, n={size}, of {who}")
+
+
+def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
+    """Yield each row of a small call, and the same row of a larger call and of a call after other requests."""
+    alone, several, whole = (drawn(sampler, seed, number) for number in (1, (size + 1) // 2, size))
+    yield RowPair(alone[0], whole[0], f"row 1 of seed {seed}, n=1 and n={size}")
+    for row, (one, two) in enumerate(zip(several, whole, strict=False), start=1):
+        yield RowPair(one, two, f"row {row} of seed {seed}, n={len(several)} and n={size}")
+    again = drawn(sampler, seed, 1)[0]
+    yield RowPair(alone[0], again, f"row 1 of seed {seed}, n=1, before and after other calls")
+
+
+def _rows_continued(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
+    """Yield a text, and the same text cut after each of its tokens and continued."""
+
+    def after(prefix: Tokens) -> Tokens:
+        named = Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
+        return drawn(named, seed, 1)[0]
+
+    whole = after(())
+    for cut in range(1, len(whole)):
+        continued = (whole[:cut] + after(whole[:cut]))[: len(whole)]
+        yield RowPair(whole, continued, f"seed {seed}, n=1, in one piece, and continued after token {cut}")
+
+
+OF_ROWS: Final = {
+    "seed": _repeated_rows,
+    "seed-as-plain": _repeated_rows,
+    "batch": _rows_beside_others,
+    "resume": _rows_continued,
+}
+"""Promise of a black box -> the rows that are compared for one seed."""
+
+
+def judge_pairs(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return the verdicts on a black box's promises about its seeds, from pairs of rows with the same seed."""
+    """Return the verdicts on those of a black box's ``promises`` that pairs of rows with one seed decide.
+
+    ``promises`` are keys of ``OF_ROWS``, ``largest`` is the most rows of a call, and ``reference`` the sampler without
+    speculation, or None.
+    """
     return [
-        _judge_sampler(OF_PROMISE[name], sampler, seeds, largest, reference if name == "seed-as-plain" else None)
-        for name in ("seed", "seed-as-plain")
+        _judge_sampler(name, sampler, seeds, largest, reference if name == "seed-as-plain" else None)
+        for name in PROMISES
         if name in promises
     ]
 
 
 def _judge_sampler(
-    promise: Promise, sampler: Sampler, seeds: Iterator[int], largest: int, reference: Sampler | None
+    name: str, sampler: Sampler, seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> Verdict:
-    size, pairs, other = min(SMALL_CALL, largest), 0, reference or sampler
-    for _ in range(-(-PAIRS // size) + 1):
-        seed = next(seeds)
-        first, second = drawn(sampler, seed, size), drawn(other, seed, size)
-        for row, (one, two) in enumerate(zip(first, second, strict=True)):
+    promise, size = OF_PROMISE[name], min(SMALL_CALL, largest)
+    if name == "batch" and size == 1:
+        said = "calls of one row have no neighbours: expected largest_call of at least 2"
+        return Verdict(sampler.name, promise.check, Status.UNKNOWN, said)
+    calls = -(-PAIRS // size) + 1 if name.startswith("seed") else PAIRS
+    pairs = 0
+    for seed in itertools.islice(seeds, calls):
+        for first, second, which in OF_ROWS[name](sampler, reference or sampler, seed, size):
             pairs += 1
-            if one != two:
-                fault = f"{promise.fault}: {one} and {two}"
-                who = f"{sampler.name} and {other.name}" if reference else f"two calls of {sampler.name}"
-                example = Counterexample((f"row {row + 1} of seed {seed}, n={size}, of {who}",), fault, fault=fault)
+            if first != second:
+                fault = f"{promise.fault}: {first} and {second}"
+                example = Counterexample((which,), fault, fault=fault)
+                figures = {"pairs": pairs}
                 return Verdict(
-                    sampler.name, promise.check, Status.REFUTED, fault, None, Evidence.EQUAL, example, {"pairs": pairs}
+                    sampler.name, promise.check, Status.REFUTED, fault, None, Evidence.EQUAL, example, figures
                 )
-    said = f"{promise.summary}: a difference in {share_seen(pairs):.0%} of the pairs would have been seen"
+    if not pairs:
+        said = "no text has more than one token, so none can be cut"
+        return Verdict(sampler.name, promise.check, Status.UNKNOWN, said)
+    compared = pairs if name.startswith("seed") else PAIRS
+    said = f"{promise.summary}: a difference in {share_seen(compared):.0%} of the pairs would have been seen"
     return Verdict(
         sampler.name, promise.check, Status.HOLDS, said, evidence=Evidence.STATISTICAL, figures={"pairs": pairs}
     )

@@ -1,4 +1,4 @@
-"""Check that all ranks of an engine emit the same tokens, also at near ties.
+"""Check that all ranks of an engine emit the same tokens, also if logits are nearly tied.
 
 Each rank computes the outputs of its models itself, so they differ by rounding. In the greedy scenarios here the best
 two tokens of some texts are a near tie, and ranks disagree about the better one; in the other scenarios the pmfs of a
@@ -30,20 +30,23 @@ from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import KernelSetting, Subject
 
 PROMISES: Final = {"ranks": False, "ranks-gloo": True}
-"""Name of a promise -> whether the ranks meet by ``torch.distributed`` with gloo."""
+"""Name of a promise -> whether the ranks communicate by ``torch.distributed`` with gloo."""
 ROUNDING: Final = 1e-6
-"""Relative difference between the rows of two ranks."""
+"""Relative difference between the pmfs of two ranks."""
 SEEDS: Final = 12
 NEAR_TIES = tuple(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 8, seed=seed, greedy=True) for seed in range(8))
 OPEN = tuple(Scenario("generic", 3, (0, 1, 0), 5, seed=seed) for seed in (30, 31))
 SCENARIOS: Final = {"near ties": (NEAR_TIES, 1), "random tokens": (OPEN, SEEDS)}
-"""Case -> its scenarios and the seeds of each."""
+"""Case -> (its scenarios, number of seeds per scenario)."""
 _ONE_OF: Final = 3
-"""Every how many texts of a greedy scenario end in a near tie."""
+"""One in this many texts of a greedy scenario has a near tie for the next token."""
 
 
 def models_of_rank(models: EngineScenario, group: Group, *, greedy: bool) -> EngineScenario:
-    """Return the scenario for the engine of one rank: the models with the rounding of that rank."""
+    """Return the scenario with the models of one rank, whose pmfs have the rounding of that rank.
+
+    ``greedy``: near ties are decided by the rank; otherwise probabilities are slightly off.
+    """
     rounded = _decided_on if greedy else _rounded_on
     return models._replace(
         target=rounded(models.target, group.rank), draft=rounded(models.draft, group.rank), group=group
@@ -75,7 +78,10 @@ def _rounded_on(model: LanguageModel, rank: int) -> LanguageModel:
 
 
 def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
-    """Return the job of a rank in a scenario with a seed: make the engine, and decode the prompt."""
+    """Return the function that a rank runs: it creates the engine and decodes the prompt of a scenario with a seed.
+
+    ``given`` is (scenario, seed).
+    """
     scenario, seed = given
 
     def job(rank: int, group: Group) -> Tokens:
@@ -91,7 +97,7 @@ def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
 
 
 def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions) -> Examination:
-    """Examine the scenarios of a case: compare the texts of all ranks."""
+    """Compare the texts of all ``size`` ranks in the scenarios of ``case``; ``gloo`` selects ``torch.distributed``."""
     scenarios, seeds = SCENARIOS[case]
     form, compared = form_in(make, "speculative"), 0
     seeded_call = takes_seed(made_in(make, widened(make, scenarios[0])).speculative)
@@ -145,7 +151,10 @@ def _refuted(
 
 
 def ranks_check(make: Make, size: int, promise: str) -> Check:
-    """Return the check that ``size`` ranks of a made engine emit the same tokens."""
+    """Return the check that ``size`` ranks of the engine ``make`` emit the same tokens.
+
+    ``promise`` is a key of PROMISES.
+    """
     gloo = PROMISES[promise]
 
     def cases(subject: Subject) -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Check the values that a black box returns beside its tokens: one wrong value refutes."""
+"""Check the values that a black box returns with its tokens; one wrong value refutes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ from specverify.promises.values import (
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answer, Facts, LawOfCalls, answers_of
 from specverify.subjects.beside import OF_TOKENS, STATISTICS
-from specverify.subjects.sampler import Sampler
+from specverify.subjects.sampler import Sampler, accepted_of_rows
 from specverify.subjects.subject import UnusableSubject
 
 SAMPLES: Final = 2000
-"""Answers whose values are compared, and of a reference as many."""
+"""Number of answers whose values are compared, and of answers of a reference."""
 CHECK: Final = "values_match"
 
 
 def answers_sampled(sampler: Sampler, names: Sequence[str], seeds: Iterator[int], largest: int) -> Iterator[Answer]:
-    """Yield ``SAMPLES`` answers of a black box. Raises ``UnusableSubject`` for an invalid answer."""
+    """Yield ``SAMPLES`` answers of a black box with the values ``names``, at most ``largest`` per call.
+
+    Raises ``UnusableSubject`` for an invalid answer.
+    """
     left = SAMPLES
     while left:
         number = min(left, largest)
@@ -49,7 +52,7 @@ def judge_values(
     law: Any = None,
     reference: Sampler | None = None,
 ) -> Verdict:
-    """Return the verdict on the values of a black box.
+    """Return the verdict on the values of a black box; ``promises`` maps the name of each value to its promise.
 
     They are compared with ``law`` or with ``reference``, and the values of equal tokens with each other.
     """
@@ -87,7 +90,7 @@ def judge_values(
 
 
 def _facts(law: Any) -> Facts | None:
-    """Return the values that ``law`` determines; None if it does not list all outcomes."""
+    """Return the facts about a request that ``law`` determines; None if it does not list all outcomes."""
     if law is None or (isinstance(law, Mapping) and OTHERS in law):
         return None
     if isinstance(law, Mapping):
@@ -103,9 +106,9 @@ def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
 
 
 def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return a sampler that answers with the tokens of ``sample`` and drops the values ``names``.
+    """Return ``sample`` as a sampler that returns only tokens, without the values ``names``.
 
-    The counts of accepted drafts are kept if ``sample`` returns them.
+    Counts of accepted drafts are kept if ``sample`` returns them.
     """
 
     def alone(seed: int, number: int, *prefix: Tokens) -> Any:
@@ -114,6 +117,7 @@ def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable
         rows = [item.new for item in kept]
         if isinstance(answer, Mapping) and "accepted" in answer:
             return {"tokens": rows, "accepted": answer["accepted"]}
-        return rows
+        accepted = accepted_of_rows(answer)
+        return rows if accepted is None else {"tokens": rows, "accepted": accepted}
 
     return alone

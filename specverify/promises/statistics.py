@@ -30,7 +30,10 @@ ROUNDING = 1e-6
 
 
 def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
-    """Return the first reported number that is impossible for the run; None if all are possible."""
+    """Return the first reported number that is impossible for the run; None if all are possible.
+
+    ``facts`` are those of the request, or None; only the names in ``promises`` are examined.
+    """
     given = {name: value.value for name, value in answer.values.items() if name in promises}
     for name, value in given.items():
         if isinstance(value, Unreadable) or (name not in _OF_MAPPINGS and not _is_number(value, name)):
@@ -127,7 +130,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Compare the number of accepted drafts with the queries to the draft model; None if it is possible."""
+    """Return the fault of the number of ``accepted`` drafts if the queries to the draft model exclude it, else None."""
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
         return None
@@ -148,7 +151,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
-    """Examine the paths of an engine: compare the reported numbers of each with its run."""
+    """Compare the statistics reported on every path of an engine with its run; ``promises`` has their names."""
     runs, present = 0, set[str]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
     for answers in followed(answering.open()):
@@ -183,7 +186,7 @@ def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off
 
 
 def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
-    """Return the check of the statistics that an engine reports."""
+    """Return the check of the statistics that an engine reports; ``answerings`` are its programs."""
     by_name = {answering.name: answering for answering in answerings}
 
     def cases(subject: Subject) -> Iterator[Case]:

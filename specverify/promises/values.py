@@ -1,4 +1,4 @@
-"""Check that each value beside the tokens is a function of the tokens, and the promised one.
+"""Check that each value returned with the tokens is a function of the tokens, and the promised one.
 
 On every path of the enumeration, the log-probability of a token must be that of the pmf after the tokens before it,
 whether the token was an accepted draft, a replacement or a bonus token. Without any statement of the caller two things
@@ -26,14 +26,15 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 RAW, PROCESSED, PLAIN = "raw", "processed", "plain"
 Kind = str | Callable[[Tokens], Any] | None
-"""What a value is promised to be: of the model's row as it is, of the law that the token is drawn from, what the call
-without speculation returns, a function of the new tokens; None where the caller does not say."""
+"""The promise about a value: "raw" (of the unprocessed row of the model), "processed" (of the row from which the token
+is drawn), "plain" (equal to that of the call without speculation), a function of the new tokens, or None (not stated).
+"""
 KINDS: Final = (RAW, PROCESSED, PLAIN)
 OF_ROWS: Final = frozenset({"logprobs", "top_logprobs", "cumulative_logprob", "scores", "logits"})
-"""Values that are logarithms of probabilities."""
+"""Values that consist of logarithms of probabilities."""
 MOST_PATHS = 4000
 MOST_TOKENS = 64
-"""Those of the largest scenario whose values are compared."""
+"""The vocabulary of the largest scenario whose values are compared."""
 MOST_EXPONENT = 100
 FORBIDDEN = 1e-6
 """A token of probability 0 is given less than this, such as by the smallest number of a dtype in the place of -inf."""
@@ -44,28 +45,31 @@ SAME_REASONS: Final = (
 
 
 class Off(NamedTuple):
-    """A value that differs from the promised one."""
+    """A returned value that differs from the promised one."""
 
     fault: str
-    """What is wrong, in one sentence."""
+    """A sentence about what is wrong."""
     because: tuple[str, ...] = ()
     undecided: bool = False
-    """Whether rounding may explain it."""
+    """Whether rounding may explain the difference."""
 
 
 class KnownValues(NamedTuple):
-    """The data that the values of a request are compared with."""
+    """The data with which the values of a request are compared."""
 
     facts: Facts | None
     promises: Mapping[str, Kind]
     plain: Mapping[Tokens, Mapping[str, Value]]
-    """New tokens -> what the call without speculation returns beside them."""
+    """New tokens -> the values that the call without speculation returns with them."""
     prefixes: Mapping[str, Mapping[Tokens, Any]]
-    """Value of tokens -> new tokens up to a place -> what that call returns there."""
+    """Path of a value with one element per token -> number of new tokens -> the element that a plain call returns."""
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
-    """Examine every value of every path. Raises ``EnumerationTooLarge`` beyond ``MOST_PATHS`` paths."""
+    """Compare every value on every path with its promise.
+
+    Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS`` paths.
+    """
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
     lacking: dict[str, tuple[Answer, KnownValues]] = {}
@@ -94,7 +98,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
 
 
 def nothing_says(known: KnownValues) -> str:
-    """Return the sentence that names the promised values without a known right value; "" if there are none."""
+    """Return a sentence with the promised values whose right value is not known; "" if there are none."""
     plain = {name for values in known.plain.values() for name in values}
     facts = known.facts
     open_names = [
@@ -111,7 +115,7 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether the models, the law or another value determine the value called ``name``."""
+    """Return whether the models, the law or another value determine the value ``name`` with the promise ``kind``."""
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
     if facts is None or kind == PLAIN:
@@ -124,7 +128,7 @@ def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, 
 
 
 def absent(name: str) -> str:
-    """Return the sentence about a promised value that no answer contains."""
+    """Return the sentence about the promised value ``name`` that no answer contains."""
     where = NAMES.get(name)
     looked = f", or under {', '.join(where[1:])}" if where and where[1:] else ""
     return (
@@ -139,7 +143,7 @@ def listed_names(promises: Mapping[str, Kind]) -> str:
 
 
 def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers to the requests on every path of a program."""
+    """Yield the answers to all requests on every path of a program."""
     for number, path in enumerate(paths(program)):
         if number == MOST_PATHS:
             raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")
@@ -147,7 +151,7 @@ def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
-    """Return the expected data for each request."""
+    """Return the data for comparing the values of each request."""
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
     for answers in followed(answering.plain()) if answering.plain else ():
         for place, answer in enumerate(answers):
@@ -163,7 +167,10 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
 
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
-    """Return the element of a value at each position, by the new tokens up to that position."""
+    """Return the element of the value ``name`` at each position, by the new tokens up to that position.
+
+    ``texts`` maps new tokens to the values returned with them.
+    """
     result: dict[Tokens, Any] = {}
     for new, values in texts.items():
         given = values.get(name)
@@ -190,9 +197,9 @@ def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
 
 
 def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Mapping[str, Kind]) -> Off | None:
-    """Return the first value that differs from its value on an earlier path with the same tokens, or None.
+    """Return the first value that differs from that on an earlier path with the same tokens; None if there is none.
 
-    ``seen`` holds the values of earlier paths.
+    ``seen`` holds the values of earlier paths and is updated; ``place`` is the index of the request.
     """
     for name in promises.keys() & answer.values.keys():
         value = answer.values[name]
@@ -218,7 +225,7 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 
 
 def explained(spacing: float, logarithm: float) -> float:
-    """Return how far rounding may move ``logarithm`` in floats of this spacing.
+    """Return the largest error of ``logarithm`` that rounding in floats of this spacing can cause.
 
     For a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token,
     exponential, division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own
@@ -238,7 +245,12 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
 
 
 def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
-    """Return a function from new tokens to the pmf of the next one, by the model or the law; None if neither exists."""
+    """Return the function from new tokens to the pmf of the next token, by the model or the law.
+
+    Returns None if neither is known.
+
+    ``kind`` selects the model's own pmf ("raw") or the law.
+    """
     facts = known.facts
     if facts is None:
         return None
@@ -257,7 +269,10 @@ def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
 
 
 def _conditional(law: Callable[[], Mapping[Tokens, float]], size: int, new: Tokens) -> Any:
-    """Return the pmf of the token after ``new`` under ``law``; zeros if the text ``new`` has probability 0."""
+    """Return the pmf of the token after ``new`` under ``law``, with ``size`` entries.
+
+    All entries are 0 if ``new`` is impossible under the law.
+    """
     masses = _masses(law).get(new, {})
     total = sum(masses.values())
     return [masses.get(token, 0.0) / total if total else 0.0 for token in range(size)]
@@ -278,7 +293,7 @@ def _log(mass: Any) -> float:
 
 
 def _kind(name: str, kind: Kind, known: KnownValues) -> Kind:
-    """Return the default comparison for a value whose kind the caller does not state."""
+    """Return ``kind``, the promise about the value ``name``; the default one if it is None."""
     if kind is None:
         return PLAIN if known.plain and any(name in values for values in known.plain.values()) else PROCESSED
     return kind
@@ -320,14 +335,14 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
 
 
 def _ratio(found: float, expected: float) -> tuple[str, ...]:
-    """Return a sentence with exp(returned - recomputed), the wrong weight of the token in a gradient; () if huge."""
+    """Return a sentence with exp(returned - recomputed), the factor that a gradient gets wrong; () if it is huge."""
     if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
         return ()
     return (f"exp(returned - recomputed) is {short(math.exp(found - expected))}, expected 1",)
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a difference that rounding cannot explain but that is too small for a wrong pmf."""
+    """Return the sentence about a difference that rounding does not explain but that is too small for a wrong pmf."""
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
         f"{value.spacing:.1g} explain {explained(value.spacing, expected):.1g}, and a fault is named from "
@@ -422,7 +437,10 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
 
 
 def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
-    """Return the first fault of a list of the most probable tokens: an entry, the order, a missing token or a rank."""
+    """Return the first fault of a list of most probable tokens: an entry, the order, a missing token or a rank.
+
+    ``emitted`` is the emitted token, ``row`` the right pmf or None, and ``expected`` the list of a plain call or None.
+    """
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
     masses: Mapping[int, float] = {}
@@ -449,7 +467,10 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
 def _wrong_entry(
     inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
 ) -> Off | None:
-    """Return the first entry of a list with a wrong logarithm; else the first that rounding may explain, if any."""
+    """Return the first entry of a list with a wrong logarithm, else the first that rounding may explain, else None.
+
+    ``inner`` are (token, logarithm) and ``masses`` the right logarithms by token.
+    """
     doubt = None
     for token, result in inner:
         if token not in masses:
@@ -465,7 +486,10 @@ def _wrong_entry(
 
 
 def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
-    """Return two tokens that are in the wrong order; the emitted token may stand before all others."""
+    """Return two successive tokens of a list in the wrong order; None if there are none.
+
+    The emitted token may come before all others.
+    """
     first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
     for (one, more), (other, less) in itertools.pairwise(first_apart):
         if less > more + explained(spacing, more):
@@ -527,7 +551,10 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 
 
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
-    """Return the text that an answer should have; None if it is not known."""
+    """Return the right text of an answer, from the first of the values ``names`` that determines it.
+
+    Returns None if unknown.
+    """
     for name in names:
         kind = known.promises.get(name)
         if callable(kind):
@@ -631,7 +658,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
 
 def _alike(one: Any, other: Any, spacing: float) -> bool:
-    """Return whether two values are equal, up to rounding of floats."""
+    """Return whether two values are equal, up to the rounding of floats with this spacing."""
     if isinstance(one, float) and isinstance(other, int | float):
         return (
             one == other or (one < math.log(FORBIDDEN) and other == -math.inf) or abs(one - other) <= math.sqrt(spacing)
@@ -678,7 +705,7 @@ def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off,
 
 
 def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
-    """Return the refutation by one answer; ``let`` lists the pmfs or numbers that decide."""
+    """Return the refutation by one answer with the fault ``off``; ``let`` lists the deciding pmfs or numbers."""
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
     example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)
     return Examination(
@@ -692,13 +719,13 @@ def _row_line(target: LanguageModel | None, draft: LanguageModel | None, text: T
 
 
 def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
-    """Return the check of the values that an engine returns beside its tokens."""
+    """Return the check of the values that an engine returns with its tokens; ``answerings`` are its programs."""
     by_name = {answering.name: answering for answering in answerings}
 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario is examined after those whose texts end, which compare reasons of an end."""
+        """Return whether a scenario is examined last: no token ends its texts, so reasons of an end cannot differ."""
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 
     def cases(subject: Subject) -> Iterator[Case]:

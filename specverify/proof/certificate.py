@@ -1,9 +1,9 @@
-"""Certificates of proofs: the case tree of every place, with the reason for each branch that is left out.
+"""Write certificates of proofs: the case tree of every place, with the reason for each branch that is left out.
 
-``specverify.certificates`` checks them and shares no code with this module but the shape of the file. A place is a text
-and a number of tokens left. Its tree is the one that ``search`` walks: draws with their weights, comparisons with both
-answers. Each claim of z3 is written as a sum that can be multiplied out (``contradiction``): that no p and q takes a
-branch, that a weight is never negative, that both masses agree in a cell.
+``specverify.certificates`` checks certificates and shares only the format of the file with this module. A place is a
+text and the number of remaining tokens. Its tree is the tree that ``search`` walks: draws with their weights,
+comparisons with both answers. Each claim of z3 is written as a sum that can be multiplied out (``contradiction``): that
+no p and q takes a branch, that a weight is never negative, that both masses agree in a cell.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Node = dict[str, Any]
 
 
 class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the proof
-    """A step that z3 decides could not be written as a sum of products of few conditions."""
+    """Raised if a step that z3 decides could not be written as a sum of products of few conditions."""
 
 
 class _ProofPath:
@@ -60,10 +60,10 @@ class _ProofPath:
 
 
 class Writer:
-    """Writer of the places of one proof; polynomials and ratios are listed once and referred to by number."""
+    """Write the places of one proof; polynomials and ratios are listed once and referred to by number."""
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
-        """``seconds`` is the time limit, counted from now."""
+        """Prepare a certificate of ``what`` about ``subject``; ``seconds`` is the time limit, counted from now."""
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
         self._polynomials: dict[Polynomial, int] = {}
@@ -117,7 +117,7 @@ class Writer:
     def _runs(
         self, tables: UnknownTables, solver: Feasibility, place: RoundStart
     ) -> Iterator[tuple[list[tuple[Any, tuple[Any, ...], Any, frozenset[Any]]], Tokens]]:
-        """Yield every path: its steps as (question, weights, answer, possible answers), and its tokens."""
+        """Yield every path of a round: its steps as (question, weights, answer, possible answers), and its tokens."""
 
         def program(run: PathDraws) -> Tokens:
             world = UnknownWorld(tables, run)
@@ -141,7 +141,10 @@ class Writer:
         known: list[SignCondition],
         paths: list[_ProofPath],
     ) -> Node:
-        """Return a node of the certificate's tree; each branch that is left out has its reason."""
+        """Return a node of the certificate's tree, for the rest of ``path``; a branch that is left out has its reason.
+
+        ``known`` are the conditions that hold at the node; finished paths are appended to ``paths``.
+        """
 
         def shown(condition: SignCondition) -> Any:
             return self._contradiction([*axioms, *known, condition])
@@ -195,7 +198,7 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the evidence that the paths with this outcome add up to the target's probability."""
+        """Return the evidence that the paths with the result ``outcome`` add up to the target's probability."""
         terms, written = [], []
         for end, path in enumerate(paths):
             if path.tokens != outcome[: len(path.tokens)]:
@@ -210,10 +213,10 @@ class Writer:
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
-        """Return the draws whose possibility needs no cell of its own, with the reason.
+        """Return, for the draws of ``path`` that need no cells of their own, the reason.
 
-        Either the comparisons imply it, or the weight has the probability of the draw as a factor and its denominators
-        stay positive where that probability is 0.
+        Either the comparisons imply that the outcome is possible, or the weight has the probability of the draw as a
+        factor and its denominators stay positive where that probability is 0.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
@@ -241,7 +244,10 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the cells of a sum: split by the sign of one polynomial after another until each term is decided."""
+        """Return the evidence for a sum, by cells: it is split by the sign of one polynomial after another.
+
+        In a cell every term is in the sum or not. ``facts`` are the signs already known.
+        """
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
             (weight, frozenset(left))
@@ -291,7 +297,10 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Add one path to a tree of draws and comparisons, in which each node has its branches by their answers."""
+    """Add one path, with its ``tokens`` at the end, to a tree of draws and comparisons.
+
+    Branches are keyed by answers.
+    """
     node = root
     for question, weights, answer, answers in steps:
         if not node:

@@ -1,8 +1,8 @@
 """Proofs that no point satisfies some conditions, as sums that can be multiplied out.
 
-Each condition is written as g > 0, g >= 0 or e = 0. Linear arithmetic over the rationals looks for ``sum of c * product
-of g's + sum of h * e = 0`` with c >= 0 and a positive term: then the conditions contradict each other. Products of one
-condition are tried first, then of two, then of three. A contradiction that needs a higher degree is not found.
+Each condition is written as g > 0, g >= 0 or e = 0. Linear arithmetic over the rationals searches for ``sum of c *
+product of g's + sum of h * e = 0`` with c >= 0 and a positive term; then the conditions contradict each other. Products
+of one condition are tried first, then of two, then of three. A contradiction that needs a higher degree is not found.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _INEQUATION = frozenset({NEGATIVE, POSITIVE})
 
 
 class Contradictions:
-    """Search for contradictions among conditions; ``number_of`` returns the certificate's number of a cofactor."""
+    """Search for contradictions among conditions; ``number_of`` returns a polynomial's number in the certificate."""
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Results are cached, since the same few conditions contradict each other in many places."""
+        """Start without cached results; they are cached because few conditions contradict each other in many places."""
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
     def find(self, conditions: Sequence[SignCondition]) -> Written | None:
-        """Return a contradiction among ``conditions``, by their positions, or None if none was found."""
+        """Return a contradiction among ``conditions``, which it names by their positions; None if none was found."""
         relevant = _relevant(conditions)
         key = frozenset(conditions[index] for index in relevant)
         if key not in self._known:
@@ -142,7 +142,7 @@ def _monomials(conditions: Sequence[SignCondition], degree: int) -> Iterator[Mon
 
 
 def _relevant(conditions: Sequence[SignCondition]) -> list[int]:
-    """Return the positions of the conditions linked to the last one by common unknowns, directly or through others."""
+    """Return the positions of conditions that share unknowns with the last one, directly or through others."""
     unknowns = set(conditions[-1].polynomial.unknowns)
     left, taken = dict(enumerate(conditions[:-1])), [len(conditions) - 1]
     while True:
@@ -162,7 +162,7 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 
 
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
-    """Return a contradiction with its conditions at the positions ``places``; each split adds one condition."""
+    """Return a contradiction with condition i renamed to ``places[i]``; each split adds one condition."""
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}
         return {"split": places[written["split"]], **cases}

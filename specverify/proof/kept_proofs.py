@@ -1,4 +1,4 @@
-"""Proofs cached in a folder, valid as long as no source they rest on has changed."""
+"""Proofs cached in a folder, valid as long as no source file on which they rest has changed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from specverify.proof.symbolic_tables import Model
 
 
 def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
-    """Return the cached proof of ``asked``, or make and cache it. UNKNOWN is not cached: it depends on the time limit.
+    """Return the cached proof for the question ``asked``; if there is none, call ``prove`` and cache the result.
 
-    The key holds every source file of both packages, the version of z3 and the question.
+    UNKNOWN is not cached, because it depends on the time limit. The key contains every source file of both packages,
+    the version of z3 and the question.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{_key(asked)}.json"

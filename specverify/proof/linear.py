@@ -1,7 +1,8 @@
-"""Statements about every rule at once: the rule itself is unknown, and the conditions on it are linear.
+"""Statements about every possible rule: the rule itself is unknown, and the conditions on it are linear.
 
-The effect of a rule on one drafted token is a matrix of masses, ``k[d][v]`` for d drafted and v emitted. Losslessness,
-acceptance and total variation are linear in it, so the best rule is bounded by linear arithmetic, for all p and q.
+The effect of a rule on one drafted token is a matrix of probabilities, ``k[d][v]`` for d drafted and v emitted.
+Losslessness, acceptance and total variation are linear in it, so linear arithmetic bounds the best rule, for all p and
+q.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """The conditions of a counterexample to search for, and its q if it is fixed."""
+    """The conditions of a counterexample for which the solver searches, and its q if it is fixed."""
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()
@@ -33,7 +34,7 @@ def _pmf(name: str, vocabulary: int) -> tuple[list[Any], list[Any]]:
 
 
 def _rule(q: list[Any]) -> tuple[list[list[Any]], list[Any]]:
-    """Return the matrix of masses ``k[d][v]`` of an unknown rule for drafts from q, and the conditions on it."""
+    """Return the matrix of probabilities ``k[d][v]`` of an unknown rule for drafts from q, and the conditions on it."""
     tokens = range(len(q))
     masses = [[z3.Real(f"k{drafted}_{emitted}") for emitted in tokens] for drafted in tokens]
     return masses, [z3.Sum(row) == mass for row, mass in zip(masses, q, strict=True)] + [
@@ -71,10 +72,10 @@ def price(vocabulary: int) -> Iterator[Sought]:
 
 
 def scalar(vocabulary: int) -> Iterator[Sought]:
-    """Yield, for each q on a grid, the conditions of a rule that sees p, d and q(d) alone and beats sample and match.
+    """Yield, for each q on a grid, the conditions of a rule that reads only p, d and q(d) and beats sample and match.
 
     The rule is a table ``K(v | d, q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is
-    lossless on the grid. That no q has a solution proves the bound.
+    lossless on the grid. If the conditions have no solution for any q, the bound is proved.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)

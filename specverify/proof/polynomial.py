@@ -23,7 +23,7 @@ class Polynomial:
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Mapping[Monomial, Any]) -> None:
-        """``terms`` maps monomials to nonzero coefficients, ``int`` or ``Fraction``."""
+        """Store ``terms``, a mapping of monomials (tuples of unknowns) to nonzero ``int`` or ``Fraction``."""
         self.terms = terms
         self._hash: int | None = None
 
@@ -65,17 +65,17 @@ class Polynomial:
 
     @property
     def degree(self) -> int:
-        """The largest number of unknowns in a product, with repetitions; 0 for a constant."""
+        """Return the largest number of unknowns in a product, counted with repetitions; 0 for a constant."""
         return max(map(len, self.terms), default=0)
 
     @property
     def unknowns(self) -> set[int]:
-        """The numbers of the unknowns in the polynomial."""
+        """Return the numbers of the unknowns in the polynomial."""
         return {unknown for monomial in self.terms for unknown in monomial}
 
     @property
     def leading(self) -> Monomial:
-        """The largest monomial in the graded lexicographic order. The polynomial must not be zero."""
+        """Return the largest monomial in the graded lexicographic order. The polynomial must not be zero."""
         return min(self.terms, key=lambda monomial: (-len(monomial), monomial))
 
     def at(self, point: Mapping[int, Any]) -> Any:

@@ -32,7 +32,7 @@ COUPLING = "coupling"
 
 
 class ProofSubject(NamedTuple):
-    """A decoder as a function of the world, and the law it declares if it is biased."""
+    """The decoder that a proof is about, as a function of the world, and the law it declares if it is biased."""
 
     name: str
     options: str
@@ -84,7 +84,7 @@ def _no_rule(shown: str) -> str:
 
 
 class _NamedSubject(NamedTuple):
-    """The subject that a name denotes; ``defaults`` are its default options."""
+    """The subject that a name denotes, before its options are chosen; ``defaults`` are its default options."""
 
     shown: str
     build: Callable[..., Decoder]
@@ -114,11 +114,11 @@ def _first_variant(subject: Subject, name: str) -> Variant:
 
 
 def any_length(world: World, most: int) -> LengthRule:
-    """Return a length rule whose answer before each token is an open question: draft after this text, or stop?
+    """Return a length rule that stands for all: before each token it is an open question whether to draft it.
 
     The answer may be any function of the text so far and of all pmfs, so a proof holds for every rule that decides
-    before a token is drawn, including random ones, as mixtures. A rule that reads a drawn token and keeps it decides
-    about the next token.
+    before a token is drawn, including random rules, as mixtures. A rule that depends on a drawn token and keeps it
+    decides about the next token. ``most`` is the largest number of drafts.
     """
     text: list[Tokens] = [()]
 

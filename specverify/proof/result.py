@@ -38,4 +38,4 @@ class Proof(NamedTuple):
 
 
 class ReplayFailed(AssertionError):  # noqa: N818 - named for what it says of the search
-    """A refutation that the ordinary enumeration does not confirm: an error in this package."""
+    """Raised if the ordinary enumeration does not confirm a refutation, which is an error in this package."""

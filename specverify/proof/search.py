@@ -40,7 +40,7 @@ LONGEST_TEXT = 3
 
 
 class ProofSearch:
-    """One attempt at one statement: the part covered so far, and the time limit."""
+    """One attempt to prove one statement: the part covered so far, and the time limit."""
 
     def __init__(
         self,
@@ -51,7 +51,10 @@ class ProofSearch:
         seconds: float,
         progress: Callable[[str], None] = lambda doing: None,
     ) -> None:
-        """``seconds`` is the time limit, counted from now; ``progress`` is called with the work done."""
+        """Prepare a proof.
+
+        ``seconds`` is the time limit, counted from now, and ``progress`` is called with the work done.
+        """
         self._progress = progress
         self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
         self._started = time.perf_counter()
@@ -172,7 +175,7 @@ class ProofSearch:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
     def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
-        """Compare both programs in a few known worlds by enumeration.
+        """Compare both programs of a proved statement in a few known worlds (pmfs with numbers) by enumeration.
 
         Raises ``ReplayFailed`` if the statement fails in one of them although it was proved.
         """
@@ -184,7 +187,10 @@ class ProofSearch:
         self._figures["worlds"] += WORLDS
 
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
-        """Return the first refutation among known worlds, those of small denominators first; else ``reason``."""
+        """Return the first refutation among known worlds, small denominators first.
+
+        Else ``reason``, why the proof is open.
+        """
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)
         for kind in (TARGET, DRAFT):
@@ -204,14 +210,14 @@ class ProofSearch:
         return reason, None
 
     def _wrong(self, model: Model, place: RoundStart) -> Hashable | None:
-        """Return the first outcome at which the statement fails in a known world; None if there is none."""
+        """Return the first outcome for which the statement fails in a known world, ``model``; None if there is none."""
         left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
         outcomes = sorted(left.keys() | right.keys(), key=repr)
         failures = (x for x in outcomes if sign(left.get(x, 0) - right.get(x, 0)) in self._statement.forbidden)
         return next(failures, None)
 
     def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
-        """Compute both masses of a refuted outcome again with fractions and return the refutation.
+        """Compute both masses of a refuted outcome again with fractions; return the refutation as text, and the world.
 
         Raises ``ReplayFailed`` if the statement holds for these masses.
         """

@@ -27,7 +27,7 @@ QUESTION = 10.0
 
 
 class ProofOutOfTime(Exception):  # noqa: N818 - named for what it says of the proof
-    """The error after the time limit of a proof."""
+    """Raised when the time limit of a proof has passed."""
 
 
 class SignCondition(NamedTuple):
@@ -55,13 +55,16 @@ _RELATIONS: dict[frozenset[int], Callable[[Any], Any]] = {
 
 
 class Feasibility:
-    """A stack of conditions.
+    """A stack of conditions on unknowns, which z3 tests for solutions.
 
-    ``axioms(unknown)`` returns the conditions that an unknown always satisfies, and its row.
+    ``axioms(unknown)`` returns the row of an unknown and the conditions that its entries always satisfy.
     """
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:
-        """``deadline`` is a value of ``time.perf_counter``; after it every query raises ``ProofOutOfTime``."""
+        """Start without conditions; every query after ``deadline``, a value of ``time.perf_counter``, raises.
+
+        The exception is ``ProofOutOfTime``.
+        """
         self._axioms, self.deadline = axioms, deadline
         self._linear = z3.SolverFor("QF_LRA")
         self._higher: list[SignCondition] = []
@@ -84,7 +87,7 @@ class Feasibility:
         self._linear.pop()
 
     def mentioned(self) -> set[int]:
-        """Return all unknowns of the rows that have an unknown in a current condition."""
+        """Return all unknowns of the rows of which some unknown occurs in a current condition."""
         return {number for row in self._known for number in row.unknowns}
 
     def feasible(self, *conditions: SignCondition) -> bool:

@@ -1,4 +1,4 @@
-"""The statements to prove: two programs give every outcome the same mass, in every world.
+"""The statements that can be proved: two programs give every outcome the same mass, in every world.
 
 A program runs once for every path and yields (outcome, share) pairs: the mass of an outcome is the sum over paths of
 weight times share. The same two programs run on unknown tables and, to replay a failure, on known ones.
@@ -76,7 +76,7 @@ def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
 
 
 def one_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart, task: Task) -> Tokens:
-    """Return the tokens of one round."""
+    """Return the tokens of one round of the subject from ``place``."""
     decoder = subject.build(world, task)
     return decoder.step(draws, decoder.init(place.prompt))[1].tokens
 

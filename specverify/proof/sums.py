@@ -1,11 +1,12 @@
-"""Decide whether a sum of guarded products, those with satisfied conditions, is zero or never negative everywhere.
+"""Decide whether a sum of weights, each counted where its conditions hold, is zero or never negative everywhere.
 
-The unknowns are split into cells by the sign of one condition after another, until in each cell every weight is in or
-out. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver searches the cell
-for a point where it is not zero, which need not exist: a cell may lie in a plane.
+The unknowns are split into cells by the sign of one condition after another, until in each cell every weight counts or
+does not. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver searches the
+cell for a point where the sum is not zero; there may be none, because a cell may lie in a plane.
 
 The condition that an outcome has positive probability needs no cell of its own if the weight has that probability as a
-factor: it is 0 on both sides. This holds as long as no denominator vanishes there, which is checked.
+factor: the weight is then 0 if the condition fails. This holds as long as no denominator vanishes there, which is
+checked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ConditionalWeight(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A point at which the statement is false, or None and the reason why it is undecided."""
+    """A point at which the statement is false; or None and the reason why it is undecided."""
 
     point: dict[int, Fraction] | None
     reason: str = ""
@@ -107,7 +108,10 @@ def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int,
 def _cells(
     terms: list[ConditionalWeight], facts: dict[Polynomial, frozenset[int]], solver: Feasibility
 ) -> Iterator[Any]:
-    """Yield the sum in each cell; the solver holds the conditions of that cell until the next one."""
+    """Yield the sum in each cell; the conditions of the cell are in the solver until the next cell.
+
+    ``facts`` are the signs already known.
+    """
     alive = _merged(
         [
             term._replace(conditions=left)
@@ -189,7 +193,10 @@ def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
 
 
 def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[SignCondition], Any]]:
-    """Join terms of equal weight whose conditions differ only in the sign of one polynomial; each term once at most."""
+    """Return the terms after joining those of equal weight whose conditions differ only in one polynomial's sign.
+
+    Each term is joined at most once.
+    """
     waiting: dict[Any, frozenset[SignCondition]] = {}
     joined: list[tuple[frozenset[SignCondition], Any]] = []
     taken: set[frozenset[SignCondition]] = set()
@@ -229,7 +236,7 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """The run of free numbers, which are added and multiplied but never compared."""
+    """The run of free numbers, which can be added and multiplied but not compared."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? asked outside of a run")
@@ -239,7 +246,7 @@ _NOWHERE = _Nowhere()
 
 
 def free_number(weight: Any) -> Any:
-    """Return a weight or polynomial as a free number, which belongs to no run and can be added to any other such."""
+    """Return a weight or polynomial as a free number: it belongs to no run and can be added to others."""
     if isinstance(weight, Polynomial):
         return number(_NOWHERE, weight)
     return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight

@@ -1,7 +1,7 @@
-"""Symbolic real numbers: quotients of polynomials that pass through NumPy object arrays.
+"""Symbolic real numbers: quotients of polynomials that can be elements of NumPy object arrays.
 
-Arithmetic is exact and builds larger quotients. A comparison has no fixed answer, so it queries the run of the number.
-The run follows one answer now and the other in a later run, and records the condition. A denominator is always positive
+Arithmetic is exact and builds larger quotients. A comparison has no fixed answer, so the run of the number decides it:
+the run follows one answer now and the other in a later run, and records the condition. A denominator is always positive
 on the path of its run: a division first determines its sign, and a division by zero raises, as with fractions.
 """
 
@@ -28,7 +28,7 @@ NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 
 
 class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program needs the value of a probability, which a proof for all probabilities does not have."""
+    """Raised if the program needs the value of a probability, which has no value in a proof for all probabilities."""
 
 
 class Oracle(Protocol):
@@ -171,7 +171,7 @@ class Real:
 
 
 def number(run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> Any:
-    """Return the quotient of a run with common factors cancelled: a ``Fraction`` if no unknown is left."""
+    """Return the quotient as a number of ``run``, with common factors cancelled; a ``Fraction`` without unknowns."""
     left: list[Polynomial] = []
     for factor in sorted(denominators, key=hash) if numerator else ():
         divided = quotient(numerator, factor)

@@ -1,8 +1,8 @@
-"""Enumerate every path of a program whose probabilities are unknown: draws branch, and so do open comparisons.
+"""Enumerate every path of a program whose probabilities are unknown: draws branch, and so do undecided comparisons.
 
-A path has a weight, a quotient of polynomials, and the conditions under which it exists: the comparisons on the way
-with another possible answer, and that every outcome drawn has positive probability. The law of the program is the sum
-of the weights of the paths whose conditions are satisfied. Paths whose conditions no point satisfies are left out.
+A path has a weight, a quotient of polynomials, and the conditions under which it exists: the comparisons on it that
+have another possible answer, and that every drawn outcome has positive probability. The law of the program is the sum
+of the weights of the paths whose conditions hold. Paths whose conditions no point satisfies are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Outcome = TypeVar("Outcome")
 
 
 class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
-    """A program drew from weights that are no pmf at ``point``."""
+    """Raised if a program drew from weights that are no pmf at ``point``."""
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
         """``point`` maps unknowns to the values at which the weights are no pmf."""
@@ -50,17 +50,17 @@ class PathStep:
 
     @property
     def answer(self) -> Any:
-        """The answer on the current path."""
+        """Return the answer on the current path."""
         return self.answers[self.index][0]
 
     @property
     def condition(self) -> SignCondition | None:
-        """The condition under which the current answer holds; None if it always does."""
+        """Return the condition under which the current answer holds; None if it always does."""
         return self.answers[self.index][1]
 
 
 class PathDraws:
-    """The draws of one path and the oracle of its numbers. It replays the given steps, then opens new ones."""
+    """The draws of one path, and the decisions on its symbolic numbers: replay the given steps, then open new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
         """``steps`` is shared with the enumeration and grows with each query of the program."""
@@ -73,7 +73,10 @@ class PathDraws:
         return self.tables.pmf(self, kind, text)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome on this path; raises ``NotAPmf`` if the weights are no pmf for some unknowns."""
+        """Return the outcome on this path.
+
+        Raises ``NotAPmf`` if the weights are no pmf for some values of the unknowns.
+        """
         weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())
         form = tuple((w.numerator, w.denominators) if isinstance(w, Real) else w for w in weights)
         if self.depth == len(self._steps):
@@ -101,7 +104,7 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return the sign condition in lowest terms: without content, and without unknowns known to be positive."""
+        """Return the sign condition in lowest terms: without constant factor and factors known to be positive."""
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):
             factor = unknown(number)

@@ -18,7 +18,7 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """The pmf (or open question) made of the unknowns ``first, first + 1, ...``, and the conditions on them."""
+    """The pmf (or open question) made of some unknowns, with the conditions on them."""
 
     kind: str
     text: Tokens
@@ -67,11 +67,11 @@ class UnknownTables:
 
 
 class World(Protocol):
-    """The arguments of a statement: two models, and the answers to open questions."""
+    """The world in which a statement is tested: two models, and the answers to open questions."""
 
     @property
     def vocabulary(self) -> int:
-        """The number of tokens."""
+        """Return the number of tokens in the vocabulary."""
         ...
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
@@ -84,10 +84,13 @@ class World(Protocol):
 
 
 class UnknownWorld:
-    """All worlds at once, on one path: the pmfs of ``tables`` as numbers of ``run``."""
+    """All worlds at once, on one path: the pmfs of ``tables`` as symbolic numbers of ``run``."""
 
     def __init__(self, tables: UnknownTables, run: Oracle) -> None:
-        """A new one is created for every path, so that data stored by a decoder do not outlive its conditions."""
+        """Store the tables.
+
+        A new object is made for every path, so that a decoder's cached data end with their path.
+        """
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
@@ -134,7 +137,7 @@ def _one_hot(world: World) -> LanguageModel:
 
 
 def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
-    """Return the world of the tables at a point, without pmfs that the point does not determine."""
+    """Return the world that ``tables`` give at ``point``; pmfs that the point does not determine are left out."""
     target: dict[Tokens, tuple[Fraction, ...]] = {}
     draft: dict[Tokens, tuple[Fraction, ...]] = {}
     choices: dict[tuple[Any, ...], bool] = {}

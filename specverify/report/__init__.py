@@ -1,1 +1,1 @@
-"""Verdicts written for readers and for programs."""
+"""Verdicts as text, JSON, Markdown, HTML and figures."""

@@ -18,7 +18,7 @@ from specverify import __version__
 from specverify.base.verdict import Verdict
 
 BESIDE = frozenset({"triton", "distributed"})
-"""What a run may rest on besides what this project asks for in its metadata."""
+"""Packages that may affect a run, in addition to the requirements in this project's metadata."""
 
 
 def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _asked_for() -> frozenset[str]:
-    """Return the requirements of this project, with extras; empty if the project is not installed."""
+    """Return the names of the packages that this project requires, with extras; () if it is not installed."""
     try:
         lines = requires("specverify-suite") or ()
     except PackageNotFoundError:
@@ -46,7 +46,7 @@ def _asked_for() -> frozenset[str]:
 def as_data(
     verdicts: Sequence[Verdict], alarm: float, seed: int, made: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a report as JSON-able data; ``schema`` describes it. ``made`` is the result of ``made_by``."""
+    """Return a report as JSON data, described by ``schema``; ``made`` is the result of ``made_by``, or None."""
     return {
         **({} if made is None else {"made": made}),
         "specverify": __version__,
@@ -63,7 +63,7 @@ def schema() -> dict[str, Any]:
 
 
 def plain_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as JSON-able data."""
+    """Return ``verdict`` as JSON data."""
     data = verdict._asdict()
     example = verdict.counterexample
     data["counterexample"] = None if example is None else example._asdict()
@@ -72,7 +72,7 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Return a statistic as a JSON value; an infinite one becomes a word, because JSON has no infinity."""
+    """Return ``value`` as JSON data; an infinite number becomes a word, because JSON has no infinity."""
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The algorithms that a theorem of ``proofs/`` covers for every vocabulary and gamma, and reasons for the others.
+"""Which algorithms a theorem of ``proofs/`` covers for every vocabulary and gamma, and why others are not covered.
 
 ``nox -s proofs`` compiles the theories with Coq. The texts are in ``formal_proofs.toml``; ``docs/proofs.md`` has the
 statements and their proofs.
@@ -21,7 +21,7 @@ class Theorem(NamedTuple):
 
 
 class ProofCoverage(NamedTuple):
-    """The theorem of a registry algorithm, or None, with a note or the reason why there is none."""
+    """The theorem about an algorithm with a note; or no theorem (None), with the reason."""
 
     theorem: Theorem | None
     note: str
@@ -34,17 +34,20 @@ def theorems() -> dict[str, Theorem]:
 
 
 def covered_rows() -> dict[str, Theorem]:
-    """Return the theorem of each covered algorithm by its name."""
+    """Return name of an algorithm -> its theorem, for all covered algorithms."""
     return {row: theorems()[name] for row, name in _data()["rows"].items()}
 
 
 def uncovered_rows() -> dict[str, str]:
-    """Return the reason of each algorithm without a theorem by its name."""
+    """Return name of an algorithm -> the reason why it has no theorem."""
     return dict(_data()["uncovered"])
 
 
 def coverage(row: str) -> ProofCoverage | None:
-    """Return the coverage of the algorithm called ``row``; None if there is no such algorithm."""
+    """Return the theorem, or the reason for none, of the algorithm called ``row``.
+
+    Returns None if there is no such algorithm.
+    """
     data = _data()
     if row in data["rows"]:
         return ProofCoverage(theorems()[data["rows"][row]], data["notes"].get(row, ""))
@@ -52,7 +55,7 @@ def coverage(row: str) -> ProofCoverage | None:
 
 
 def coverage_text(row: str) -> str:
-    """Return one or two lines about every vocabulary and gamma; "" if there is no algorithm called ``row``."""
+    """Return one or two lines about the theorem of the algorithm called ``row``; "" if there is no such algorithm."""
     known = coverage(row)
     if known is None:
         return ""
@@ -66,7 +69,7 @@ def coverage_text(row: str) -> str:
 
 
 def coverage_cell(row: str) -> str:
-    """Return the coverage of an algorithm in a few words, for a table."""
+    """Return a few words about the theorem of the algorithm called ``row``, for a table."""
     known = coverage(row)
     if known is None:
         return ""

@@ -1,4 +1,4 @@
-"""Verdicts as a Markdown table: a row for each subject, a column for each check, and refutations as text."""
+"""Verdicts as a Markdown table: one line per subject, one column per check, and statements below it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specverify.base.verdict import Status, Verdict
 from specverify.report.prose import SYMBOLS
 
 SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.DECLARED_BIAS)
-"""Verdicts that are told in words below the table; behind them those that hold beside an edge."""
+"""Statuses that are described below the table; verdicts that hold with an edge follow."""
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
@@ -42,7 +42,10 @@ def _cell(verdict: Verdict) -> str:
 
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
-    """Return one line for each different statement, with all of its subjects."""
+    """Return one line for each different statement, with all its subjects.
+
+    ``settings`` is that of ``verdict_table``.
+    """
     result: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
         if verdict.status in SAID or verdict.figures.get("edges"):

@@ -15,14 +15,17 @@ from rich.table import Column
 
 SECONDS_BETWEEN_LINES = 20.0
 SECONDS_OF_EXPECTATION = 10.0
-"""How much running time counts as much as what was expected beforehand."""
+"""Running time in seconds that has the same weight in the estimate as the initially expected duration."""
 
 
 class Progress:
-    """The current step, the amount done and the elapsed time. Amounts may be in any unit."""
+    """The progress of a command: current step, amount done (in any unit), elapsed time."""
 
     def __init__(self, what: str, total: float | None, expected: float | None = None) -> None:
-        """``total`` is None if it is unknown; ``expected`` is the estimated duration in seconds."""
+        """Start with the name ``what``.
+
+        ``total`` is None if unknown, ``expected`` the estimated duration in seconds.
+        """
         self.what, self.total, self._expected = what, total, expected
         self.amount, self.doing = 0.0, ""
         self._begun_by: dict[str, float] = {}
@@ -36,30 +39,30 @@ class Progress:
         self.changed()
 
     def within(self, who: str, doing: str, examined: int, cases: int) -> None:
-        """Set how many of the ``cases`` of the step of ``who`` are examined; ``cases`` is 0 if unknown."""
+        """Set how many of the ``cases`` (0: unknown) of the step ``doing`` of subject ``who`` are examined."""
         self._begun_by[who] = examined / cases if cases else 0.0
         of = f" of {cases}" if cases else ""
         self.now(f"{who} {doing}" + (f", {examined}{of} cases" if examined else ""))
 
     def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
-        """Add to the amount done; ``who`` has finished its step."""
+        """Add ``amount`` to the amount done and set the current step; ``who`` has finished its step."""
         self._begun_by.pop(who, None)
         self.amount += amount
         self.now(doing)
 
     @property
     def reached(self) -> float:
-        """The amount done, including fractions of unfinished steps."""
+        """Return the amount done, including fractions of unfinished steps."""
         return self.amount + sum(list(self._begun_by.values()))
 
     @property
     def elapsed(self) -> float:
-        """The seconds since the beginning."""
+        """Return the seconds since the beginning."""
         return time.monotonic() - self._begun
 
     @property
     def remaining(self) -> float | None:
-        """The estimated seconds left at the current rate; None if there is no estimate yet."""
+        """Return the estimated seconds left at the current rate; None if there is no estimate yet."""
         known = SECONDS_OF_EXPECTATION if self._expected else 0.0
         if not self.total or not self.reached + known:
             return None
@@ -68,12 +71,12 @@ class Progress:
 
     @property
     def left(self) -> str:
-        """The remaining time in words, "" if there is no estimate."""
+        """Return the estimated time left in words; "" if there is no estimate."""
         return "" if self.remaining is None else f"about {self.remaining:.0f} s left"
 
     @property
     def line(self) -> str:
-        """The step, the amount, the times and the estimate in one line."""
+        """Return one line with the step, the amount, the elapsed time and the estimate."""
         share = f"{self.reached / self.total:.0%} done" if self.total else ""
         parts = (share, f"{self.elapsed:.0f} s", self.left, self.doing)
         return f"{self.what}: " + ", ".join(part for part in parts if part)
@@ -83,7 +86,7 @@ class Progress:
 def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
 ) -> Iterator[Progress]:
-    """Show the progress of the work inside the ``with`` block on ``console``, by default standard error."""
+    """In the ``with`` block, show progress on ``console``, by default standard error; yield the object to update."""
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):
         yield state

@@ -36,7 +36,7 @@ OF_ONE_LAW = (
     "support_at_boundary_draws",
     "stop_law",
 )
-"""Checks that one wrong law may fail together, the one that tells most of the cause first."""
+"""Checks that one wrong law may fail together, the most informative one first."""
 
 
 def strength(verdict: Verdict) -> str:
@@ -62,7 +62,7 @@ def _resolution(figures: Mapping[str, Any]) -> str:
 
 
 def scope(verdict: Verdict) -> str:
-    """Describe the cases that a verdict covers."""
+    """Describe the cases that a verdict covers: their number, runs and samples."""
     figures = verdict.figures
     parts = [f"{figures['cases']} case{'s' * (figures['cases'] != 1)}"] if "cases" in figures else []
     if figures.get("left_out"):
@@ -126,13 +126,16 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the sort key of a verdict within its cause: a law that differs without a named cause comes last."""
+    """Return the sort key of a verdict among those with one cause.
+
+    A law that differs without a named cause comes last.
+    """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line that lists the other checks refuted by the same cause; "" if there are none.
+    """Return the line that lists the checks of ``others``, refuted by the same cause; "" if there are none.
 
     If the first of them compares laws, the first sentence of its statement is added in brackets.
     """
@@ -155,7 +158,7 @@ def _check_line(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the heading of a verdict: the check, its claim and the strength of the evidence.
+    """Return the heading of a verdict: check, status, its claim, the evidence and the statement.
 
     Other claims are not mentioned: a check that holds may not have examined the cases in which another claim fails.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from specverify.checks.samples_fit_law import FitRow
 
 LEAST_TV = 1e-6
-"""What a total variation of 0 is drawn as."""
+"""A total variation of 0 is drawn at this value."""
 
 
 def write_plot(rows: Sequence[FitRow], file: Path) -> None:

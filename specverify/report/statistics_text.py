@@ -17,7 +17,7 @@ from specverify.statistics import AlarmBudget
 
 
 def row_line(row: FitRow) -> str:
-    """Return the result of one setting as a line of text."""
+    """Return one line of text about the result of one setting."""
     return (
         f"{row.subject}  {row.setting}  {row.against}  {row.method}  n={row.samples}  p={row.p_value:.2g}  "
         f"TV {row.tv_observed:.4f}, {row.tv_detectable:.4f} detectable  {_verdict(row)}"
@@ -39,7 +39,7 @@ def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
 
 
 def cells(row: FitRow) -> tuple[str, ...]:
-    """Return the cells of a result's line in the table."""
+    """Return the table cells of the result of one setting."""
     return (
         row.subject,
         row.setting.strip(),
@@ -57,7 +57,7 @@ def cells(row: FitRow) -> tuple[str, ...]:
 
 
 def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, complete: bool) -> dict[str, Any]:
-    """Return the run as JSON-able data; ``complete`` states whether it contains every planned setting."""
+    """Return the results as JSON data; ``complete`` states whether they include every planned setting."""
     return {
         "specverify": __version__,
         "alarm": budget.total,

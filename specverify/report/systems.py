@@ -1,4 +1,4 @@
-"""The registry as a page: each algorithm's rule, law and acceptance on one pair of pmfs, reductions, and paper.
+"""The registry as a page: each algorithm's rule, its law and acceptance on one pair of pmfs, reductions, paper.
 
 The only handwritten text on the page is that of the registry. The pair is p = (.2, .3, .5), q = (.6, .3, .1) in every
 context, after the prompt (2, 2, 2), so that drafters that search the text find a match. Every law is enumerated in
@@ -22,7 +22,7 @@ P = as_pmf([Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)])
 Q = as_pmf([Fraction(3, 5), Fraction(3, 10), Fraction(1, 10)])
 PROMPT: Tokens = (2, 2, 2)
 HORIZON = 3
-"""New tokens of one decode: two drafts and the token after them."""
+"""Number of new tokens of one decode: two drafts and the token after them."""
 
 
 COLUMNS = (
@@ -40,24 +40,24 @@ COLUMNS = (
 
 
 class Examined(NamedTuple):
-    """An algorithm on the pair, with the options of its first example. Distances and probabilities are exact."""
+    """Exact results of an algorithm on the pair p, q, with the options of its first example."""
 
     first_token: Fraction
-    """TV of the law of the first new token and p."""
+    """Total variation between the law of the first new token and p."""
     text: Fraction
-    """TV of the law of all new tokens and the target's."""
+    """Total variation between the law of all new tokens and the target's law."""
     at_temperature_0: Fraction
-    """The latter with p one-hot on its argmax."""
+    """Total variation between the law of all new tokens and the target's law if p is one-hot on its argmax."""
     drafts: Fraction
     """P(the first round drafts anything)."""
     first_accepted: Fraction
     """P(the first round accepts at least one draft)."""
     accepted: Fraction
-    """The expected number of drafts it accepts."""
+    """The expected number of accepted drafts in the first round."""
 
 
 def pair_task() -> Task:
-    """Return the task of the page: p and q after every context."""
+    """Return the task of the page: the same p and q after every context."""
     return Task(_always(P), _always(Q), horizon=HORIZON)
 
 
@@ -97,7 +97,7 @@ def claim(row: Algorithm) -> str:
 
 
 def systems_markdown() -> str:
-    """Return the page: the comparison, one line per algorithm, and the properties that require a trained network."""
+    """Return the Markdown page that compares algorithms, and lists properties that need a trained network."""
     lines = [
         "# Systems",
         "",
@@ -117,7 +117,7 @@ def systems_markdown() -> str:
 
 
 def shown_exactly(value: Fraction) -> str:
-    """Return a probability as a fraction and a decimal; as a decimal alone if the fraction is long."""
+    """Return a probability as a fraction and a decimal; only as a decimal if the fraction is long."""
     value = Fraction(value)
     decimal = f"{float(value):.6f}".rstrip("0").rstrip(".")
     if value.denominator == 1:

@@ -1,4 +1,4 @@
-"""Verdicts on a terminal."""
+"""Verdicts printed on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specverify.report.runs.said import counted
 from specverify.report.wrapping import say
 
 WIDE = 120
-"""Columns from which on evidence and cases stand beside each other."""
+"""Terminal width from which on evidence and cases have columns of their own."""
 
 STYLES: Mapping[str, str] = {
     Status.HOLDS: "green",
@@ -31,7 +31,7 @@ STYLES: Mapping[str, str] = {
 
 
 def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
-    """Print one line per verdict; those that do not apply only when ``every`` is set."""
+    """Print one line per verdict of the subject ``name``; those that do not apply only if ``every`` is set."""
     console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}", highlight=False)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for whole in (True, True, False, False)[: 4 if console.width >= WIDE else 3]:
@@ -64,7 +64,10 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:
-    """Print the counts, and the false-alarm rate of this run's statistics."""
+    """Print how many verdicts have each status.
+
+    If statistical tests were planned, also their false-alarm rate and seed.
+    """
     counts = ", ".join(f"{number} {word}" for word, number in counted(verdicts).items())
     noted = sum(verdict.status is not Status.REFUTED and bool(verdict.figures.get("edges")) for verdict in verdicts)
     beside = f"; {noted} beside an edge" if noted else ""

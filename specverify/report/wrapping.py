@@ -1,6 +1,7 @@
-"""Wrap lines to the width of the terminal: between parts, else between words; in a pipe they stay unwrapped.
+"""Wrap printed lines to the width of the terminal. Output to a pipe or a file stays unwrapped.
 
-The line with the command to repeat a finding stays whole, because it is copied; so does any other long word.
+A line breaks between its parts, which two spaces separate, else between words. The line with the command that repeats a
+finding is not wrapped, so that it can be copied; nor is a single word that is longer than a line.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rich.text import Text
 
 _HEAD = re.compile(r" *(?:(?:Let|Then) +)?")
 _PARTS = re.compile(r"(?<=\S) {2,}(?=\S)")
-"""Two spaces and more stand between parts of a line: p and q, a path and its weight, the figures of a row."""
+"""Matches the two or more spaces between parts of a line, such as p and q, a path and its weight, or numbers."""
 _GAP = "   "
 _COPIED = "  Again "
 
@@ -25,14 +26,14 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 
 def width_of(console: Console) -> int:
-    """Return the columns of a terminal, 0 for a pipe or a file."""
+    """Return the width of a terminal in columns; 0 for a pipe or a file."""
     return console.width if console.is_terminal else 0
 
 
 def wrapped(text: str, width: int, indent: str | None = None) -> str:
-    """Return ``text`` with every line wrapped that is wider than ``width``; with 0, none.
+    """Return ``text`` with each line that is longer than ``width`` columns wrapped; with a width of 0, unchanged.
 
-    Continuation lines are indented by ``indent``, or a little more than the line itself.
+    Continuation lines begin with ``indent``; None means two spaces more than the indentation of the line.
     """
     return "\n".join(piece for line in text.split("\n") for piece in _pieces(line, width, indent))
 
@@ -58,7 +59,7 @@ def _pieces(line: str, width: int, indent: str | None) -> Iterator[str]:
 
 
 def _filled(line: str, width: int, behind: str) -> list[str]:
-    """Return the line wrapped between words, with ``behind`` before each continuation line."""
+    """Return the pieces of a line wrapped between words to ``width``; each after the first begins with ``behind``."""
     return textwrap.wrap(
         line,
         width,

@@ -1,1 +1,1 @@
-"""Resolve names to subjects, run checks, plan statistics, replay failures, write reproduction scripts."""
+"""Find subjects by name, run checks, plan statistics, replay failures, write reproduction scripts."""

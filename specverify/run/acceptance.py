@@ -1,8 +1,8 @@
 """The number of accepted drafts that a black box reports: counted, and tested if its law is given.
 
-Each sequence has one number. Sequences are independent, so "at least k accepted" is a coin of one rate, with a
-confidence sequence that holds at all times. The law of the numbers is tested like the law of the sequences. An engine
-that rejects every draft has the right law of sequences; only this test refutes it.
+Each sequence has one number. Sequences are independent, so "at least k drafts accepted" is a Bernoulli variable of one
+rate, with a confidence sequence that holds at all times. The law of the numbers is tested like the law of the
+sequences. An engine that rejects every draft has the right law of sequences; only this test refutes it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Acceptance(NamedTuple):
-    """Consumer of batches that counts accepted drafts and returns the verdict on them."""
+    """The counter of accepted drafts: it takes batches and returns the verdict on their law."""
 
     seen: Callable[[Sequence[int] | None], None]
     status: Callable[[], Status | None]
-    """None where no law is known."""
+    """Returns the status of the test; None if no law is given."""
     verdicts: Callable[[Callable[[], Sequence[Verdict]]], Sequence[Verdict]]
-    """``verdicts(others)``: ``others()``, with what was counted, and the verdict on the law of acceptance."""
+    """``verdicts(others)`` returns the verdicts of ``others()`` with the counts added, and the verdict on the law."""
 
 
 def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
-    """Return the ``Acceptance`` consumer; unless ``law`` is None, it tests ``law`` at a quarter of ``alarm``.
+    """Return the counter of accepted drafts of the subject ``name``; unless ``law`` is None, it also tests their law.
 
-    Raises ``ValueError`` if ``law`` is not a pmf over numbers of drafts.
+    The test has a quarter of ``alarm`` as its false-alarm rate, holds within the total variation ``tv``, and takes at
+    most ``most_samples`` samples. Raises ``ValueError`` if ``law`` is not a pmf over numbers of drafts.
     """
     if law is None:
         return _counted(name, None, alarm)
@@ -88,7 +89,7 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
 def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> Status:
     """Return the combined status of two tests: REFUTED if either is, HOLDS if both hold, else UNKNOWN.
 
-    A test that returns None is ignored.
+    ``one`` and ``other`` return a status; None from ``other`` is ignored.
     """
     result = {one(), other()} - {None}
     if Status.REFUTED in result:
@@ -97,7 +98,10 @@ def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> S
 
 
 def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:
-    """Return the verdict with the counts of accepted drafts in its evidence; unchanged if there are none."""
+    """Return ``verdict`` with the counts of accepted drafts in its figures; unchanged if nothing was sampled.
+
+    ``counts[k]`` is the number of sequences with k accepted drafts, and ``error`` that of the confidence interval.
+    """
     samples = sum(counts)
     if "tally" not in verdict.figures or not samples:
         return verdict

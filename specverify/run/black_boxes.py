@@ -1,16 +1,16 @@
-"""Open a black box by its name as a sampler: a program in a process of its own that answers lines of JSON.
+"""Open a black box by its name as a sampler: a program in its own process that answers lines of JSON.
 
 Names: ``python:module:callable``, ``command:PROGRAM ARGUMENTS``, ``http://...`` or ``https://...`` (also ``http:URL``).
 A program of ``command:`` reads lines such as
 
-    {"ask": "sample", "prompt": [3, 1], "max_tokens": 2, "seed": 7, "n": 32}
-    {"ask": "logprobs", "prompt": [3, 1, 4], "top": 20}
+  {"ask": "sample", "prompt": [3, 1], "max_tokens": 2, "seed": 7, "n": 32}
+  {"ask": "logprobs", "prompt": [3, 1, 4], "top": 20}
 
 and answers each with one line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or words, optionally with ``"accepted": [3,
-...]``, the accepted drafts of each row; ``{"logprobs": [[4, -0.3], ...]}``, the most likely next tokens, if available;
-or ``{"error": "..."}``. Questions contain ``"temperature"`` and ``"options"`` (an object) if the caller passed them.
-``"processed": true`` beside log-probabilities states that they include the temperature and the options. ``"notes"``, a
-list of sentences, are printed; ``"at_once": 8`` states how many samples a call draws together.
+...]``, the accepted drafts of each row; ``{"logprobs": [[4, -0.3], ...]}``, the most probable next tokens, if
+available; or ``{"error": "..."}``. Questions contain ``"temperature"`` and ``"options"`` (an object) if the caller
+passed them. ``"processed": true`` beside log-probabilities states that they include the temperature and the options.
+``"notes"``, a list of sentences, are printed; ``"at_once": 8`` states how many samples a call draws together.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class SampleRequest(NamedTuple):
-    """The prompt, length and options that a black box samples with."""
+    """The prompt, length and options of the samples requested from a black box."""
 
     prompt: Tokens | str = ()
     max_tokens: int = 1
     temperature: float | None = None
     model: str = ""
     eos: int | str | None = None
-    """Where a sequence ends early: this token ends it, whether or not the subject shows it."""
+    """The end-of-sequence token, with which a sequence may end early, whether or not the black box returns it."""
     whole: bool = False
-    """Whether a sequence that ends early, without ``eos`` to tell why, cannot be judged, and a server is asked with
-    options that leave the law of its model as it is, except for ``options``."""
+    """Whether a sequence that ends early without ``eos`` cannot be judged. A server then also gets options that turn
+    off its default truncation and penalties, except where ``options`` sets them."""
     options: Mapping[str, Any] = {}
-    """Sampling options by the names that the subject has for them."""
+    """Sampling options, under the names that the black box uses."""
 
 
 class ReportedLogprobs(NamedTuple):
-    """The log-probabilities of the next token that a black box reports."""
+    """The log-probabilities of the next token that a black box reports, and whether they include sampling options."""
 
     logprobs: Mapping[Any, float]
-    """Token -> the logarithm of its probability, for the likeliest tokens."""
+    """Token -> log-probability, for the most probable tokens."""
     processed: bool
-    """Whether the subject states that they include the temperature and the options."""
+    """Whether the black box states that they include the temperature and the options."""
 
 
 class BlackBox(NamedTuple):
@@ -68,21 +68,21 @@ class BlackBox(NamedTuple):
 
     sampler: Sampler
     logprobs: Callable[[Tokens, SampleRequest], ReportedLogprobs]
-    """What it tells of the next token after the prompt and these, where this is wanted."""
+    """``logprobs(prefix, request)`` returns its log-probabilities after the prompt and ``prefix``."""
     notes: list[str]
     """Sentences for the report, in the order in which they came."""
     at_once: list[int]
-    """How many samples a call draws together, the last number told last; empty where nothing is told."""
+    """The numbers of samples that a call draws together, as reported so far; the last one is valid."""
 
 
 class Words(NamedTuple):
-    """Numbering of tokens: an id keeps its number, words are numbered in the order of their first occurrence."""
+    """Numbers for tokens: an id keeps its number, words are numbered in the order of their first occurrence."""
 
     numbers: dict[str, int]
     kinds: set[type]
 
     def number(self, token: Any) -> int:
-        """Return the number of a token. Raises ``UnusableSubject`` if ids and words are mixed."""
+        """Return the number of ``token``. Raises ``UnusableSubject`` if ids and words are mixed."""
         if not is_token(token) and not isinstance(token, str):
             raise UnusableSubject(f"a token is {shown(token)}, expected an id of at least 0 or a word")
         self.kinds.add(type(token))
@@ -92,7 +92,7 @@ class Words(NamedTuple):
 
 
 def is_black_box(name: str) -> bool:
-    """Return whether a name denotes a black box."""
+    """Return whether ``name`` begins with one of the prefixes of black boxes."""
     return name.startswith(("python:", "command:", "http:", "https:"))
 
 
@@ -100,7 +100,8 @@ def is_black_box(name: str) -> bool:
 def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> Iterator[BlackBox]:
     """Start the black box ``name`` and yield it; it ends with the ``with`` block.
 
-    Its start and every query raise ``UnusableSubject`` in one sentence on failure.
+    ``wanted`` are the requested samples, ``limits`` the time and memory, ``words`` the numbers of its tokens. Its start
+    and every request raise ``UnusableSubject`` with one sentence on failure.
     """
     notes: list[str] = []
     at_once: list[int] = []
@@ -119,7 +120,7 @@ def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> It
 
 
 def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
-    """Draw one call of samples; return ``plan`` with calls no larger than the number the black box draws together.
+    """Draw one call of samples, and return ``plan`` with calls no larger than the black box draws together.
 
     The rows of one call are then the rows of one request to a server.
     """
@@ -160,7 +161,7 @@ def _sampled(ask: Ask, name: str, wanted: SampleRequest, words: Words, seed: int
 
 
 def _ended(tokens: Tokens, wanted: SampleRequest, words: Words) -> Tokens:
-    """Return a sequence without its end-of-sequence token, which only some black boxes return."""
+    """Return a sequence up to its end-of-sequence token, without it, because only some black boxes return it."""
     end = None if wanted.eos is None else words.number(wanted.eos)
     return tokens[: tokens.index(end)] if end in tokens else tokens
 
@@ -190,9 +191,9 @@ def _given(wanted: SampleRequest) -> dict[str, Any]:
 
 
 def law_of_file(file: Path) -> Any:
-    """Read the law in a JSON file: a pmf, or probabilities by space-separated ids, and "others".
+    """Return the law in a JSON file: a pmf, or probabilities by space-separated token ids, and "others".
 
-    Raises ``ValueError`` in one sentence for anything else.
+    Raises ``ValueError`` with one sentence for anything else.
     """
     try:
         result = json.loads(file.read_text("utf-8"))

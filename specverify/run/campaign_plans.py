@@ -81,7 +81,7 @@ OF_EACH: Final[Mapping[str, Check]] = {
 
 
 def campaign_of(file: Path) -> Campaign:
-    """Return the campaign of a TOML file. Raises ``ValueError`` in one sentence for an invalid file."""
+    """Return the campaign that a TOML file describes. Raises ``ValueError`` with one sentence for an invalid file."""
     try:
         given = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:

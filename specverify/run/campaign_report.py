@@ -1,4 +1,4 @@
-"""The verdicts of a campaign so far, read from its results alone, without sampling."""
+"""The verdicts of a campaign so far, computed from its stored results, without sampling."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def is_campaign(file: Path) -> bool:
 
 
 def said_of_campaign(results: Path) -> RunSaid:
-    """Return the run record of a campaign: the verdicts from its stored blocks.
+    """Return the record of a campaign for a report: the verdicts from its stored blocks.
 
-    Raises ``ValueError`` in one sentence for a file without a campaign.
+    Raises ``ValueError`` with one sentence for a file without a campaign.
     """
     with read_from(results) as file:
         asked = asked_in(file)
@@ -75,7 +75,10 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
 
 
 def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
-    """Yield the blocks in order, up to the first that is not stored; append its number to ``missing``."""
+    """Yield the stored blocks in order, up to the first that is missing; append its number to ``missing``.
+
+    ``blocks`` is the number of blocks in the plan.
+    """
     for index in range(blocks):
         result = block_of(file, key, index)
         if result is None:

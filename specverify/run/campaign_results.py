@@ -1,4 +1,4 @@
-"""The file of a campaign: the results of its blocks and its plan. SQLite, one row per block.
+"""The results file of a campaign: its plan and the results of its blocks. SQLite, one row per block.
 
 A block is written in one transaction, so it is stored whole or not at all, even if the writing process is killed.
 """
@@ -19,20 +19,20 @@ TABLES = {
 
 
 class Key(NamedTuple):
-    """The database key of a block, without the block's number."""
+    """The database key of a subject's blocks; with the number of a block it is unique."""
 
     subject: str
     setting: str
-    """Everything that decides about the outcome of a block, as text."""
+    """Everything that determines the result of a block, as text."""
 
 
 class NotStored(Exception):  # noqa: N818 - reads as the sentence it is
-    """A result could not be written; earlier results remain."""
+    """Raised if a result could not be written; earlier results remain."""
 
 
 @contextmanager
 def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the results file; raises ``ValueError`` in one sentence if it is no results file."""
+    """Open the results file for writing. Raises ``ValueError`` with one sentence if it is no results file."""
     with _opened(results, str(results)) as file:
         file.execute("PRAGMA journal_mode=WAL")
         for table, columns in TABLES.items():
@@ -42,7 +42,7 @@ def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def read_from(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the results file read-only; raises ``ValueError`` in one sentence if it is no results file."""
+    """Open the results file read-only. Raises ``ValueError`` with one sentence if it is no results file."""
     with _opened(results, f"{results.absolute().as_uri()}?mode=ro") as file:
         yield file
 
@@ -62,7 +62,10 @@ def _opened(results: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[str, Any]) -> None:
-    """Store the result of a block. Raises ``NotStored`` in one sentence on failure, for example on a full disk."""
+    """Store the result ``found`` of block number ``block``; a block that is already stored stays unchanged.
+
+    Raises ``NotStored`` with one sentence on failure, for example on a full disk.
+    """
     try:
         file.execute(
             "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?)", (*key, block, json.dumps(found, sort_keys=True))
@@ -72,7 +75,7 @@ def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[st
 
 
 def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
-    """Return the stored result of a block, None if it is not stored."""
+    """Return the stored result of block number ``block``; None if it is not stored."""
     row = file.execute(
         "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, block)
     ).fetchone()
@@ -80,13 +83,13 @@ def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
 
 
 def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
-    """Return the number of stored blocks."""
+    """Return the number of stored blocks of the subject with this key."""
     result = file.execute("SELECT COUNT(*) FROM blocks WHERE subject = ? AND setting = ?", key).fetchone()
     return int(result[0])
 
 
 def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Store the plan of the campaign by subject, replacing the previous one."""
+    """Store the plan of the campaign, one entry per subject, replacing an earlier one."""
     file.execute("BEGIN")
     file.execute("DELETE FROM asked")
     rows = [(place, *key, json.dumps(item)) for place, (key, item) in enumerate(asked.items())]

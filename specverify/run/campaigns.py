@@ -1,9 +1,11 @@
-"""Black boxes sampled for hours, block by block. An interrupted run keeps its finished blocks and can be resumed.
+"""Campaigns: black boxes sampled for hours, block by block.
+
+An interrupted run keeps its finished blocks and can resume.
 
 A block is a fixed number of samples with seeds of its own. Its counts and evidence are stored in an SQLite file under
 the subject, the whole plan of the subject, and the number of the block. A run samples the missing blocks. Blocks are
-judged in order, so the verdict depends on their results alone, not on interruptions or the number of processes. The
-evidence on couples of a block is an e-value of its own, and the e-values of blocks multiply.
+evaluated in order, so the verdict depends on their results alone, not on interruptions or the number of processes. Each
+block has its own e-value for the independence of couples, and the e-values of blocks multiply.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from specverify.subjects.sampler import drawn
 from specverify.subjects.subject import UnusableSubject
 
 GRACE = 60.0
-"""Seconds that a block may take beside those of its answers, before whoever samples it is taken to hang."""
+"""Seconds, beyond the time limit of its answers, after which a process that samples a block counts as hanging."""
 
 
 class CampaignSubject(NamedTuple):
@@ -63,17 +65,17 @@ class CampaignSubject(NamedTuple):
 
 
 class Campaign(NamedTuple):
-    """The subjects of a campaign and the plan they share."""
+    """The subjects of a campaign, and the settings they share."""
 
     subjects: tuple[CampaignSubject, ...]
     results: Path
     block: int = 10_000
-    """Samples of a block."""
+    """Number of samples in a block."""
     blocks: int = 10
-    """Blocks of each subject, at most."""
+    """Largest number of blocks of each subject."""
     plan: SamplingPlan = SamplingPlan(largest_call=128)
     block_seconds: float | None = None
-    """Seconds in which one block of those that are sampled ends; as many as its answers may take if left out."""
+    """Time limit of one block in seconds; None: as long as its answers may take."""
 
     def plan_of_each(self) -> SamplingPlan:
         """Return the sampling plan of one subject, which gets an equal share of the alarm."""
@@ -88,16 +90,16 @@ class Campaign(NamedTuple):
 
 
 Stored = Mapping[str, Any]
-"""What a block said: ``counts`` by number of outcome, what was ``impossible``, ``rows`` and ``calls``."""
+"""The stored result of a block: ``counts`` of outcomes, ``impossible`` outcomes, evidence on ``rows`` and ``calls``."""
 Told = Callable[[str, int], None]
 
 
 def run_campaign(
     campaign: Campaign, jobs: int, progress: Told = lambda name, done: None, made: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
-    """Sample the missing blocks of a campaign and yield the name and the verdicts of each subject.
+    """Sample the missing blocks of a campaign in ``jobs`` processes; yield the name and the verdicts of each subject.
 
-    ``progress(name, blocks judged)`` is called after every block; ``made`` is stored with the plan. A subject that
+    ``progress(name, blocks)`` is called after every evaluated block; ``made`` is stored with the plan. A subject that
     cannot be sampled or stored to the end is UNKNOWN or UNUSABLE, and its stored blocks remain. Raises ``ValueError``
     for an invalid law or plan.
     """
@@ -126,7 +128,7 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 
 
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data that is needed to judge stored blocks without the plan file."""
+    """Return the data that is needed to evaluate a subject's stored blocks without the plan file."""
     law = known_law(subject.law)
     return {
         "law": [[law.outcome(index), mass] for index, mass in enumerate(law.masses.tolist())],
@@ -139,7 +141,7 @@ def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]
 
 
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
-    """Sample one block, two calls at a time, and return its result."""
+    """Sample block number ``index``, two calls at a time, and return its result."""
     plan, words = campaign.plan_of_each(), Words({}, set())
     chosen, cell = planned_law(plan, subject.law)
     watched, law = watched_couples(subject.name, plan, cell, campaign.block), law_begun(chosen)
@@ -168,7 +170,7 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
 def judged(
     campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
-    """Return the verdicts on ``blocks``, judged in order until they are decided; none if there is no block."""
+    """Return the verdicts on ``blocks``, evaluated in order until they are decided; () if there is no block."""
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)
     law, begun = law_begun(chosen), (IndependenceFound(), IndependenceFound())
@@ -195,7 +197,7 @@ def judged(
 
 
 def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
-    """Yield the blocks in order; sample those that are not stored on demand."""
+    """Yield the blocks in order; blocks that are not stored are sampled when they are needed."""
     key = key_of(campaign, subject)
     for index in range(campaign.blocks):
         if block_of(file, key, index) is None:
@@ -206,7 +208,7 @@ def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connecti
 def _sample_missing(
     campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, wanted: Sequence[int], jobs: int
 ) -> None:
-    """Sample the missing blocks and store each as soon as it is complete."""
+    """Sample those of the ``wanted`` blocks that are not stored, and store each as soon as it is complete."""
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]
     works = [partial(sample_block, campaign, subject, index) for index in missing]
@@ -225,6 +227,6 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return the evidence on couples of samples with one more block, whose e-value multiplies the others."""
+    """Return the evidence ``total`` on couples of samples with that of one more block, ``found``; e-values multiply."""
     tables = (getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed"))
     return IndependenceFound(total.evidence + found["evidence"], *tables)

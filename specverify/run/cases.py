@@ -10,19 +10,19 @@ from specverify.subjects.subject import Subject
 
 SECONDS_BEFORE_COUNTING, SECONDS_OF_COUNTING = 5.0, 1.0
 SECONDS_BETWEEN_CASES = 0.5
-"""That pass at least before another case is told."""
+"""Seconds between two reports of progress."""
 
 CaseTold = Callable[[int, int], None]
-"""``told(examined, cases)``: so many are examined, of so many, which is 0 where that is not known."""
+"""``told(examined, cases)`` reports the numbers of examined cases and of all cases (0 if unknown)."""
 
 
 def counted_cases(
     cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold, known: int = 0
 ) -> Iterator[Case]:
-    """Yield the cases and report the number of examined ones to ``told`` now and then.
+    """Yield the cases, and report the number of examined ones to ``told`` now and then.
 
-    Cases are generated as they are examined. If that takes seconds, ``number_of()`` is called once for the total,
-    unless it is ``known``.
+    Cases are generated as they are examined. If that takes seconds, ``number_of()`` is called once for their total
+    number, unless it is already ``known``.
     """
     number, started = known, time.perf_counter()
     asked, told_at = number > 0, started
@@ -37,7 +37,7 @@ def counted_cases(
 
 
 def number_of_cases(subject: Subject, check: Check) -> int:
-    """Return the number of cases, or 0 if counting fails or takes long. Only the progress display uses it."""
+    """Return the number of cases of a check, for the progress display; 0 if counting fails or takes long."""
     until, number = time.perf_counter() + SECONDS_OF_COUNTING, 0
     try:
         for number, _ in enumerate(check.cases(subject), start=1):  # noqa: B007 - the last one is the count

@@ -1,4 +1,4 @@
-"""Find the subject of a name on the command line, and list all names."""
+"""Find the subject with a given name on the command line, and list all names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 @cache
 def _loaders() -> dict[str, Callable[[], Subject]]:
-    """Return the loaders of the core's subjects by name. This imports every planted bug."""
+    """Return name -> loader for the algorithms and the planted bugs; this imports all planted bugs."""
     return {
         **{f"reference:{row.name}": partial(algorithm_subject, row) for row in ALGORITHMS},
         **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},
@@ -27,7 +27,7 @@ def _loaders() -> dict[str, Callable[[], Subject]]:
 def find_subject(name: str) -> Subject:
     """Return the subject called ``name``.
 
-    Raises ``UnusableSubject`` in one sentence if there is none or it fails to load.
+    Raises ``UnusableSubject`` with one sentence if there is none or it fails to load.
     """
     if name in _loaders():
         return _loaders()[name]()
@@ -40,7 +40,7 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return a suggestion for an unknown name: another case or prefix, a function, a similar name."""
+    """Return a suggestion for an unknown name: another case or prefix, a function, or a similar name; "" if none."""
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
     if name.lower() in known or name.lower() in by_plain_name:
@@ -62,7 +62,10 @@ def is_external(name: str) -> bool:
 
 
 def engine_called(name: str) -> Engine | None:
-    """Return the engine that owns the subject ``name``, if any; raises ``UnusableSubject`` if it cannot be used."""
+    """Return the engine whose prefix ``name`` has; None if there is none.
+
+    Raises ``UnusableSubject`` if it cannot be used.
+    """
     result = found_engines()
     if _prefix(name) in result.unusable:
         raise UnusableSubject(result.unusable[_prefix(name)])
@@ -70,7 +73,7 @@ def engine_called(name: str) -> Engine | None:
 
 
 def reproducer_of(name: str) -> Reproducer | None:
-    """Return the function that writes failures of the subject ``name`` as scripts, if there is one."""
+    """Return the functions that write failures of the subject ``name`` as scripts; None if its engine has none."""
     engine = None if is_external(name) else engine_called(name)
     return None if engine is None else engine.reproducer
 
@@ -91,20 +94,20 @@ def expanded(name: str) -> tuple[str, ...]:
 
 
 def within_table(name: str) -> str:
-    """Return the part of a subject's name after its table; "" if it belongs to no table."""
+    """Return the part of a subject's name after its table, as in ``PREFIX:TABLE/NAME``; "" if it belongs to no table."""
     return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 
 def default_subjects() -> tuple[str, ...]:
-    """Return the subjects of ``verify --all``: every reference algorithm.
+    """Return the names of the subjects of ``verify --all``: every reference algorithm.
 
-    Engines take longer and are named explicitly.
+    Engines take longer and must be named.
     """
     return tuple(f"reference:{row.name}" for row in ALGORITHMS)
 
 
 def _expanded(table: str) -> Iterator[str]:
-    """Yield the subjects of a table; none if there is no such table."""
+    """Yield the names of a table's subjects; nothing if there is no such table."""
     engine = engine_called(table) if table in tables() else None
     if engine is not None:
         try:
@@ -125,7 +128,7 @@ def _loaded(engine: Engine, name: str) -> Subject:
 
 
 def _unusable(engine: Engine, name: str, error: Exception) -> UnusableSubject:
-    """Return the message for a subject that an engine could not load: the missing package, or the error."""
+    """Return the error for a subject that an engine could not load: it names the missing package, or the exception."""
     if not isinstance(error, ImportError):
         return UnusableSubject(f"{name} cannot be loaded: {type(error).__name__}: {error}")
     install = f'"{engine.requirement}"'

@@ -1,4 +1,4 @@
-"""Write certificates of enumerations: the trees of draws behind exact verdicts, for ``check-certificate``."""
+"""Write certificates of enumerations: the trees of draws on which exact verdicts rest, for ``check-certificate``."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from specverify.run.certified_replays import DRAWN_BY_NAME, Replayable, replayab
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 MOST_PATHS = 2_000
-"""A scenario of more paths has no certificate: others are in its place."""
+"""A scenario with more paths gets no certificate; other scenarios take its place."""
 DRAFTING = 2
-"""New tokens from which on something is drafted: such scenarios come first."""
+"""Number of new tokens from which on a round drafts; scenarios with that many come first."""
 LEAST_BOUND = 4e-9
-"""What the sums of a certificate of floats may be apart."""
+"""Allowed difference between two laws in a certificate with floats, if the bound on their rounding is smaller."""
 MOST_SCENARIOS = 10
-"""Certificates of one subject."""
+"""The largest number of certificates of one subject."""
 
 
 class NothingToCertify(Exception):  # noqa: N818 - reads as the sentence it is
-    """No scenario of a subject can be certified: none is enumerated, or each has too many paths."""
+    """Raised if no scenario of a subject can be certified: none is enumerated, or each has too many paths."""
 
 
 def write_certificates(
@@ -97,7 +97,7 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
 
 
 def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[OnePath[Any]]:
-    """Return every path of a program; an empty list if there are more than ``most_paths`` or enumeration fails."""
+    """Return every path of a program; [] if there are more than ``most_paths`` or enumeration fails."""
     try:
         result = list(islice(paths(program), most_paths + 1))
     except (NotAFunctionOfItsDraws, NeedsValue):
@@ -155,7 +155,7 @@ def _certificate(
 
 
 def _tree(followed: Sequence[OnePath[Any]]) -> Any:
-    """Return the tree of draws that the paths form; a branch without a path is None."""
+    """Return the tree of draws that the paths ``followed`` form, as JSON; a branch without a path is None."""
     root: dict[str, Any] = {}
     for path in followed:
         node = root

@@ -19,7 +19,7 @@ from specverify.certificates.checker import CertificateRefused
 from specverify.certificates.replay import callable_named, digest, plain, source_of, versions
 from specverify.checks.coupled_runs import SEED
 from specverify.intercept.cpython.sandbox import generators_moved
-from specverify.intercept.gathered import Gathered
+from specverify.intercept.interpreters import Gathered
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.replayer import Replayer
@@ -28,23 +28,26 @@ from specverify.reference import Draws
 from specverify.subjects.seeded import seeded
 
 REPLAYS, ATTEMPTS = 5, 40
-"""Paths of a scenario that can be replayed, and that are followed to find so many, at most."""
+"""The most replayable paths per scenario, and the most paths that are tried to find them."""
 LIBRARIES = ("numpy", "torch")
 DRAWN_BY_NAME = "the subject draws by name, or is no function of an importable module"
 
 
 class Replayable(NamedTuple):
-    """The function by which a certificate is replayed."""
+    """The function that a replay of a certificate calls."""
 
     name: str
-    """``module:name``."""
+    """The name of the function, ``module:name``."""
     code: CodeType
     head: Mapping[str, Any]
-    """The digest of its source and the versions, as a certificate has them."""
+    """The digest of its source and the versions of libraries, as written in a certificate."""
 
 
 def replayable(name: str) -> Replayable | None:
-    """Return the function that a subject's name denotes; None if it cannot be imported or is not written in Python."""
+    """Return the function called ``name`` (``module:name``) for replays; None if it cannot be replayed.
+
+    It must be importable, written in Python and without keyword-only or variadic parameters.
+    """
     if ":" not in name or "<" in name:
         return None
     try:
@@ -62,9 +65,9 @@ def replayable(name: str) -> Replayable | None:
 def replays_of(
     program: Callable[[Draws], Any], function: Replayable, law: Sequence[Any], ends: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return paths of a program, each with its calls of ``function``; an empty list if they cannot be written.
+    """Return paths of ``program``, each with its calls of ``function``; [] if they cannot be written.
 
-    Only paths whose outcome, written by ``ends``, is in ``law`` are returned.
+    Only paths whose outcome, converted by ``ends``, is in ``law`` are returned.
     """
     result: dict[str, Any] = {}
     try:
@@ -89,7 +92,10 @@ def replays_of(
 
 @contextmanager
 def _calls_of(code: CodeType, draws: Replayer) -> Iterator[list[Any]]:
-    """Collect the calls of a function inside the ``with`` block: its arguments, drawn values and result."""
+    """In the ``with`` block, append each call of the function with this ``code`` to the yielded list.
+
+    A call is recorded with its arguments, its result and the values that ``draws`` gave it.
+    """
     calls: list[Any] = []
     first = int(code.co_varnames[:1] == ("self",))
     names, open_calls = code.co_varnames[first : code.co_argcount], dict[int, tuple[Any, int]]()
@@ -119,7 +125,7 @@ def _calls_of(code: CodeType, draws: Replayer) -> Iterator[list[Any]]:
 
 
 def written(value: Any) -> Any:
-    """Return a value in the JSON form of a certificate. Raises ``TypeError`` for a type without such a form."""
+    """Return ``value`` in the JSON form of a certificate. Raises ``TypeError`` for a type without such a form."""
     if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
         return value
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Test couples of rows, within a call and between calls of a sampler, for independence batch by batch."""
+"""Tests of independence, batch by batch: of the rows within a call of a sampler, and of rows of two calls."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from specverify.checks.samplers.independent_rows import (
 from specverify.reference import Tokens
 
 Batch = tuple[Sequence[Tokens], Sequence[Tokens]]
-"""The answers of two calls with different seeds, equally many."""
+"""The rows of two calls with different seeds, equally many each."""
 LAGS = 8
 
 
 class Watch(NamedTuple):
-    """The two independence tests: rows of one call, and rows of two calls."""
+    """The two independence tests of a sampler: of rows of one call, and of rows of two calls."""
 
     seen: Callable[[Batch], None]
     statuses: Callable[[], Sequence[Status]]
     couples: Callable[[], int]
-    """How many of either were seen, at least."""
+    """Returns the number of couples counted so far, the smaller one of the two tests."""
     verdicts: Callable[[Sequence[str]], Sequence[Verdict]]
-    """``verdicts(notes)``: the notes stand under the verdict on calls."""
+    """``verdicts(notes)`` returns the two verdicts; the notes are added to the one on calls."""
     found: Callable[[], tuple[IndependenceFound, IndependenceFound]]
-    """What the couples of rows said so far, and those of calls."""
+    """Returns the evidence so far: of rows of one call, and of two calls."""
 
 
 def watch(
@@ -46,9 +46,11 @@ def watch(
     alone: bool,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the consumer of batches; ``alarm`` is the false-alarm probability of each test.
+    """Return the two independence tests of the subject ``name``; ``alarm`` is the false-alarm rate of each.
 
-    ``alone`` states that calls have one row.
+    ``cell`` maps an outcome to its cell, ``error`` is the error of the bound, ``tv`` the dependence up to which a test
+    holds, and ``most_couples`` the planned number of couples. ``alone``: calls have one row. ``begun`` is earlier
+    evidence.
     """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
@@ -80,7 +82,7 @@ def watch(
 
 
 def _lag(number: int, rows: int) -> int:
-    """Return the distance between the rows of a couple in batch ``number``; 1 in every other batch.
+    """Return the distance between the rows of a couple in batch ``number`` of ``rows`` rows; 1 in every other batch.
 
     Of the remaining batches, every second pairs the two halves, which detects a batch made by repeating one half.
     """

@@ -1,4 +1,4 @@
-"""The course of the e-value while a black box is sampled."""
+"""The course of an e-value over the number of samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from specverify.base.verdict import Verdict
 
 APART = 1.05
-"""A point is kept where the samples are so many times those of the last: a million make some two hundred points."""
+"""A point is stored when the number of samples has grown by this factor; a million samples give about 200 points."""
 
 
 class Course(NamedTuple):
-    """The course of an e-value: sample counts, each with the decimal logarithm of the e-value."""
+    """How an e-value changes while samples are drawn: points (number of samples, log10 of the e-value)."""
 
     points: tuple[tuple[int, float], ...] = ()
 
@@ -29,9 +29,9 @@ def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Cou
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts, with the course added to the figures of the one that rests on this e-value.
+    """Return the verdicts, with ``course`` added to the figures of the verdict that is based on its e-value.
 
-    The course ends with the verdict. A verdict that already has a course rests on another e-value.
+    Its last point is then that of the verdict. A verdict that already has a course is based on another e-value.
     """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})

@@ -1,4 +1,4 @@
-"""Explain a word: a glossary entry, a check, a class of planted bugs, a bug, an algorithm."""
+"""Explain a word: a glossary entry, a check, a class of planted bugs, a planted bug, an algorithm, or an engine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from specverify.subjects.cache import CacheUnderTest
 
 @lru_cache(maxsize=1)
 def glossary() -> Mapping[str, str]:
-    """Return the words of the glossary with their meanings."""
+    """Return word -> meaning for all entries of the glossary."""
     return tomllib.loads(files("specverify.run").joinpath("glossary.toml").read_text("utf-8"))
 
 
 def explained(word: str) -> str:
-    """Return every meaning of a word. Raises ``ValueError`` in one sentence if it has none."""
+    """Return every meaning of a word as text. Raises ``ValueError`` with one sentence if it has none."""
     plain = word.strip().lower()
     senses = [
         text
@@ -59,7 +59,7 @@ def _check(name: str) -> str:
 
 
 def _of_others() -> Iterator[tuple[str, Check]]:
-    """Yield the checks of drafters and caches, which have subjects of their own, each with its kind of subject."""
+    """Yield (kind of subject, check) for the checks of drafters and caches."""
     cache = CacheUnderTest(list, list.append, list.append, list, fork=list)
     yield from (("drafters", check) for check in checks_of_drafter(lambda tokens: tokens))
     yield from (("caches", check) for check in checks_of_cache(cache))

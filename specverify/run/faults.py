@@ -21,9 +21,9 @@ from specverify.subjects.fault import FEWEST_CALLS, Drafted, Fault, NoScript, ca
 from specverify.subjects.subject import EngineProgram
 
 FEW_CALLS = 300
-"""Up to these a smaller setting may need more calls than the one before it, and one outcome more than several."""
+"""Number of calls up to which a smaller setting, or a single outcome, may need more calls than its alternative."""
 CLEAR = 1e-3
-"""A rate of emission that is off by less is not shown by a script."""
+"""Least error of an emission rate that a script is written to show."""
 
 
 def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
@@ -115,13 +115,13 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
     "processors_see_their_prefix": _shown_fault,
     "acceptance_law": _acceptance_fault,
 }
-"""Check -> what a script has to show of its refutation."""
+"""Check -> function that returns the fault which a script of its refutation must show."""
 
 
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
-    """Return the fault of the outcome that is too frequent and shows in the fewest calls.
+    """Return the fault of the outcome, among ``outcomes``, that is too frequent and shows in the fewest calls.
 
-    Several outcomes are combined if one alone needs many calls.
+    Several outcomes are combined if one alone needs many calls. ``said`` is the sentence of the fault.
     """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

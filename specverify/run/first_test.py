@@ -24,32 +24,32 @@ TARGET_MODEL = re.compile(r"target(_model)?|model|large(_model)?|llm|verifier")
 
 
 class TestableFunction(NamedTuple):
-    """A function that specverify can examine."""
+    """A function in a package that specverify can examine."""
 
     module: str
     name: str
     kind: str
-    """One of ``KINDS``."""
+    """The kind of function, one of ``KINDS``."""
     parameters: tuple[str, ...]
 
 
 class FunctionKind(NamedTuple):
-    """A kind of function, and how a test calls it."""
+    """One kind of function, how it is recognised, and how a test calls it."""
 
     fits: Callable[[Sequence[str], str], bool]
     lines: Callable[[TestableFunction], list[str]]
-    """Its lines in the test file: an entry of the subjects, or a test of its own."""
+    """Returns its lines in the test file: an entry of the subjects, or its own test."""
     as_it_is: bool = True
-    """Whether it can be handed over; else its lines are comments, and somebody must look."""
+    """Whether it can be passed unchanged; if not, its lines are comments and need a choice."""
 
 
 def found_in(folder: Path) -> list[TestableFunction]:
-    """Return the functions that can be examined in the modules of a folder, in the order of the files."""
+    """Return the functions in the modules of ``folder`` that can be examined, in the order of the files."""
     return [result for file in _files(folder) for result in _found_in_file(file, folder)]
 
 
 def test_text(found: Sequence[TestableFunction]) -> str:
-    """Return the text of the test file.
+    """Return the text of the test file for the functions ``found``.
 
     Functions that fit unchanged come first, then, as comments, those that need a choice.
     """
@@ -86,7 +86,7 @@ TEMPLATE = [
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the modules below a folder, without tests."""
+    """Yield the Python files below a folder, without tests and environments."""
     listed = sorted(folder.rglob("*.py"))[:MOST_FILES]
     for file in listed:
         inside = file.relative_to(folder).parts
@@ -130,7 +130,7 @@ def _is_verifier(names: Sequence[str], name: str) -> bool:
 
 
 def _places(names: Sequence[str]) -> Mapping[str, str]:
-    """Return the roles of parameter names: which are p, q and the drafts."""
+    """Return role (p, q, draft_tokens) -> the parameter name that has it."""
     result: dict[str, str] = {}
     for word, pattern in (("q", Q), ("draft_tokens", DRAFTS), ("p", P)):
         match = next((name for name in names if name not in result.values() and pattern.fullmatch(name)), None)

@@ -1,4 +1,4 @@
-"""Greedy black boxes: the first difference from the expected text, and whether it is a near-tie."""
+"""Greedy black boxes: the first difference of a text from the expected one, and whether logits are nearly tied."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from specverify.subjects.sampler import Sampler, answered
 from specverify.subjects.subject import UnusableSubject
 
 OF_TEXTS: Final = ("samples_fit_law", "samples_fit_reference", "samples_are_supported")
-"""Checks that two different texts refute, those with figures of the law first."""
+"""Checks that a wrong text refutes; the first ones have figures of the law."""
 
 
 class Heard(NamedTuple):
-    """A sampler and its first two different texts; a greedy sampler has only one text."""
+    """A sampler that records its texts, and its first two different texts; a greedy sampler has only one text."""
 
     sampler: Sampler
     texts: list[Tokens]
@@ -37,9 +37,10 @@ def judged_greedily(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts of ``sampled_verdicts`` on a greedy black box, with the first difference between texts.
+    """Return the verdicts of ``sampled_verdicts`` on a greedy black box, with the first difference between texts added.
 
-    A near-tie refutes nothing. Raises as ``sampled_verdicts``, and ``UnusableSubject`` for invalid logits.
+    ``logits`` are the target's; None means no such examination. A difference at a near-tie refutes nothing. Raises as
+    ``sampled_verdicts``, and ``UnusableSubject`` for invalid logits.
     """
     if logits is None:
         more = {"law": law, "reference": reference, "draft": draft, "acceptance": acceptance, "progress": progress}
@@ -60,7 +61,7 @@ def judged_greedily(
 
 
 def heard(sampler: Sampler) -> Heard:
-    """Return a sampler that records the texts it returns."""
+    """Return ``sampler`` with a recorder of its first two different texts."""
     texts: list[Tokens] = []
 
     def sample(seed: int, number: int) -> Any:
@@ -81,7 +82,10 @@ def _likely(law: Any) -> list[Tokens]:
 
 
 def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits) -> Parting | None:
-    """Return the first difference between a text and the only expected one; None if there is none."""
+    """Return the first difference between the texts ``texts`` and the only expected one, ``plain``; None if none.
+
+    ``name`` is the subject, for messages.
+    """
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))
     except Exception as error:
@@ -89,7 +93,7 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the first difference of greedy texts; a refutation by a near-tie becomes UNKNOWN."""
+    """Return the verdicts with the first difference ``parted`` of greedy texts; near-ties change REFUTED to UNKNOWN."""
     return [_with_parting(verdict, parted) if verdict.check in OF_TEXTS else verdict for verdict in verdicts]
 
 

@@ -1,4 +1,4 @@
-"""Algorithms, engines, checks and mutants as data, for ``specverify list``.
+"""Algorithms, engines, checks and planted bugs as data, for ``specverify list``.
 
 A kind is imported only when its items are listed; counting imports nothing.
 """
@@ -15,12 +15,12 @@ _HERE = Path(__file__).parents[1]
 
 
 def rows_of(kind: str) -> Rows:
-    """Return the items of one of ``KINDS`` as JSON-able mappings, each with at least a name and a summary."""
+    """Return the items of ``kind``, one of ``KINDS``, as JSON mappings with at least a name and a summary."""
     return KINDS[kind]()
 
 
 def everything() -> dict[str, Rows]:
-    """Return the listed items of all kinds by title."""
+    """Return kind -> items, for all kinds."""
     return {kind: rows_of(kind) for kind in KINDS}
 
 
@@ -66,7 +66,7 @@ def _algorithms() -> Rows:
 
 
 def _subjects() -> Rows:
-    """Return the subjects and tables of engines; for an engine that cannot be used, the reason."""
+    """Return the subjects and tables of all engines; for an engine that cannot be used, the reason."""
     from specverify.engines import engine_subjects, found_engines, tables  # noqa: PLC0415 - see above
 
     unusable = {f"{prefix}:": why for prefix, why in found_engines().unusable.items()}
@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """Return one line that describes an item: its summary and its other fields."""
+    """Return a line about an item of the list: its summary and its other fields."""
     notes = [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
     notes += [f"claims {', '.join(row['claims'])}" if row.get("claims") else ""]
     notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]

@@ -17,11 +17,11 @@ from specverify.checks import Case, Check, Conditions
 from specverify.subjects.subject import EngineProgram
 
 FEW_CASES = 8
-"""Cases of a check that the plan of its kind of subject does not name, beside as many of ``law_is_target``."""
+"""Number of cases of a check that a plan does not list, in addition to as many cases of ``law_is_target``."""
 MOST_CASES = 16
-"""Cases of a check, and a third of all at most, where a kind of subject has no plan."""
+"""The most cases of a check, and at most a third of all, if a kind of subject has no plan."""
 MOST_RUNS = 20_000
-"""Runs of one case: one that has more is left out, and the verdict says so."""
+"""The most runs of one case; a case with more is skipped, and the verdict states this."""
 MOST_REPLAYS, PATHS, APART = 40, 100, 3
 """Replays of a program, paths on which the use of random numbers is followed, and stride of the boundary draws."""
 
@@ -34,13 +34,13 @@ class ChosenCases(NamedTuple):
 
     cases: Iterable[Case]
     left_out: int
-    """How many others there are."""
+    """The number of cases that are not chosen."""
     instead: Sequence[Case] = ()
-    """Some of the others: where no case of the plan can be followed, they are tried until one can."""
+    """Some of the other cases; if no chosen case can be examined, these are tried until one can."""
 
 
 def in_quick(conditions: Conditions) -> Conditions:
-    """Return ``conditions`` with the run counts of the quick plan."""
+    """Return ``conditions`` with the smaller numbers of runs, paths and replays of the quick plan."""
     return conditions._replace(
         runs=min(conditions.runs, MOST_RUNS),
         paths=min(conditions.paths, PATHS),
@@ -50,10 +50,10 @@ def in_quick(conditions: Conditions) -> Conditions:
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
-    """Return the cases of a check that the plan lists for this kind of subject, in the order of the plan.
+    """Return the cases of a check that the plan lists for this ``kind`` of subject, in the order of the plan.
 
-    Laws of engines at sizes of their own are always included. If the plan names none of the cases, as for the caller's
-    own scenarios, cases at even distances are taken.
+    Laws of engines at unusual sizes are always included. If the plan lists none of the cases, as for the caller's own
+    scenarios, cases at even distances are chosen.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -69,13 +69,13 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 
 
 def _is_of_size(case: Case) -> bool:
-    """Return whether a case is an engine program of an unusual size with few paths, such as a size from the caller."""
+    """Return whether a case is an engine program of an unusual size (such as one set by the caller) with few paths."""
     return isinstance(case.situation, EngineProgram) and case.situation.of_size
 
 
 @cache
 def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
-    """Return the plans by kind of subject and name of check: the names of its cases, in order."""
+    """Return kind of subject -> check -> names of its cases, in order."""
     result: Mapping[str, Mapping[str, Any]] = tomllib.loads(
         files("specverify.run").joinpath("quick.toml").read_text("utf-8")
     )
@@ -94,7 +94,7 @@ def name_of_case(case: Case) -> CaseName:
 
 
 def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName]]) -> list[CaseName]:
-    """Return the names of a check's cases that are not in the plan."""
+    """Return the names of cases for a check without a plan: those of ``law_is_target``, and evenly spaced ones."""
     names = {name_of_case(case) for case in cases}
     mine = [name for name in plan["law_is_target"] if name in names]
     return [*mine[:FEW_CASES], *map(name_of_case, spread(cases, FEW_CASES))]
@@ -107,7 +107,7 @@ def spread(cases: Sequence[Case], most: int) -> list[Case]:
 
 
 def named_cases(cases: Sequence[Case], names: Sequence[CaseName]) -> list[Case]:
-    """Return the named cases. If a scenario lacks the named variant, all of its variants are returned."""
+    """Return the cases with these ``names``; if a scenario lacks the named variant, all of its variants."""
     by_scenario: dict[str, dict[str, Case]] = {}
     for case in cases:
         label, where = name_of_case(case)

@@ -12,7 +12,7 @@ from specverify.subjects.subject import InScenario, Situation, Subject
 
 
 class Again(NamedTuple):
-    """The subject, check and case that a replay repeats."""
+    """A case to repeat, with its check and settings."""
 
     case: Case
     check: Check
@@ -25,9 +25,9 @@ def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
 
 
 def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
-    """Return the case of an identifier; ``find`` returns its subject by name.
+    """Return the case of a replay identifier; ``find`` returns a subject by name.
 
-    Raises ``ValueError`` in one sentence if there is no such case, and the errors of ``find``.
+    Raises ``ValueError`` with one sentence if there is no such case, and the errors of ``find``.
     """
     wanted = unpack_replay(identifier)
     check = _check(wanted.check)
@@ -43,7 +43,10 @@ def first_case(subject: Subject, name: str) -> Again:
 
 
 def again(subject: Subject, check: Check, wanted: Replay) -> Again:
-    """Return the case of ``subject`` that the replay ``wanted`` names. Raises ``ValueError`` if there is none."""
+    """Return the case of ``subject`` that the parsed identifier ``wanted`` names.
+
+    Raises ``ValueError`` if there is none.
+    """
     words = (wanted.variant, wanted.scenario, wanted.setting)
     for case in check.cases(subject):
         if _words(case.situation) == words:
@@ -52,7 +55,7 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
 
 
 def _words(here: Situation) -> tuple[str, str, str]:
-    """Return the names of the variant, the scenario and the setting of a situation; "" for those it lacks."""
+    """Return the names of the variant, the scenario and the setting of a situation; "" for those that it lacks."""
     if isinstance(here, InScenario):
         return here.variant.label, here.scenario.name, ""
     return "", "", here.name

@@ -1,4 +1,4 @@
-"""Write a refutation as a script that shows it with the engine alone, in the smallest setting that still fails."""
+"""Write a refutation as a script that needs only the engine, in the smallest setting that still fails."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 DEFAULTS = Conditions()
 ORDINARY, LARGEST = 0.5, 1.0
-"""Values that every uniform may be given; 1 stands for the largest float below."""
+"""Values to which every uniform may be set; 1 means the largest float below 1."""
 SECONDS = 10.0
-"""For the search of a smaller setting: with it, what is found is written and run within half a minute."""
+"""Time in seconds to search for a smaller setting; with it a script is written and run within half a minute."""
 
 
 class Reproduction(NamedTuple):
@@ -36,11 +36,11 @@ class Reproduction(NamedTuple):
     script: str
     fault: Fault
     smaller: tuple[str, ...]
-    """What the setting has less than the one that was refuted."""
+    """The differences of the setting from the refuted one, such as "horizon 2"."""
 
 
 Find = Callable[[EngineProgram], Fault | None]
-"""``find(program)`` -> what is wrong with it, or None."""
+"""``find(program)`` returns the fault of a program, or None."""
 Progress = Callable[[str], None]
 
 
@@ -53,8 +53,8 @@ def reproduction(
 ) -> Reproduction:
     """Return a script for a case that ``check`` refutes, in the smallest failing setting found within ``seconds``.
 
-    ``progress`` is called with each attempt. Raises ``NoScript`` if nothing is refuted, or if a script cannot show the
-    refutation.
+    ``progress`` is called with a sentence about each attempt. Raises ``NoScript`` if nothing is refuted, or if a script
+    cannot show the refutation.
     """
     if check.name not in FAULTS:
         raise NoScript(f"{', '.join(FAULTS)} and what raises are written as scripts, not {check.name}")
@@ -65,7 +65,10 @@ def reproduction(
 def reproduction_of_error(
     subject: Subject, seconds: float = SECONDS, progress: Progress = lambda doing: None
 ) -> Reproduction:
-    """Return a script for a call that raises only with speculation; parameters as of ``reproduction``."""
+    """Return a script for a call of ``subject`` that raises only with speculation.
+
+    ``seconds`` and ``progress`` are those of ``reproduction``.
+    """
     program = subject.programs[0] if subject.programs else None
     return _reproduced(subject, program, _error, "nothing is raised, or without speculation too", seconds, progress)
 
@@ -93,7 +96,7 @@ def _reproduced(
 
 
 def printed_by(script: str) -> str:
-    """Run a script with the installed libraries alone and return its output.
+    """Run a script in a new process with only the installed libraries, and return its output.
 
     Raises ``NoScript`` if the output does not show the fault.
     """
@@ -112,7 +115,11 @@ def printed_by(script: str) -> str:
 def _smallest(
     program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
-    """Reduce the setting step by step, as long as a script needs no more calls to show the fault."""
+    """Return the smallest program that still shows a fault, that fault, and the differences from the first program.
+
+    The setting is reduced step by step within ``seconds``, as long as a script needs no more calls to show the fault.
+    ``find`` returns the fault of a program.
+    """
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
     again = True
@@ -133,12 +140,15 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` needs at most half the calls of ``before`` to show, and has the same error."""
+    """Return whether the fault ``found`` needs at most half the calls of ``before`` to show, and has the same error."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` shows about as easily as ``before``: few calls, no more outcomes, the same error."""
+    """Return whether the fault ``found`` shows about as easily as ``before``.
+
+    It needs few calls, no more outcomes, and has the same error.
+    """
     few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
     return few and _same_error(found, before)
 
@@ -174,9 +184,9 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 
 
 def _error(program: EngineProgram) -> Fault | None:
-    """Return the error that a program raises only with speculation, or None.
+    """Return the error that a program raises only with speculation; None if there is none.
 
-    The largest uniforms are tried too: they show errors that a random sample would never meet.
+    The largest uniforms are tried too: they show errors that a random sample is very unlikely to show.
     """
     if program.plain is None:
         return None
@@ -190,7 +200,7 @@ def _error(program: EngineProgram) -> Fault | None:
 
 
 def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
-    """Return the error that a program raises; if ``uniform`` is given, every uniform has this value."""
+    """Return the error that a program raises, None if none; every uniform is ``uniform``, unless that is None."""
     try:
         with program.open() if uniform is None else program.open(forced_uniform=uniform) as run:
             program_law(run, DEFAULTS.runs)

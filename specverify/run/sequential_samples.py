@@ -38,21 +38,21 @@ from specverify.subjects.sampler import Sampler, answered, drawn
 FIRST_CALL = 32
 LARGEST_CALL = 4096
 MOST_SAMPLES = 10**6
-"""Where nobody says how many may be drawn, and ``tv`` needs more."""
+"""The default limit of the number of samples."""
 PILOT = 1000
 OF_COUPLES = 4
-"""Dependence is looked for at so many times the tv of the law: two rows are a couple, two couples a sample."""
+"""The dependence to detect is this multiple of the ``tv`` of the law, because four rows give one sample of it."""
 POSITIONS = 4
 CONFIRMING = 128
-"""Couples after which copies have been noticed: each two of them are evidence of log 2, where they differ."""
+"""Number of couples after which copied rows would have been detected."""
 
 
 class SamplingPlan(NamedTuple):
-    """The alarm, the detectable total variation, and the limits of a run."""
+    """The total variation to detect, the error probability, and the limits of a sampling run."""
 
     tv: float = 0.05
     alarm: float = 1e-6
-    """Probability that a right sampler is refuted, and that a wrong one beyond ``tv`` holds: each at most."""
+    """Upper bound on two probabilities: that a right sampler is refuted, and that one beyond ``tv`` holds."""
     most_samples: int | None = None
     largest_call: int = LARGEST_CALL
     rounding: float = 1e-6
@@ -60,7 +60,7 @@ class SamplingPlan(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """A test that consumes batches and judges them against a law or another sampler."""
+    """A test of a sampler, against a law or another sampler, that takes batches."""
 
     seen: Callable[[Batch], None]
     status: Callable[[], Status]
@@ -68,15 +68,15 @@ class Judge(NamedTuple):
     most_samples: int
     cell: CellOf
     evidence: Callable[[], float]
-    """The logarithm of the e-value so far."""
+    """Returns the natural logarithm of the e-value so far."""
     impossible: Callable[[], bool] = lambda: False
-    """Whether something of probability zero was seen."""
+    """Returns whether an outcome of probability 0 was sampled."""
     dependent: Callable[[], str] = lambda: ""
-    """Why the reference cannot be judged by, if that is so."""
+    """Returns why the reference sampler is no valid reference (its samples depend on each other); "" if it is valid."""
 
 
 def check_plan(plan: SamplingPlan) -> None:
-    """Raise ``ValueError`` for an invalid plan."""
+    """Raise ``ValueError`` if a field of ``plan`` is invalid."""
     check_probability(plan.tv, "tv")
     check_probability(plan.alarm, "alarm")
     if plan.most_samples is not None:
@@ -96,11 +96,12 @@ def sampled_verdicts(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts on a black box, against exactly one of ``law`` and ``reference``.
+    """Return the verdicts on a black box, sampled and tested against exactly one of ``law`` and ``reference``.
 
-    ``acceptance`` is the law of the number of accepted drafts per sequence, which the black box must then report.
-    ``progress(samples, at most)`` is called after every batch. Raises ``ValueError`` for an invalid law or plan,
-    ``UnusableSubject`` for invalid answers, and the errors of the sampler.
+    ``draft`` is the pmf of drafts over the outcomes of ``law``. ``acceptance`` is the law of the number of accepted
+    drafts per sequence, which the black box must then report. ``progress(samples, at most)`` is called after every
+    batch. Raises ``ValueError`` for an invalid law or plan, ``UnusableSubject`` for invalid answers, and the errors of
+    the sampler.
     """
     check_plan(plan)
     if (law is None) == (reference is None):
@@ -136,7 +137,7 @@ def sampled_verdicts(
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether one of the verdicts is REFUTED, or all of them HOLD.
+    """Return whether sampling can stop: one of the verdicts is REFUTED, or all of them HOLD.
 
     A law is not refuted before copies among its samples are excluded, because copies look like another law.
     """
@@ -149,7 +150,7 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts on the law and on independence.
+    """Return the verdicts on the law and on independence; ``notes`` are added to the latter.
 
     If samples depend on each other, only impossible outcomes refute the law.
     """
@@ -164,7 +165,10 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
-    """Return the test of a law, fixed before the first sample, and the function from outcomes to cells of couples."""
+    """Return the plan of a test against ``law``, and the function outcome -> cell for couples of samples.
+
+    ``draft`` is the law of drafts, or None.
+    """
     known = known_law(law)
     needed = samples_to_hold(known.masses, plan.tv - known.unnamed, plan.alarm, MOST_SAMPLES)
     outcomes = [known.outcome(index) for index in range(len(known.masses))]
@@ -244,14 +248,14 @@ def watched_couples(
     most_samples: int,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the consumer of batches that tests their couples, starting at ``begun``."""
+    """Return the two independence tests of the rows of the subject ``name``, with the earlier evidence ``begun``."""
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
     return watch(name, cell, plan.alarm / 3, plan.alarm, tv, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return functions that label outcomes by their token at each of the first positions with several tokens."""
+    """Return name -> label of each outcome, by its token at each of the first positions with several tokens."""
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {
         f"by token {position + 1}": np.unique(
@@ -271,7 +275,10 @@ def _planned(samples: int) -> int:
 
 
 def _size(calls: int, largest: int, left: int) -> int:
-    """Return the number of samples of the next two calls, each: it doubles every two batches."""
+    """Return the size of each of the next two calls; it doubles every second batch.
+
+    ``calls`` is the number of batches so far, ``largest`` the largest call, and ``left`` the number of samples left.
+    """
     return max(1, min(FIRST_CALL << min(calls // 2, 20), largest, left // 2))
 
 
@@ -280,7 +287,7 @@ def _pieces(number: int, largest: int) -> list[int]:
 
 
 def seeds_of(seed: Sequence[int]) -> Iterator[int]:
-    """Yield distinct seeds below 2**31, which every engine accepts."""
+    """Yield distinct seeds below 2**31, which every engine accepts, derived from ``seed``."""
     rng, given = np.random.default_rng(seed), set[int]()
     while True:
         result = int(rng.integers(2**31))

@@ -1,4 +1,4 @@
-"""Examine subjects in worker processes: each foreign subject in its own, ours in as many as there are jobs.
+"""Examine subjects in worker processes: each foreign subject in its own, the others in as many as there are jobs.
 
 Every check of every subject gets a verdict even if a process dies: the verdicts before its death, one that reports the
 death, and one for each check that was not reached.
@@ -44,11 +44,11 @@ from specverify.run.worker import (
 from specverify.subjects.subject import UnusableSubject
 
 STARTING = 60.0
-"""Seconds that a process has for its own affairs: to start, to import, to say what it found."""
+"""Seconds that a process may take to start, to import and to send its results."""
 BETWEEN_CUTS = 0.5
-"""Seconds after which what was printed is kept short again."""
+"""Seconds between two truncations of a process's output file."""
 ENDING = 2.0
-"""Seconds in which a process that was told to end does so, before it is killed."""
+"""Seconds that a process may take to end before it is killed."""
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 if hasattr(os, "fork"):  # a server that has imported these, and nothing foreign, makes a process in milliseconds
     _CONTEXT.set_forkserver_preload(["specverify.run.worker", "specverify.cli"])
@@ -57,17 +57,17 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """A subject by name, with the data available before it is examined."""
+    """The name of a subject, and its ``Loaded`` data or the reason why it could not be loaded."""
 
     name: str
     found: Loaded | Stopped
 
 
 class Worker:
-    """A worker process and the connection to it."""
+    """A worker process, and the connection to it."""
 
     def __init__(self) -> None:
-        """Start the process."""
+        """Start the process, with a file for a report of its death and one for its output."""
         handle, report = tempfile.mkstemp(prefix="specverify-")
         os.close(handle)
         self.busy = False
@@ -102,7 +102,7 @@ class Worker:
             yield self._death(seconds)
 
     def _answered(self, until: float) -> bool:
-        """Return whether an answer arrives before ``until``; meanwhile, limit the size of its output file."""
+        """Return whether an answer arrives before ``until``; meanwhile, limit the size of the output file."""
         answered: bool = self._line.poll(0)
         while not answered and (left := until - time.monotonic()) > 0:
             answered = self._line.poll(min(left, BETWEEN_CUTS))
@@ -148,7 +148,7 @@ class Worker:
 
 @contextmanager
 def _current_folder_left_out() -> Iterator[None]:
-    """Prevent the server process from importing files of the current folder in place of installed modules."""
+    """In the ``with`` block, keep the server process from importing modules of the current folder."""
     before = os.environ.get(_SAFE)
     os.environ[_SAFE] = "1"
     try:
@@ -160,10 +160,10 @@ def _current_folder_left_out() -> Iterator[None]:
 
 
 class Workers:
-    """The worker processes of one run, at most ``jobs`` of them active."""
+    """The worker processes of one run; at most ``jobs`` are active at the same time."""
 
     def __init__(self, jobs: int, seconds: float) -> None:
-        """``seconds`` is the time limit of a subject."""
+        """Store the limits: ``jobs`` processes, and ``seconds`` per subject."""
         self._jobs, self._seconds, self._ended = jobs, seconds, False
         self._pool = ThreadPoolExecutor(jobs)
         self._all: list[Worker] = []
@@ -177,7 +177,7 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all processes."""
+        """End all processes, busy ones at once."""
         self._ended = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in self._all:
@@ -189,17 +189,20 @@ class Workers:
 
     @property
     def printed(self) -> list[Path]:
-        """The files with the subjects' printed output, complete once all processes have ended."""
+        """Return the files with the subjects' printed output, complete once all processes have ended."""
         return [worker.printed for worker in self._ended_ones if worker.printed.exists()]
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
-        """Return the data of each named subject. Raises ``UnusableSubject`` for a name without a subject."""
+        """Return the data of each named subject, before it is examined.
+
+        Raises ``UnusableSubject`` for an unknown name.
+        """
         foreign = {name: self._pool.submit(self._load, name) for name in names if is_external(name)}
         ours = {name: Listed(name, loaded(find_subject(name))) for name in names if name not in foreign}
         return [ours[name] if name in ours else foreign[name].result() for name in names]
 
     def examined(self, subjects: Sequence[Listed], checklist: Checklist, progress: Progress) -> Iterator[list[Verdict]]:
-        """Yield the verdicts of each subject, one per check of the checklist, in the order of the subjects."""
+        """Yield the verdicts of each subject, one per check of ``checklist``, in the order of the subjects."""
         yield from self._pool.map(lambda subject: list(self._examine(subject, checklist, progress)), subjects)
 
     def replayed(self, identifier: str) -> Message:
@@ -245,7 +248,7 @@ class Workers:
             yield verdict
 
     def _start(self, again: bool = False) -> Worker:
-        """Return a worker process that has run no foreign code; with ``again`` it may be an idle one."""
+        """Return a new worker process; with ``again`` it may be an idle one, which has run no foreign code."""
         if self._ended:
             raise RuntimeError("the run was interrupted")
         if again and self._idle:
@@ -260,7 +263,10 @@ class Workers:
 
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
-    """Yield the verdicts of the checks that did not finish; the first is the check that ``began``."""
+    """Yield the verdicts of the ``checks`` that did not finish; the first is for ``began``, the check that was running.
+
+    ``stopped`` is the reason why the process stopped.
+    """
     if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
         checks = (check_named(began), *checks)
     inapplicable = {verdict.check: verdict for verdict in getattr(subject.found, "inapplicable", ())}

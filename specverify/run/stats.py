@@ -1,8 +1,8 @@
 """Plan and run the statistics: every algorithm and engine beyond enumerable sizes, with one alarm budget.
 
-Registry algorithms are sampled by dividing counts, which makes a total variation of 0.002 affordable; a few are also
-sampled run by run, as a control. Engines are sampled with answered draws, by dividing counts, and with their own random
-numbers at every other setting that can be divided, as a control; at all settings if they are named.
+Registry algorithms are sampled by dividing counts among paths, which makes a total variation of 0.002 affordable; a few
+are also sampled run by run, as a control. Engines are sampled with intercepted draws, by dividing counts, and with
+their own random numbers at every other setting that can be divided, as a control; at all settings if they are named.
 """
 
 from __future__ import annotations
@@ -23,25 +23,23 @@ from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Cost, Method, SampledSetting, UnusableSubject
 
 SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
-"""(vocabulary, temperature, top-k, horizon); registry rows take them in turn, one each, beside their exact checks."""
+"""(vocabulary, temperature, top-k, horizon); each algorithm of the registry is sampled at one of them, in turn."""
 DENSE = ("triforce-released", "spectr-gbv-released", "scheduled-verification", "lockstep-batch")
-"""Rows whose rounds draw a second block beside the first: they take the first size, whose laws are peaked.
-
-At their turn's size each took ten to forty times as many paths, and half of the processor time of the registry.
-"""
+"""Algorithms whose rounds draw a second block in addition to the first. They are sampled at the first of ``SIZES``,
+because other sizes have ten to forty times as many paths."""
 CONTROLS = ("speculative-sampling", "nasd", "confidence-stopping", "rsd")
-"""Rows that are sampled run by run as well: among them every size and a tree."""
+"""Algorithms that are also sampled by separate runs, as a control of the other method of sampling."""
 SAMPLES_TIMES_TV_SQUARED = 60
-"""Samples are about this over the squared total variation to be seen: enough to tell what a setting will take."""
+"""The number of samples is about this divided by the squared total variation to detect; used for cost estimates."""
 
 
 class Scope(NamedTuple):
-    """The detectable total variations of a statistics run."""
+    """The total variations that a statistics run detects."""
 
     divided: float
     control: float
     finer: float | None
-    """Of what an engine's settings declare for its own numbers; None leaves engines out."""
+    """Factor for the total variation of engines with their own random numbers; None excludes engines."""
     every_size: bool = False
 
 
@@ -51,16 +49,16 @@ THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
 
 
 class PlannedSetting(NamedTuple):
-    """A setting, its subject, and whether it is sampled as a control."""
+    """A setting to sample, its subject, and whether it is a control."""
 
     subject: str
     setting: SampledSetting
     control: bool = False
-    """Sampled run by run although its count could be divided."""
+    """Whether it is sampled run by run although its counts could be divided."""
 
     @property
     def cost(self) -> float:
-        """The estimated seconds of one processor."""
+        """Return the estimated cost in seconds of one processor."""
         one = self.setting.cost
         return one.once + tests_of(self.setting) * one.each * SAMPLES_TIMES_TV_SQUARED / self.setting.detect**2
 
@@ -75,7 +73,7 @@ class StatisticsPlan(NamedTuple):
 
 
 class JudgedSetting(NamedTuple):
-    """The result of a setting, with its position in the plan."""
+    """The results of one setting, with its index in the plan."""
 
     place: int
     rows: tuple[FitRow, ...]
@@ -84,9 +82,10 @@ class JudgedSetting(NamedTuple):
 def plan_statistics(
     alarm: float, seed: int, scope: Scope = USUAL, subjects: Sequence[str] = (), miss: float = 1e-3
 ) -> StatisticsPlan:
-    """Return the plan of ``subjects``; by default all registry algorithms and all engines.
+    """Return the plan of the named ``subjects``; by default all registry algorithms and all engines.
 
-    Raises ``UnusableSubject`` for an unknown name, and for a named subject without a setting to sample.
+    ``alarm`` is the false-alarm probability of the whole run. Raises ``UnusableSubject`` for an unknown name, and for a
+    named subject without a setting to sample.
     """
     names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else engine_subjects()))
     settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope, name in subjects))
@@ -94,7 +93,7 @@ def plan_statistics(
 
 
 def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
-    """Sample and judge every setting on ``jobs`` processes, cheapest first; yield each result as it is ready."""
+    """Sample and test every setting in ``jobs`` processes, cheapest first; yield each result as soon as it is ready."""
     conditions = Conditions(seed=plan.seed, false_alarm=plan.budget.each, miss=plan.miss)
     order = sorted(range(len(plan.settings)), key=lambda place: plan.settings[place].cost)
     works: list[Callable[[], list[FitRow]]] = [partial(_judge, plan.settings[place], conditions) for place in order]
@@ -103,7 +102,7 @@ def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
 
 
 def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
-    """Return the results of finished settings in the order of the registry."""
+    """Return the results of the finished settings in the order of the registry."""
     return [row for item in sorted(judged) for row in item.rows]
 
 
@@ -135,7 +134,7 @@ def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
 
 
 OF_A_DIVIDED_ENGINE = 5.0
-"""Seconds: some hundred runs of ten milliseconds."""
+"""Estimated seconds to sample an engine by dividing counts: some hundred runs of ten milliseconds."""
 
 
 def _of_algorithm(

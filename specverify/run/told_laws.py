@@ -19,15 +19,15 @@ from specverify.run.black_boxes import TOP, BlackBox, ReportedLogprobs, SampleRe
 from specverify.subjects.subject import UnusableSubject
 
 LEAST_LEFT: Final = 1e-6
-"""Probability of what is not told, at least: sums of float32 are no nearer to 1."""
+"""The least probability of all unreported tokens together: float32 sums are no nearer to 1."""
 MOST_QUESTIONS: Final = 500
-"""Prefixes whose next token is asked for, at most, to make a law."""
+"""Largest number of prefixes for which log-probabilities are requested to compute a law."""
 PROBED: Final = 8
-"""Prefixes at which the log-probabilities with an option are compared with those without, the likeliest first."""
+"""The number of most probable prefixes at which log-probabilities with and without an option are compared."""
 REPEATED: Final = 3
-"""Times that the log-probabilities after the prompt are asked for again: some options make them random."""
+"""How often the log-probabilities after the prompt are requested again: some options make them random."""
 TRUNCATIONS: Final = frozenset({"top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "min_keep"})
-"""Options that never change which token is the likeliest."""
+"""Options that never change which token is the most probable."""
 OF_THE_TEXT: Final = TRUNCATIONS | {
     "temperature",
     "dynatemp_range",
@@ -40,12 +40,13 @@ OF_THE_TEXT: Final = TRUNCATIONS | {
     "logit_bias",
     "ignore_eos",
 }
-"""Options with which the law of the next token is a function of the text so far. Not so ``grammar`` or ``min_tokens``,
-which count from the end of the prompt, ``mirostat``, which has a state, and ``xtc_probability``, which is random."""
+"""Options with which the law of the next token depends only on the text so far. Not among them: ``grammar`` and
+``min_tokens``, which count from the end of the prompt; ``mirostat``, which has a state; and ``xtc_probability``, which
+is random."""
 WITHOUT_EFFECT: Final = frozenset(
     {"cache_prompt", "id_slot", "user", "priority", "request_id", "timings_per_token", "skip_special_tokens"}
 )
-"""Options that no law depends on; those of speculation besides."""
+"""Options without effect on any law; the options of speculation have none either."""
 
 
 class ToldLaw(NamedTuple):
@@ -53,15 +54,15 @@ class ToldLaw(NamedTuple):
 
     law: dict[Any, float]
     doubts: list[str]
-    """Why it may not be the law that is sampled."""
+    """Reasons why the reported law may differ from the law of the samples."""
     notes: list[str]
-    """What a reader should know besides."""
+    """Further notes for the reader."""
 
 
 def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> ToldLaw:
     """Return the law of sequences from the reported probabilities of next tokens, prefix by prefix.
 
-    The most likely prefixes are queried first. Unreported mass, and prefixes beyond ``MOST_QUESTIONS``, are summed
+    The most probable prefixes are queried first. Unreported mass, and prefixes beyond ``MOST_QUESTIONS``, are summed
     under ``OTHERS``. Reports have a relative error of at most ``rounding``, and so does the unreported rest, which is
     added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` if the
     subject reports no probabilities.
@@ -93,14 +94,14 @@ def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, roundi
 
 
 def is_ambiguous(token: Any) -> bool:
-    """Return whether the text of a token is shared by many tokens: an empty text, or bytes that are no character."""
+    """Return whether many tokens have the same text as ``token``: an empty text, or bytes that are no character."""
     return isinstance(token, str) and (not token or "\ufffd" in token)
 
 
 def _doubts(
     box: BlackBox, wanted: SampleRequest, asked: Mapping[Tokens, ReportedLogprobs], rounding: float
 ) -> tuple[list[str], list[str]]:
-    """Return the reasons to doubt the reported law, and the notes."""
+    """Return the reasons to doubt the reported law, and further notes; ``asked`` holds the reports by prefix."""
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
         doubts.append("it tells texts of tokens and no ids, and a token that is not told may have the same text")
@@ -128,14 +129,14 @@ def _is_without_effect(name: str) -> bool:
 
 
 def without(wanted: SampleRequest, name: str) -> SampleRequest:
-    """Return the request without the option ``name``, or without a temperature."""
+    """Return the request ``wanted`` without the option ``name``; for "temperature", with temperature 1."""
     if name == "temperature":
         return wanted._replace(temperature=1.0)
     return wanted._replace(options={key: value for key, value in wanted.options.items() if key != name})
 
 
 def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
-    """Return whether reported tokens are texts, and unreported tokens could change the probability of a text."""
+    """Return whether tokens are reported as texts, and unreported tokens could change the probability of a text."""
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
     left = 1 - math.fsum(math.exp(value) for value in told.logprobs.values())
@@ -152,7 +153,7 @@ def _differs(one: ReportedLogprobs, other: ReportedLogprobs, rounding: float) ->
 
 
 def _probability(told: ReportedLogprobs, token: Any) -> float:
-    """Return the reported probability of a token; if it is not reported, its largest possible value."""
+    """Return the reported probability of ``token``; if it is not reported, its largest possible value."""
     last = min(told.logprobs.values()) if len(told.logprobs) >= TOP else -math.inf
     return math.exp(told.logprobs.get(token, last))
 
@@ -176,8 +177,8 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
     """Return the reported logits of the next token and their error; None if the black box reports none.
 
-    These are the logits whose argmax is taken: before temperature and truncation, after penalties. None is returned if
-    the reports do not change with the options that could change the argmax.
+    These are the logits whose argmax is taken: before temperature and truncation, after penalties. None is also
+    returned if the reports do not change with the options that could change the argmax.
     """
     options = {
         name: value

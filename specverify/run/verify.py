@@ -35,9 +35,9 @@ from specverify.run.replays import identifier_of
 from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
 OTHERS_FOR_CAUSE = 3
-"""Further cases of an engine that are examined for the cause, where the refuting one shows the difference alone."""
+"""The number of further cases of an engine that are examined for the cause, if the refuting case does not show it."""
 FOR_SAMPLES = 0.25
-"""The share of a subject's time that its exact checks leave to those that sample an engine."""
+"""The share of a subject's time that is reserved for sampling checks, if an engine is sampled."""
 
 FEWER = "; fewer tokens, drafts or rows have fewer paths, and samples need none (sampled=True, or samples_agree)"
 FEWER_OF_VERIFIERS = (
@@ -47,18 +47,18 @@ FEWER_OF_VERIFIERS = (
 
 
 class Checklist(NamedTuple):
-    """The checks to run on a subject, and their limits."""
+    """The checks to run on a subject, with their settings and limits."""
 
     checks: tuple[Check, ...]
     conditions: Conditions = Conditions()
     seconds: float = SECONDS
-    """Time limit of a subject, for all its checks together."""
+    """Time limit in seconds of all checks of a subject together."""
     quick: bool = False
-    """Examine the cases of the quick plan only (``specverify.run.quick``)."""
+    """Whether to examine only the cases of the quick plan (``specverify.run.quick``)."""
 
 
 CheckTold = Callable[[str, int, int], None]
-"""``told(check, examined, cases)``: so many cases of a check are examined, of so many, 0 where that is not known."""
+"""``told(check, examined, cases)`` reports the numbers of examined cases and of all cases (0 if unknown) of a check."""
 
 
 def verify_subject(
@@ -72,7 +72,7 @@ def verify_subject(
     """Yield the verdict of every check of the checklist, including those that do not apply.
 
     ``spent`` is the loading time of the subject in seconds, ``changes`` the changes it made to the process meanwhile.
-    Verdicts in ``known`` are not computed again. The check that exact verdicts rest on always runs; it is reported if
+    Verdicts in ``known`` are not computed again. The check on which exact verdicts rest always runs; it is reported if
     it fails, even if the checklist does not contain it.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
@@ -109,7 +109,7 @@ def verify_subject(
 
 
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """Return the checks, preceded by the one that exact checks of foreign code rest on.
+    """Return the checks, preceded by ``program_is_its_draws`` if exact checks of foreign code rest on it.
 
     If that check is added here, it is reported only if it fails.
     """
@@ -120,7 +120,7 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def _stops_exact_checks(verdict: Verdict) -> str:
-    """Return why no exact check can run after this verdict; "" if they can."""
+    """Return why no exact check can run after ``verdict``; "" if they can."""
     if verdict.figures.get("function_of_draws") is False:
         return "it is not a function of its draws, so it has no law to compare"
     stops = verdict.figures.get("looping") or verdict.figures.get("replays") == 0
@@ -128,7 +128,7 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 
 
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
-    """Return why a subject did not finish its first decode; "" if it finished."""
+    """Return why the first decode of a subject did not finish within ``seconds``; "" if it finished."""
     if not found.out_of_time:
         return ""
     late = "does not end" if found.looping else f"did not finish within {seconds:g} s"
@@ -136,7 +136,7 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject with its arithmetic determined, and the guarded result of determining it."""
+    """Return the subject after its first decode, within ``seconds``, and the guarded result of that decode."""
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
         return result.result, result
@@ -145,19 +145,22 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
-    """Return the status and the reason for a subject that could not be examined."""
+    """Return the status and the reason for a subject that was not ``what`` ("loaded", ...) within ``seconds``."""
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
     return Status.UNUSABLE, f"it {found.ended} when it is {what}"
 
 
 def left_until(deadline: float) -> float:
-    """Return the seconds until ``deadline``; a small positive number if it has passed."""
+    """Return the seconds left until ``deadline``; a small positive number if it has passed."""
     return max(deadline - time.perf_counter(), 1e-3)
 
 
 def warmed_up(subject: Subject) -> Subject:
-    """Return the subject with its arithmetic determined; for foreign code, also find its sources of randomness."""
+    """Return the subject after its warm-up, with its arithmetic (rationals or floats) determined.
+
+    For foreign code, its sources of randomness are searched too.
+    """
     if subject.warm is not None:
         subject.warm()
     if subject.intercepted or subject.programs:
@@ -168,7 +171,7 @@ def warmed_up(subject: Subject) -> Subject:
 def run_check(
     subject: Subject, check: Check, checklist: Checklist, told: CaseTold = lambda examined, cases: None
 ) -> Verdict:
-    """Run one check on all its cases within the time of the checklist."""
+    """Run one check on all its cases, within the time limit of ``checklist``."""
     return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
 
 
@@ -182,7 +185,10 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 
 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict of ``examine``, or the reason why there is none, with the changes of the process added."""
+    """Return the verdict of ``examine``, or a verdict with the reason why there is none, within ``seconds``.
+
+    The changes that it made to the process are added.
+    """
     foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
     def examined() -> Verdict:
@@ -214,7 +220,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 
 
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
-    """Return the verdict with the changes that the subject made to the process.
+    """Return ``verdict`` with the changes that the subject made to the process.
 
     Notes are added to the figures. A new fault makes the verdict UNUSABLE unless it is REFUTED or REFUSED.
     """
@@ -231,9 +237,9 @@ def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
 
 
 _SAID = (SettingRefused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws, DoesNotApply)
-"""What says in its own words why there is no verdict."""
+"""Exceptions whose message states why there is no verdict."""
 _STATUS = {SettingRefused: Status.REFUSED, DoesNotApply: Status.NOT_APPLICABLE}
-"""The status of those that are not UNKNOWN."""
+"""The status for those of these exceptions that do not give UNKNOWN."""
 
 
 def _why(subject: Subject, reason: Exception) -> str:
@@ -246,9 +252,9 @@ class _NotExamined(Enum):
     """The reason why a case was not decided."""
 
     OUT_OF_REACH = 1
-    """It has too many paths or outcomes, and others are examined in its place."""
+    """The case has too many paths or outcomes; other cases are examined instead."""
     OUT_OF_RUNS = 2
-    """In the quick plan: it has more runs than that allows."""
+    """The case has more runs than the quick plan allows."""
 
 
 def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: CaseTold) -> Verdict:
@@ -304,7 +310,10 @@ def _lacks_cause(examination: Examination) -> bool:
 def _with_cause(
     failed: Case, cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
-    """Return another failing case of an engine whose examination shows the cause; an empty list if none is found."""
+    """Return another failing case of an engine, with its examination, that shows the cause; [] if none is found.
+
+    ``failed`` is the case that refutes, and ``cases`` are the others.
+    """
     others = (
         case
         for case in cases
@@ -320,7 +329,10 @@ def _with_cause(
 
 
 def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
-    """Return the examination of a case, or the reason why there is none; ``quick`` permits cases with too many runs."""
+    """Return the examination of a case, or the reason why there is none.
+
+    With ``quick``, a case with too many runs is skipped and raises no error.
+    """
     if beyond_reach(case):
         return _NotExamined.OUT_OF_REACH
     try:
@@ -378,12 +390,12 @@ def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict
 
 
 def _samples(subject: Subject, check: Check) -> bool:
-    """Return whether a check samples an engine that is not enumerated path by path."""
+    """Return whether a check samples an engine program of the subject."""
     return bool(subject.programs) and check.evidence is Evidence.STATISTICAL and not_applicable(subject, check) is None
 
 
 def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
-    """Return the claims with their consequences: LOSSLESS (for every target) implies it for one-hot targets."""
+    """Return the claims with their consequences: LOSSLESS implies GREEDY and SUPPORTED."""
     return claims | {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in claims else claims
 
 

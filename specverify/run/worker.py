@@ -1,6 +1,6 @@
-"""A process that examines subjects for another process and reports each verdict as soon as it is known.
+"""A process that examines subjects for another process and sends each verdict as soon as it is known.
 
-The subject can damage this process alone: if the process dies, the reported verdicts remain, and the cause of death is
+The subject can damage this process alone: if the process dies, the sent verdicts remain, and the cause of death is
 determined from its exit status and the output of ``faulthandler``. A watchdog outside Python ends the process at the
 time limit if it is in code that no signal reaches.
 """
@@ -32,37 +32,34 @@ from specverify.run.verify import Checklist, not_applicable, run_case, unready, 
 from specverify.subjects.subject import Subject, UnusableSubject
 
 GRACE = 3.0
-"""Seconds beyond its time after which a subject that no signal reaches is ended with its process."""
+"""Seconds beyond the time limit after which a subject that no signal reaches is ended with its process."""
 
 
 class Loaded(NamedTuple):
-    """The data of a subject before it is examined."""
+    """What is known about a subject after it is loaded and before it is examined."""
 
     summary: str
     tests: int
-    """How many tests its samples take, for the division of the alarm budget."""
+    """The number of statistical tests of its samples, among which the alarm budget is divided."""
     inapplicable: tuple[Verdict, ...]
-    """Of the checks that say nothing of it."""
+    """The verdicts of the checks that do not apply."""
 
 
 class Refusal(NamedTuple):
-    """An answer: there is no such subject, or it cannot be examined."""
+    """A message: there is no such subject, or it cannot be examined; ``sentence`` is the reason."""
 
     sentence: str
 
 
 class Stopped(NamedTuple):
-    """An answer: the subject ended its process, or reached its time limit."""
+    """A message: the subject ended its process, or reached its time limit."""
 
     status: Status
     statement: str
 
 
 class Began(NamedTuple):
-    """An answer: a check has begun, or so many of its cases have been examined.
-
-    The total number of its cases is included if it is known.
-    """
+    """A message: a check has begun, or ``examined`` of its ``cases`` cases (0: unknown) have been examined."""
 
     check: str
     examined: int = 0
@@ -76,7 +73,7 @@ Tell = Callable[[Message], None]
 class _OpenedSubject(NamedTuple):
     subject: Subject
     seconds: float
-    """That it took to be loaded."""
+    """The loading time in seconds."""
     changes: Changes
 
 
@@ -84,7 +81,10 @@ _opened: dict[str, _OpenedSubject] = {}
 
 
 def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None:
-    """Answer the requests on ``line`` until it is closed; a fatal error is written to the file ``report``."""
+    """Answer the requests on ``line`` until it is closed; a fatal error is written to the file ``report``.
+
+    ``environment`` are the environment variables to use.
+    """
     os.environ.clear()
     os.environ.update(environment)  # the server that this was forked from has one of its own
     if hasattr(os, "setsid"):
@@ -105,17 +105,17 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 
 
 def printed_file(report: str) -> Path:
-    """Return the file with a process's printed output, beside the report of its death."""
+    """Return the file with the printed output of the process whose death report is the file ``report``."""
     return Path(f"{report}.printed.txt")
 
 
 MOST_PRINTED = 1 << 20
-"""Bytes that are kept of what the subjects of one process print."""
+"""The largest size in bytes of the printed output of one process."""
 CUT = "\nspecverify: more was printed, of which nothing is kept\n"
 
 
 def cut_short(file: Path) -> bool:
-    """Truncate the file to ``MOST_PRINTED`` bytes; return whether it was longer. It may still be written to."""
+    """Truncate ``file`` to ``MOST_PRINTED`` bytes; return whether it was longer. A process may still write to it."""
     if not file.exists() or file.stat().st_size <= MOST_PRINTED:
         return False
     os.truncate(file, MOST_PRINTED)
@@ -123,7 +123,7 @@ def cut_short(file: Path) -> bool:
 
 
 def _keep_apart(file: Path) -> None:
-    """Redirect all printed output of this process to the end of a file, which may be truncated meanwhile."""
+    """Redirect all printed output of this process to the end of ``file``, which may be truncated meanwhile."""
     opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(opened, stream)
@@ -133,7 +133,7 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Load a subject and report its data."""
+    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``."""
     opened = _open(name, seconds)
     tell(loaded(opened.subject) if isinstance(opened, _OpenedSubject) else opened)
 
@@ -141,7 +141,10 @@ def load(name: str, seconds: float, tell: Tell) -> None:
 def examine(
     name: str, checks: tuple[str, ...], conditions: Conditions, quick: bool, seconds: float, tell: Tell
 ) -> None:
-    """Run checks on a subject; announce each check first."""
+    """Run ``checks`` on the subject ``name`` within ``seconds``, and send each verdict by ``tell``.
+
+    Each check is announced first. ``quick``: only the cases of the quick plan are examined.
+    """
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):
         tell(opened)
@@ -154,7 +157,7 @@ def examine(
 
 
 def replay(identifier: str, seconds: float, tell: Tell) -> None:
-    """Replay the case of an identifier and report its verdict."""
+    """Repeat the case of a replay identifier within ``seconds``, and send its verdict by ``tell``."""
     started = time.perf_counter()
     try:
         result = guarded(partial(named_by, identifier, ready_subject), seconds)
@@ -169,12 +172,12 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
 
 
 def ready_subject(name: str) -> Subject:
-    """Return a named subject with its arithmetic determined. Raises ``UnusableSubject`` if there is none."""
+    """Return the subject ``name`` after its warm-up. Raises ``UnusableSubject`` if there is none."""
     return warmed_up(find_subject(name))
 
 
 def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
-    """Return a subject, which is loaded only once, or the reason why there is none."""
+    """Return the subject ``name``, loaded at the first call, or the reason why it cannot be loaded."""
     if name not in _opened:
         started = time.perf_counter()
         try:
@@ -189,7 +192,7 @@ def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
 
 
 def loaded(subject: Subject) -> Loaded:
-    """Return the data of a subject before it is examined."""
+    """Return the data of a loaded subject that are needed before it is examined."""
     verdicts = [not_applicable(subject, check, "") for check in CHECKS]
     return Loaded(
         subject.summary,

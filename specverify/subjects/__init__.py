@@ -1,1 +1,1 @@
-"""Subjects: everything that can be examined, in one shape."""
+"""Subjects: decoders, verifiers, kernels, caches and engines, each converted to one type that the checks examine."""

@@ -1,4 +1,4 @@
-"""An algorithm of the registry as a subject: enumerable in every example, and sampled at sizes beyond enumeration."""
+"""An algorithm of the registry as a subject: enumerated in its examples, and sampled at sizes beyond enumeration."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ SAMPLED_SIZE: tuple[int, float, int | None, int] = (64, 1.0, 8, 3)
 """(vocabulary, temperature, top-k, horizon) of the statistical setting of every row."""
 SECONDS_OF_A_DECODE = 1e-4
 DETECT = 0.02
-"""Total variation that a sample beside the exact checks must see; ``specverify stats`` plans finer ones."""
+"""Total variation that the samples in addition to the exact checks detect; ``specverify stats`` plans finer ones."""
 DETECT_RUN_BY_RUN = 0.15
-"""The same where every run is made."""
+"""Total variation that samples detect if each sample is a separate run."""
 
 
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
     """Return the subject ``prefix:name`` of a registry algorithm.
 
-    An algorithm that is not ``ours`` is also sampled run by run, the only method that shows state kept between runs.
+    An algorithm that is not ``ours`` (of ``reference``) is also sampled run by run, which alone shows state kept
+    between runs.
     """
     plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
         name=f"{prefix}:{algorithm.name}",
         summary=algorithm.summary,
         claims=algorithm.claims,
-        variants=tuple(_variant(algorithm, options) for options in algorithm.examples),
-        settings=(
+        paper=algorithm.paper,
+        kind="decoder",
+        situations=(
+            *tuple(_variant(algorithm, options) for options in algorithm.examples),
             sampled_setting(algorithm, *SAMPLED_SIZE),
             *(() if ours else (plain._replace(name=f"{plain.name}, run by run"),)),
         ),
-        paper=algorithm.paper,
-        kind="decoder",
     )
 
 
@@ -52,9 +53,10 @@ def sampled_setting(
     detect: float = DETECT,
     method: Method = Method.DIVIDED,
 ) -> SampledSetting:
-    """Return a float64 setting of ``algorithm`` with the options of its last example.
+    """Return a float64 setting to sample of ``algorithm``, with the options of its last example.
 
-    ``method`` chooses between dividing the samples among paths and drawing them run by run.
+    ``top_k`` None means no truncation; ``detect`` is the total variation to detect. ``method`` chooses between dividing
+    the samples among paths and drawing them run by run.
     """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)
@@ -73,13 +75,13 @@ def sampled_setting(
 
 
 PROMPT = (0, 1, 0, 2, 0, 1)
-"""Repeats itself, so that n-gram drafters have something to say."""
+"""A prompt with repeated n-grams, so that n-gram drafters find drafts."""
 
 
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
-    """Return a float64 table model, truncated on request, and a similar drafter with another truncation.
+    """Return a task of a float64 table model, truncated to ``top_k`` tokens, and a similar drafter truncated otherwise.
 
-    The drafter therefore proposes tokens that have probability 0 under the target.
+    The drafter therefore drafts tokens that have probability 0 under the target.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
@@ -119,7 +121,10 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 
 
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
-    """Return two prompts served in one batch, as a program whose outcome is the pair of their texts."""
+    """Return a program that serves ``prompt`` and another prompt in one batch.
+
+    Its outcome is the pair of their texts.
+    """
     prompts = (prompt, (*prompt, 0))
 
     @contextmanager

@@ -1,6 +1,6 @@
-"""An engine in one scenario whose runs yield whole answers: the new tokens and the values returned beside them.
+"""An engine in one scenario whose runs return complete answers: the new tokens and the values returned with them.
 
-The programs of ``made_engine`` yield tokens alone, and a token that is never read stays symbolic. Here every number of
+The programs of ``made_engine`` return tokens alone, and a token that is never read stays symbolic. Here every number of
 an answer is forced, because it is compared.
 """
 
@@ -48,15 +48,15 @@ from specverify.subjects.requests import Requests, requests_for
 
 
 class Facts(NamedTuple):
-    """What is known about one request beside its answer: its prompt, its limits and its law."""
+    """Facts about one request that its answer does not contain: prompt, limits and law."""
 
     prompt: Tokens
     horizon: int
-    """New tokens that were asked for; 0 where that is not known."""
+    """Requested number of new tokens; 0 if unknown."""
     ends: Tokens = ()
-    """Tokens that end a text."""
+    """The end-of-sequence tokens."""
     law: Callable[[], Mapping[Tokens, float]] | None = None
-    """The law of its new tokens without speculation."""
+    """Returns the law of the new tokens without speculation; None if unknown."""
     target: LanguageModel | None = None
     draft: LanguageModel | None = None
 
@@ -65,20 +65,23 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario as a program of draws that returns one answer for each request."""
+    """An engine in one scenario: a program of draws that returns one answer for each request."""
 
     name: str
     requests: tuple[Facts, ...]
-    """Empty where nothing is known of them, as of two calls that are handed in."""
+    """The requests; () if nothing is known about them, as for two calls that the user passes."""
     open: Callable[[], Run]
     plain: Callable[[], Run] | None = None
-    """The same call without speculation."""
+    """Opens the same call without speculation; None if there is none."""
 
 
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return the calls ``speculative`` and ``plain`` of one unknown prompt as one program; ``plain`` may be a law."""
+    """Return the two calls of one unknown prompt as one ``Answering``; ``plain`` is a call or the law of its texts.
+
+    ``names`` are the values that the calls return with the tokens.
+    """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
         return (Answering("as called", (Facts((), 0, law=LawOfCalls(plain)),), fast),)
@@ -87,10 +90,10 @@ def answering_calls(
 
 
 class LawOfCalls:
-    """The law of one text as a function without arguments; it returns an empty law for the texts of several prompts."""
+    """A function without arguments that returns the law of one text; {} if the calls return several texts."""
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
-        """``law`` is computed on first use."""
+        """Store ``law``; if it is a function, it is called at each use."""
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
@@ -105,7 +108,10 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return the programs of a made engine: one for each scenario, and one for each list of requests it serves."""
+    """Return the programs of a made engine, one per scenario and one per list of requests that it serves.
+
+    ``names`` are the values that its calls return with the tokens.
+    """
     first = made_in(make, widened(make, SCENARIOS[0]))
     return tuple(_answering(make, requests, first, names) for requests in situations(make))
 
@@ -138,13 +144,13 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """An engine factory whose calls return tokens without the values beside them."""
+    """An engine factory whose calls return only tokens, without the values called ``names``."""
 
     make: Callable[[EngineScenario], Any]
     names: tuple[str, ...]
 
     def __call__(self, scenario: EngineScenario) -> Made:
-        """Make the engine."""
+        """Return the engine for ``scenario``, with calls that return only tokens."""
         made = self.make(scenario)
         given = made if isinstance(made, Made) else Made(*made) if isinstance(made, tuple) else Made(made)
         plain = given.plain if given.plain is None else without_values(given.plain, self.names)
@@ -153,7 +159,7 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return ``make`` with calls that return tokens alone; the values called ``names`` are left out."""
+    """Return the factory ``make`` with calls that return only tokens; the values called ``names`` are dropped."""
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)
@@ -190,7 +196,11 @@ def _answers(
     batched: bool,
     form: EngineForm = PLAIN_FORM,
 ) -> tuple[Answer, ...]:
-    """Return the answer to each request of one call."""
+    """Return the answers to all requests of one call, in order.
+
+    ``names`` are the values in an answer. ``queries`` collects the model queries, ``batched`` states whether the call
+    takes a list of prompts, and ``form`` how prompts are passed.
+    """
     result: list[Answer] = []
     seeded, scenario = takes_seed(decode), requests.scenario
     for prompts in requests.batches([each.prompt for each in requests.each]):
@@ -214,7 +224,11 @@ def answers_of(
     horizon: int = 0,
     ends: Tokens = (),
 ) -> tuple[Answer, ...]:
-    """Return the tokens and values of each row of one answer; if ``several`` is None, the answer itself decides."""
+    """Return the tokens and values of each row of one answer.
+
+    ``names`` are the values to read, and ``prompts`` the prompts of the rows. ``several``: the answer has several rows;
+    None means that its form decides. Tokens beyond ``horizon`` are dropped if it is not 0.
+    """
     tokens, beside = part_answer(answer, names)
     result = read_answer_rows(tokens, len(prompts) if several else None)
     if several is None:
@@ -230,16 +244,16 @@ def answers_of(
 
 
 class Value(NamedTuple):
-    """One value of an answer, such as its log-probabilities."""
+    """One value of an answer, such as its log-probabilities, with the precision of its floats."""
 
     value: Any
-    """In the form of ``readable_value``, or ``Unreadable``."""
+    """The value in the form of ``readable_value``, or ``Unreadable``."""
     spacing: float
-    """Spacing at 1 of the floats that it is held in."""
+    """Spacing at 1 of the floats in which it was returned."""
 
 
 def parts_of(value: Value, name: str) -> Sequence[Any] | None:
-    """Return the elements of a value with one element per new token; None for any other value."""
+    """Return the elements of a value with one element per new token; None for other values. ``name`` is its name."""
     return value.value if name in OF_TOKENS and not isinstance(value.value, Unreadable) else None
 
 

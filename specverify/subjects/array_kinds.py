@@ -1,4 +1,4 @@
-"""The arrays that a verifier computes with (NumPy, torch or JAX), determined by calling it.
+"""The kind of arrays that a verifier computes with (NumPy, torch or JAX), determined by calling it.
 
 JAX arrays are used if the verifier's code names jax and runs on them, otherwise NumPy arrays. If it raises on NumPy
 arrays, tensors are tried, provided that its code names torch or that the error is about the kind of an array; any other
@@ -6,8 +6,9 @@ error is the verifier's own, and the checks report it with NumPy arrays. If it r
 error is not about, or the kind that its code names. Tensors are float64. If the verifier raises on float64 tensors but
 not on float32 ones, because it mixes them with ``torch.rand``, they are float32.
 
-If every attempt is refused, nothing is known about the arrays that a verifier takes. Then tensors are tried if its code
-names torch, and an error about arrays in a later call is replaced by the refusal: see ``checked_calls.RefusedForm``.
+If every attempt ends with a refusal (an operation that interception does not support), the accepted kind is unknown.
+Then tensors are tried if its code names torch, and an error about arrays in a later call is replaced by the refusal:
+see ``checked_calls.RefusedForm``.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ from specverify.subjects.seeded import seeded
 
 BareVerifier = Callable[..., Any]
 Attempt = Callable[[BareVerifier, Convert], Any]
-"""``attempt(verify, convert)`` calls it once on small arrays of its form and returns what was read of the answer."""
+"""``attempt(verify, convert)`` calls a verifier once on small arrays, converted by ``convert``, and returns the tokens.
+"""
 SMALL_P, SMALL_Q, SMALL_DRAFT = np.array([[5, 4, 3, 2, 2], [2, 2, 3, 4, 5]]) / 16, np.array([[2, 3, 3, 4, 4]]) / 16, 3
-"""Such rows of one draft: it is accepted by 1/2, and what is left of p - q has two tokens, of 3/4 and 1/4."""
+"""Rows p, q and one draft: it is accepted with probability 1/2, and the residual is 3/4 and 1/4 on two tokens."""
 
 PMFS = frozenset({"p", "q"})
 _WAYS: tuple[tuple[int, float | None], ...] = ((0, 0.75), (0, 0.25), (0, None), (1, None), (2, None), (3, None))
-"""Tapes and forced values of all uniforms: several branches, by real numbers, rejections first, and by some without."""
+"""(number of a tape of draws, value of all uniforms or None) of each attempt; together they reach several branches."""
 SEED = 274054
-"""With it every library draws a first uniform above 0.6 and then the rarer of two outcomes, of 3/4 and 1/4."""
+"""A seed with which every library first draws a uniform above 0.6, and then the rarer of outcomes of 3/4 and 1/4."""
 REPEATS = 40
-"""What a right verifier answers to ``attempt`` has a probability of 2/3 at most: so often in a row, 1e-7."""
+"""Number of repeated calls. Each answer of a right verifier has probability at most 2/3, so equal answers have 1e-7."""
 BEGINS_OTHERWISE = "its first calls answer something else than later ones that are the same and draw the same"
 BEGUN_ALONE = (
     "its very first call answered something else than later ones that are the same and begin with the same seeds; "
@@ -67,7 +69,10 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 
 
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
-    """Return the verifier's answer with seeded libraries, on tensors if its code names torch; None if it raises."""
+    """Return the verifier's answer without interception and with seeded libraries; None if it raises.
+
+    It gets tensors if its code names torch, else NumPy arrays.
+    """
     convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
     with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
         return attempt(verify, convert)
@@ -77,7 +82,8 @@ def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
 def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
     """Return whether the ``first`` answer differs from all later ones, which are equal to each other.
 
-    A verifier with an unseeded generator of its own gives each answer at most with the probability of its outcome.
+    A verifier with an unseeded generator does this with a small probability only: each answer has the probability of
+    its outcome.
     """
     if not _is_of_numbers(first):
         return False
@@ -86,12 +92,12 @@ def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
 
 
 class _Attempted(NamedTuple):
-    """The results of calling a verifier with one kind of arrays."""
+    """The result of calling a verifier with one kind of arrays."""
 
     error: Exception | None = None
-    """The first error it raised."""
+    """The first error it raised; None if it raised none."""
     refusal: NeedsValue | None = None
-    """The first refusal, if every attempt was refused."""
+    """The first refusal of interception, if every attempt ended with one; else None."""
 
 
 def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:
@@ -146,7 +152,7 @@ def _chosen(
 
 
 def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
-    """Return whether to try tensors after NumPy arrays: the verifier raised on NumPy arrays, or was refused."""
+    """Return whether to try tensors after NumPy arrays; ``first`` is the result of the verifier on NumPy arrays."""
     names_torch = names_library(verify, "torch")
     if first.error is None:
         return first.refusal is not None and names_torch
@@ -154,7 +160,10 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion, to NumPy or torch, for a verifier that raised on NumPy arrays or was refused."""
+    """Return the conversion, to NumPy or torch, for a verifier without a result on NumPy arrays.
+
+    ``first`` is its result on NumPy arrays, and ``outcome`` calls it with another conversion.
+    """
     second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given
@@ -196,7 +205,7 @@ def _attempted(
 ) -> _Attempted:
     """Call the verifier on arrays from ``convert``; return its first error, or its refusal if every attempt is refused.
 
-    ``answers`` receives the answer by kind of arrays: its tokens if they are numbers, else None.
+    ``answers[convert]`` receives the tokens of each answer, or None if they are not numbers.
     """
     told = {} if answers is None else answers
     told[convert] = []
@@ -215,7 +224,7 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """Suppress printed errors of threads that received the wrong kind of arrays; specverify's own errors still show."""
+    """In the ``with`` block, suppress printed errors of threads that got the wrong arrays, except specverify's own."""
     before = threading.excepthook
 
     def only_ours(args: Any) -> None:
@@ -257,7 +266,7 @@ def _as_given(given: Given) -> tuple[Any, ...]:
 
 
 def _doubled(name: str, array: Any) -> Any:
-    """Return the array in float64; float32 pmfs are scaled to sum to 1 in float64."""
+    """Return ``array`` in float64; float32 pmfs (``name`` p or q) are scaled to sum to 1 in float64."""
     if array.dtype != np.float32:
         return array
     rows = array.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Answers that arrive later or in pieces: coroutines, async generators and generators.
+"""Results that arrive later or in pieces: coroutines, async generators and generators.
 
 ``asyncio.run`` runs a coroutine until it returns. A generator of either kind is read up to the wanted number of tokens
 and then closed. Its pieces are tokens, or successive chunks of new tokens.
@@ -22,11 +22,11 @@ class Stream(NamedTuple):
 
 
 Enough = Callable[[list[Any]], bool]
-"""``enough(pieces)``: whether no more pieces are wanted."""
+"""``enough(pieces)`` returns whether to stop reading a generator after these pieces."""
 
 
 def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
-    """Return the result of an awaitable, a ``Stream`` for a generator, and any other answer unchanged.
+    """Return the result of an awaitable, a ``Stream`` for a generator, and any other value unchanged.
 
     A generator is read until ``enough`` returns True for its items. Raises ``UnusableSubject`` for a coroutine if an
     event loop is already running.

@@ -1,8 +1,8 @@
-"""The accepted answers of a verifier of batches: one row of emitted tokens for each row of the input.
+"""The accepted results of a verifier of batches: one row of emitted tokens for each row of the input.
 
-An answer is an array ``[B, gamma + 1]``, or a sequence of rows (lists, arrays or tensors, possibly of different
-lengths). An array of tokens beside counts is refused, because it is not known whether the counts are of accepted drafts
-or of emitted tokens, and reading the padding would be a guess.
+A result is an array ``[B, gamma + 1]``, or a sequence of rows (lists, arrays or tensors, possibly of different
+lengths). An array of tokens with an array of counts is an error: the counts may be of accepted drafts or of emitted
+tokens, and the padding cannot be distinguished from tokens.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 def check_rows(answer: Any, count: int) -> None:
-    """Raise ``UnusableSubject`` unless ``answer`` visibly has ``count`` rows, the number of rows in the input."""
+    """Raise ``UnusableSubject`` unless ``answer`` has ``count`` rows, the number of rows in the input."""
     expected = f"expected [{count}, gamma + 1] or a list of rows"
     if not _is_sequence(answer) or getattr(answer, "ndim", 2) != 2:
         raise UnusableSubject(f"it returned {type_and_shape(answer)}, {expected}")
@@ -30,7 +30,7 @@ def check_rows(answer: Any, count: int) -> None:
 
 
 def _is_sequence(answer: Any) -> bool:
-    """Return whether a value has a length and integer indices; mappings and strings are excluded."""
+    """Return whether ``answer`` has a length and integer indices; mappings and strings are excluded."""
     has_places = hasattr(answer, "__len__") and hasattr(answer, "__getitem__")
     return has_places and not isinstance(answer, (Mapping, str, bytes))
 

@@ -1,4 +1,4 @@
-"""One call of a verifier of batches: its rows, the neighbours decided with certainty, and the reading of its answer."""
+"""One call of a verifier of batches: the examined row, its neighbours with certain outcomes, and the emitted tokens."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class BatchRow(NamedTuple):
     """One row of a batch: its p and q, and its drafts."""
 
     p: Any
-    """``[drafts + 1, vocabulary]``"""
+    """Target probabilities ``[drafts + 1, vocabulary]``."""
     q: Any
-    """``[drafts, vocabulary]``"""
+    """Draft probabilities ``[drafts, vocabulary]``."""
     drafts: Tokens
 
 
 class Arguments(NamedTuple):
-    """The description of the arguments of a verifier of batches."""
+    """The arguments of a verifier of batches, which differ between probabilities and logits."""
 
     names: tuple[str, str]
-    """What stands for p and for q."""
+    """Names of the arguments for p and for q."""
     rows: Callable[[Task, Tokens, Draft], tuple[Any, Any]]
-    """``rows(task, prefix, draft)``: what it is given for a row, ``[drafts + 1, vocabulary]`` and ``[drafts, ...]``."""
+    """``rows(task, prefix, draft)`` returns the two arguments, ``[drafts + 1, vocabulary]`` and ``[drafts, ...]``."""
     of_pmfs: Callable[[Any], Any]
-    """What it is given for pmfs ``[number, vocabulary]``, those of neighbours and of padding."""
+    """Converts pmfs ``[number, vocabulary]`` of neighbours and padding to the form of the argument."""
     parameters: Callable[[int], Mapping[str, float]]
-    """What it is told by name, at a vocabulary."""
+    """``parameters(vocabulary)`` returns the named arguments."""
     attempt: Attempt
 
 
@@ -50,7 +50,7 @@ class Arguments(NamedTuple):
 def takes_lengths(verify: BareVerifier) -> bool:
     """Return whether a verifier takes the number of drafts of each row: ``lengths``, or a fourth required parameter.
 
-    Sampling parameters do not count.
+    Sampling parameters such as ``temperature`` do not count.
     """
     try:
         parameters = inspect.signature(verify).parameters.values()
@@ -66,21 +66,22 @@ def takes_lengths(verify: BareVerifier) -> bool:
 
 
 class Company(NamedTuple):
-    """The batch in which a row is examined."""
+    """The neighbours among which a row of a batch is examined."""
 
     rows: Callable[[BatchRow, bool, Callable[[Any], Any]], tuple[BatchRow, ...]]
-    """``rows(mine, ragged, of_pmfs)``: all of them; ``of_pmfs`` makes what the neighbours are."""
+    """``rows(mine, ragged, of_pmfs)`` returns the batch around row ``mine``, as ``company_of`` does."""
     place: int
-    """The index of the row that is examined."""
+    """The index of the examined row."""
     number: int
-    """How many rows there are; one more where they may differ in length."""
+    """The number of rows; one more if rows may differ in length."""
 
 
 def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return the batch in which row ``mine`` is examined, as its third row; ``of_pmfs`` builds the neighbours' data.
+    """Return a batch with row ``mine`` as its third row, between rows with certain outcomes.
 
-    If the rows are ``ragged`` (their lengths may differ), no neighbour has the length of ``mine``, and one before it is
-    shorter than the longest. This exposes a verifier that reads the length of another row or assumes equal lengths.
+    ``of_pmfs`` converts the neighbours' pmfs to the verifier's arguments. If the rows are ``ragged`` (their lengths may
+    differ), no neighbour has the length of ``mine``, and one before it is shorter than the longest. This exposes a
+    verifier that reads the length of another row or assumes equal lengths.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
     other = count if not ragged else count - 1 if count > 1 else count + 2
@@ -91,7 +92,10 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 
 
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a larger batch with row ``mine`` as its fifth; if ``ragged``, its first and fourth rows have no drafts."""
+    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth.
+
+    If ``ragged``, rows may differ in length, and the first and the fourth row have no drafts.
+    """
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
     return (*before, mine, second, first, *empty)
@@ -102,7 +106,7 @@ CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> BatchRow:
-    """Return a row with ``count`` drafts, all accepted with probability 1, and one possible token after them."""
+    """Return a row whose ``count`` drafts are all accepted with probability 1; one token can follow them."""
     first, last = _point_masses(vocabulary)
     return BatchRow(
         np.array([*[last] * count, first]),
@@ -112,7 +116,7 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
 
 
 def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
-    """Return a row with ``count`` drafts, all rejected with probability 1, and one possible replacement."""
+    """Return a row with ``count`` drafts, the first rejected with probability 1, and one possible replacement."""
     first, last = _point_masses(vocabulary)
     return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
@@ -131,9 +135,9 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
 def emitted(
     verify: BareVerifier, rows: Sequence[BatchRow], draws: Draws, answered: Context, arguments: Arguments
 ) -> tuple[Tokens, ...]:
-    """Call ``verify`` on ``rows`` inside ``answered(draws)`` and return the tokens emitted for each row.
+    """Call ``verify`` on ``rows`` in the context ``answered(draws)``, and return the tokens emitted for each row.
 
-    Raises ``UnusableSubject`` unless the answer has one row of emitted tokens for each.
+    Raises ``UnusableSubject`` unless the result has one row of emitted tokens for each row.
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
     told = arguments.parameters(rows[0].p.shape[1])
@@ -143,7 +147,10 @@ def emitted(
 
 
 def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
-    """Call the verifier with three rows (all drafts accepted, all rejected, undecided) and return its answer."""
+    """Call the verifier with three rows (all drafts accepted, all rejected, undecided) and return the emitted tokens.
+
+    ``convert`` converts the arguments to a kind of arrays.
+    """
     either = BatchRow(
         arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,)
     )
@@ -164,7 +171,10 @@ def _read(rows: Sequence[BatchRow], answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return in how many ways an undecided row can end; endings that only rounding makes possible do not count."""
+    """Return in how many ways a row can end whose last token is symbolic; endings due to rounding alone do not count.
+
+    ``found`` is None if its last token is not symbolic.
+    """
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
 
@@ -181,7 +191,7 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call ``verify`` with ``arrays`` as positional and ``told`` as named arguments, and return its answer.
+    """Call ``verify`` with positional ``arrays`` and the named arguments ``told``, and return its result.
 
     The fourth array, the numbers of drafts of the rows, is passed by name if ``verify`` has a parameter ``lengths``.
     """
@@ -216,4 +226,4 @@ def _attempt(verify: BareVerifier, convert: Convert) -> Any:
 
 
 PROBABILITIES = Arguments(("p", "q"), pmf_rows, np.asarray, lambda vocabulary: {}, _attempt)
-"""The rows of p and q themselves, and nothing by name."""
+"""The arguments of a verifier that takes p and q themselves and no named arguments."""

@@ -29,9 +29,9 @@ from specverify.subjects.verifier import setting_of_decoder, variant_of
 def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a verifier of batches of logits; it claims to be lossless and optimal.
 
-    All settings of its parameters are examined at the largest gamma, the first setting at the others. Two random rows
-    are examined together in the first setting and in the one with most truncations; in the latter one row is examined
-    alone too.
+    All settings of its parameters are examined at the largest of ``gammas``, the first setting at the others. Two
+    random rows are examined together in the first setting and in the one with most truncations; in the latter one row
+    is examined alone too.
     """
     chosen, settings = gammas or (2,), settings_of(verify)
     most = max(chosen)
@@ -42,16 +42,16 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
         name=name,
         summary=first_line(verify, "a verifier of batches of logits"),
         claims=frozenset(Claim),
-        variants=(
-            variant_at(verify, most, full, company=False),
-            *(variant_at(verify, gamma, setting, joint=setting in (settings[0], full)) for gamma, setting in pairs),
-        ),
-        settings=(setting_of_decoder(sampled, _label(verify, most, full), most, partial(processed, full)),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="batched logits",
         deep=deep_of(_crowded(verify, full), gammas, (CROWDED,), _crowded(verify, settings[0])),
+        situations=(
+            variant_at(verify, most, full, company=False),
+            *(variant_at(verify, gamma, setting, joint=setting in (settings[0], full)) for gamma, setting in pairs),
+            setting_of_decoder(sampled, _label(verify, most, full), most, partial(processed, full)),
+        ),
     )
 
 
@@ -64,9 +64,9 @@ def _crowded(verify: BareVerifier, setting: Setting) -> AtGamma:
 def variant_at(
     verify: BareVerifier, gamma: int, setting: Setting, *, company: bool = True, joint: bool = False
 ) -> Variant:
-    """Return the variant at one gamma and sampling setting.
+    """Return the variant of a subject at one gamma and sampling setting.
 
-    ``company`` states whether its row is examined in a batch or alone; ``joint``, whether two random rows are.
+    ``company``: its row is examined in a batch, else alone. ``joint``: two random rows are also examined together.
     """
     arguments = arguments_of(verify, setting)
     return variant_of(

@@ -74,22 +74,23 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
         name=name,
         summary=first_line(verify, "a verifier of batches"),
         claims=frozenset(Claim),
-        variants=(alone, *company),
-        settings=(
-            setting_of_decoder(
-                partial(build, verify, PROBABILITIES, most, BESIDE), f"gamma={most}, {place_of(verify)}", most
-            ),
-        ),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="batched",
         deep=deep_of(partial(crowded_variant, verify, PROBABILITIES, "", None), gammas, (CROWDED,)),
+        situations=(
+            alone,
+            *company,
+            setting_of_decoder(
+                partial(build, verify, PROBABILITIES, most, BESIDE), f"gamma={most}, {place_of(verify)}", most
+            ),
+        ),
     )
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return the words for the position of the examined row in its batch and for its neighbours."""
+    """Return words for the position of the examined row in its batch, and for its neighbours."""
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
     beside = f"{one} accepted whole, {one} rejected at once"
@@ -100,7 +101,11 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def crowded_variant(
     verify: BareVerifier, arguments: Arguments, said: str, process: Callable[[Task], Task] | None, gamma: int
 ) -> Variant:
-    """Return the variant whose row is examined in a larger batch; ``said`` is the part of its name after gamma."""
+    """Return the variant whose row is examined in a larger batch.
+
+    ``said`` is the part of its name after gamma; ``process`` applies sampling parameters to a task (None: there are
+    none).
+    """
     return variant_of(
         f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
         partial(build, verify, arguments, gamma, CROWD),
@@ -117,10 +122,10 @@ def build(
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q and calls ``verify`` to decide its row, alone or in a batch.
+    """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
-    A round without drafts reaches the verifier only beside rows that have drafts. ``answered(draws)`` is the context of
-    the call; by default it intercepts random calls.
+    ``company`` gives the neighbours (None: alone). A round without drafts reaches the verifier only in a batch with
+    rows that have drafts. ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """
     ragged = takes_lengths(verify)
 
@@ -136,7 +141,7 @@ def build(
 
 
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides a row after the prompt and another row in a different context.
+    """Return one call that decides a row after the prompt and another row after a longer text.
 
     The first row of the batch is rejected at once: an implementation that compacts the remaining rows moves both. Paths
     multiply, so a vocabulary above 2 has one draft per row. The second row has one draft fewer if ``verify`` takes
@@ -150,7 +155,10 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides one draft for each of five rows with different prefixes of the prompt's length."""
+    """Return one call that decides one draft for each of several rows.
+
+    Their texts differ from the prompt in one token.
+    """
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
 
@@ -162,7 +170,10 @@ def _of_random_rows(
     rows: Sequence[tuple[Tokens, int]],
     before: tuple[BatchRow, ...] = (),
 ) -> EngineProgram:
-    """Return one call that decides one random row for each entry of ``rows``, after the certain rows ``before``."""
+    """Return one call that decides one random row for each entry of ``rows``, after the certain rows ``before``.
+
+    An entry is (text before the drafts, number of drafts).
+    """
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
     def row(draws: Draws, place: int) -> BatchRow:
@@ -189,7 +200,7 @@ def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
 def of_rows(
     name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
 ) -> EngineProgram:
-    """Return one call that decides rows, as a program whose outcome is the tuple of their texts.
+    """Return one call that decides several rows, as a program whose outcome is the tuple of their texts.
 
     ``rows`` holds the committed text of each row and its largest number of accepted drafts; ``decide(draws)`` returns
     the emitted tokens of each row. The target continues shorter texts.

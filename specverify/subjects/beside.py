@@ -1,11 +1,11 @@
-"""Values that an engine returns beside its tokens: log-probabilities, top-k lists, text, finish reason, statistics.
+"""Values that an engine returns with its tokens: log-probabilities, top-k lists, text, finish reason, statistics.
 
-    tokens, {"logprobs": [...], "text": "..."}        a pair: the tokens, and a mapping or an object with the values
-    tokens, logprobs                                  a tuple, in the order of ``returns=``
-    {"tokens": [...], "logprobs": [...]}              a mapping, named tuple, data class or object that has both
-    objects of objects, such as outputs[0].logprobs   what engines and servers return, by the places of ``NAMES``
+  tokens, {"logprobs": [...], "text": "..."}        a pair: the tokens, and a mapping or an object with the values
+  tokens, logprobs                                  a tuple, in the order of ``returns=``
+  {"tokens": [...], "logprobs": [...]}              a mapping, named tuple, data class or object that has both
+  objects of objects, such as outputs[0].logprobs   what engines and servers return, by the places of ``NAMES``
 
-Of a batch each value is a list with an element for each row, or each row is an object of its own.
+In an answer to a batch each value is a list with an element for each row, or each row is an object of its own.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "spec_draft_tokens",
         "meta_info.spec_draft_token_num",
         "meta_info.spec_proposed_drafts",
+        "timings.draft_n",
     ),
     "accepted": (
         "accepted",
@@ -76,6 +77,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "spec_accepted_tokens",
         "meta_info.spec_accept_token_num",
         "meta_info.spec_accepted_drafts",
+        "timings.draft_n_accepted",
     ),
     "rounds": ("rounds", "num_rounds", "num_drafts", "verify_steps", "spec_verify_ct", "meta_info.spec_verify_ct"),
     "accepted_per_position": ("accepted_per_position", "num_accepted_tokens_per_pos"),
@@ -88,39 +90,39 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "usage": ("usage", "meta_info"),
 }
-"""Promised value -> where an answer holds it: names and places, the first that is there."""
+"""Value -> the names and attribute paths under which an answer may hold it; the first that exists is used."""
 STATISTICS: Final = frozenset(
     {"drafted", "accepted", "rounds", "accepted_per_position", "acceptance_rate", "tokens_per_round", "usage"}
 )
-"""Values that tell how the tokens came about; other values are functions of the tokens."""
+"""Values about the drafting and the acceptance; all other values are functions of the tokens."""
 OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
-"""Values of which there is one for each new token."""
+"""Values with one element for each new token."""
 
 
 class Answer(NamedTuple):
-    """The answer to one request: its new tokens, up to the horizon, and the values returned beside them."""
+    """The answer to one request: its new tokens, up to the horizon, and the values returned with them."""
 
     prompt: Tokens
     new: Tokens
     values: Mapping[str, Any]
-    """As the engine returned them; without an entry for a value that the answer does not hold."""
+    """Name -> value as the engine returned it; a value that is missing in the answer has no entry."""
     length: int
-    """New tokens of the whole answer, those beyond the horizon too."""
+    """Number of new tokens of the whole answer, including those beyond the horizon."""
     queries: Sequence[tuple[str, Tokens]] = ()
-    """What the engine asked its models until then, for earlier requests too: ``("draft", tokens)``, say."""
+    """The engine's model queries so far, including those for earlier requests, such as ``("draft", tokens)``."""
 
 
 class SplitAnswer(NamedTuple):
-    """An answer of an engine, split into its tokens and the values beside them."""
+    """An answer of an engine, split into its tokens and the values returned with them."""
 
     tokens: Any
-    """What holds the token ids, in any shape of ``engine_answers``."""
+    """The object with the token ids, in any form of ``engine_answers``."""
     beside: Any
-    """What holds the values: a mapping or an object; the answer itself where it holds both."""
+    """The mapping or object with the values; the answer itself if it holds both."""
 
 
 def part_answer(answer: Any, names: Sequence[str]) -> SplitAnswer:
-    """Return the tokens of an answer and the object that holds its values."""
+    """Return the tokens of an answer and the object that holds its values; ``names`` are the values of a tuple."""
     answer = awaited(answer)
     if isinstance(answer, Stream):
         return _part_stream(answer, names)
@@ -132,7 +134,7 @@ def part_answer(answer: Any, names: Sequence[str]) -> SplitAnswer:
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
-    """Return the tokens of a stream and the values of its pieces, each piece a pair or an object."""
+    """Return the tokens of a stream and the values called ``names`` in its pieces; a piece is a pair or an object."""
     parts = [part_answer(piece, names) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
         return SplitAnswer(answer, answer)
@@ -152,7 +154,7 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
 
 
 def value_of(beside: Any, name: str) -> Any:
-    """Return the value of an answer under one of its names; None if it has none."""
+    """Return the value ``name`` of a returned object, under any of its known names; None if there is none."""
     for path in NAMES.get(name, (name,)):
         value = value_at(beside, path)
         if value is not None:
@@ -161,7 +163,10 @@ def value_of(beside: Any, name: str) -> Any:
 
 
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
-    """Return the values of one row of an answer; a batch of ``rows`` holds a list for each name, or objects."""
+    """Return name -> value of row ``row`` of an answer.
+
+    If ``rows`` is not 0, the answer is of a batch of that many rows, with a list for each name or a list of objects.
+    """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
     result = {}
@@ -181,7 +186,7 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
 
 
 def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return a call that returns the tokens of ``call`` without the values beside them."""
+    """Return a call that returns only the tokens of ``call``, without the values ``names``."""
 
     @functools.wraps(call)
     def tokens_alone(*given: Any, **named: Any) -> Any:
@@ -207,7 +212,7 @@ def _is_pair(answer: Any) -> bool:
 
 
 def _has_names(item: Any) -> bool:
-    """Return whether an item holds one of the known values, or token ids, by name."""
+    """Return whether an object holds token ids or one of the known values under a known name."""
     if isinstance(item, str | bytes | int | float) or hasattr(item, "ndim"):
         return False
     paths = (*TOKENS, *(path for paths in NAMES.values() for path in paths))
@@ -231,7 +236,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def number(value: Any) -> float:
-    """Return a returned number as a Python number. Raises ``TypeError`` for anything else."""
+    """Return a number of an answer as a Python float. Raises ``TypeError`` for anything else."""
     value = known(value)
     if hasattr(value, "item"):
         value = known(value.item())
@@ -241,7 +246,10 @@ def number(value: Any) -> float:
 
 
 def entries_of(value: Any) -> list[Any]:
-    """Return the elements of a value with one element per token: rows of an array, or items of a list."""
+    """Return the elements of a value with one element per token: rows of an array, or items of a list.
+
+    Raises ``TypeError`` for other values.
+    """
     if isinstance(value, Mapping) or not (hasattr(value, "__len__") or hasattr(value, "__iter__")):
         raise TypeError
     if hasattr(value, "ndim") and value.ndim > 1:
@@ -251,7 +259,7 @@ def entries_of(value: Any) -> list[Any]:
 
 
 def token_logprob(entry: Any, token: int) -> float | None:
-    """Return the logarithm that an entry gives ``token``: the entry, its item at ``token``, or its field ``logprob``.
+    """Return the log-probability of ``token`` in ``entry``: the entry itself, an item or a field ``logprob`` of it.
 
     Returns None if the entry does not have the token. Raises ``TypeError`` for a value that is no entry.
     """
@@ -277,17 +285,20 @@ def _logarithm(item: Any) -> float:
 
 
 class Ranked(NamedTuple):
-    """A list of the most probable tokens, in the order in which an engine returns it."""
+    """The most probable tokens at one position, in the order in which an engine returns them."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     ordered: bool
-    """Whether their order says which is more probable: that of a mapping does not."""
+    """Whether the order is by probability: that of a mapping is not."""
     ranks: tuple[int | None, ...] = ()
 
 
 def ranked(entry: Any) -> Ranked:
-    """Return the list of the most probable tokens in an entry. Raises ``TypeError`` for anything else."""
+    """Return the list of the most probable tokens in an entry of ``top_logprobs``.
+
+    Raises ``TypeError`` for other values.
+    """
     if isinstance(entry, Mapping) and "top_logprobs" in entry:
         entry = entry["top_logprobs"]
     elif hasattr(entry, "top_logprobs"):
@@ -303,7 +314,7 @@ def ranked(entry: Any) -> Ranked:
 
 
 def _pair(item: Any) -> tuple[int, float]:
-    """Return (token, logarithm) of an item of a list of the most probable tokens."""
+    """Return (token, log-probability) of an item of a list of the most probable tokens."""
     if isinstance(item, Mapping):
         return int(item.get("token_id", item.get("token", item.get("id")))), number(item["logprob"])
     if hasattr(item, "logprob"):
@@ -314,16 +325,17 @@ def _pair(item: Any) -> tuple[int, float]:
 
 
 class Unreadable(NamedTuple):
-    """A returned value whose form is not one that its name permits."""
+    """A returned value whose form is not supported for its name; ``said`` describes it."""
 
     said: str
 
 
 def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
-    """Return a value in one normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
+    """Return a value in a normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
 
     logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. scores, logits: a row of floats for each.
-    Other values become numbers, strings, and tuples and dictionaries of these.
+    Other values become numbers, strings, and tuples and dictionaries of these. A value of another form becomes
+    ``Unreadable``.
     """
     try:
         if name == "logprobs":

@@ -1,4 +1,4 @@
-"""A user's cache under appends, crops and copies, compared with a plain list under the same operations.
+"""A user's KV cache under appends, crops and copies, compared with a plain list under the same operations.
 
 An *operation* is ``("append", tokens)`` or ``("crop", length)``, which keeps the first ``length`` tokens. ``("fork",
 ())`` makes a copy; ``("append to copy", tokens)`` and ``("crop copy", length)`` change the last copy; ``("adopt", ())``
@@ -20,13 +20,13 @@ from specverify.subjects.subject import UnusableSubject
 Operation = tuple[str, Any]
 Each = TypeVar("Each")
 OF_COPY = {"append to copy": "append", "crop copy": "crop"}
-"""What is done to the last copy -> what it is when it is done to the cache."""
+"""Operation on the last copy -> the same operation on the cache itself."""
 
 
 STATE_ROUNDING = 2.0**-12
-"""Half of the bits of float32: a token too many or too few changes the first ones."""
+"""Half of the bits of float32. One token too many or too few changes the leading bits."""
 MOST_COPIES = 3
-"""Copies that live at once."""
+"""The largest number of copies that exist at the same time."""
 
 
 class CacheUnderTest(NamedTuple):
@@ -37,34 +37,34 @@ class CacheUnderTest(NamedTuple):
     crop: Callable[[Any, int], Any]
     read: Callable[[Any], Sequence[int]]
     length: Callable[[Any], int] | None = None
-    """What it says of its own length."""
+    """Returns the length that the cache reports; None if it reports none."""
     fork: Callable[[Any], Any] | None = None
-    """Makes an independent copy."""
+    """Returns an independent copy of a cache; None if there are no copies."""
     capacity: int = 64
     window: int = 0
-    """How many of the last tokens are read; all of them if 0."""
+    """The number of last tokens that ``read`` returns; 0 means all."""
     recurrent: bool = False
-    """Whether it is a state that many tokens are folded into: then what is read is compared with that of a new one."""
+    """Whether the content is a recurrent state; it is compared with that of a new cache that is fed the same tokens."""
     counts_all: bool = True
-    """Whether the length of a window is that of the text, and not the number of tokens that are read."""
+    """Whether the length of a windowed cache counts all tokens of the text, not only those in the window."""
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and the list that it must equal."""
+    """The first difference between a cache and the list with the same operations."""
 
     operations: tuple[Operation, ...]
     said: str
 
 
 class _CacheState(NamedTuple):
-    """A cache and the list that it must equal."""
+    """A cache, and the list that its content must equal."""
 
     made: Any
     expected: Tokens
 
 
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> CacheDifference | None:
-    """Apply the operations to a new cache and to a list; return the first difference, if any."""
+    """Apply the operations to a new cache and to a list; return the first difference, None if there is none."""
     all_held = [_CacheState(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
         done = tuple(operations[:number])
@@ -83,7 +83,7 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 
 
 def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
-    """Describe the difference between a cache and its list ``held``, None if they are equal.
+    """Describe the difference between a cache and its list, both in ``held``; None if they are equal.
 
     ``place`` is 0 for the cache itself, and counts its copies from 1.
     """
@@ -123,7 +123,10 @@ def _array(value: Any) -> Any:
 
 
 def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given: Any) -> list[_CacheState]:
-    """Apply one operation and return the cache and its copies; it may change a cache in place or return a new one."""
+    """Apply one operation, ``name`` with the argument ``given``, and return the cache and its copies.
+
+    The operation may change a cache in place or return a new one.
+    """
 
     def copied(held: _CacheState) -> _CacheState:
         assert cache.fork is not None
@@ -135,7 +138,10 @@ def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given:
 def _with_copies(
     each: Sequence[Each], name: str, changed: Callable[[Each, str], Each], copied: Callable[[Each], Each]
 ) -> list[Each]:
-    """Return the states ``each`` (the cache, then its copies) after an operation on one of them."""
+    """Return the states ``each`` (the cache, then its copies) after the operation ``name`` on one of them.
+
+    ``changed`` applies an append or a crop to a state, and ``copied`` copies a state.
+    """
     first, *copies = each
     if name == "fork":
         return [*each, copied(first)]
@@ -153,7 +159,7 @@ def _changed(cache: CacheUnderTest, held: _CacheState, name: str, given: Any) ->
 
 
 def _or_itself(answer: Any, made: Any) -> Any:
-    """Return the result of an operation if it is a cache of the same kind, else the cache that was changed in place."""
+    """Return ``answer``, the result of an operation, if it is a cache; else ``made``, which was changed in place."""
     return answer if isinstance(answer, type(made)) else made
 
 
@@ -176,7 +182,7 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
-    """Return the difference ``found`` with every operation removed that it does not need."""
+    """Return the difference ``found`` without the operations that are not needed to show it."""
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]
@@ -190,7 +196,7 @@ def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
 
 
 def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | None:
-    """Return the sizes of the cache and its copies after an operation, None if the operation is impossible."""
+    """Return the lengths of the cache and its copies after an operation; None if the operation is impossible."""
     if name in ("adopt", *OF_COPY) and len(sizes) == 1:
         return None
     if OF_COPY.get(name, name) == "crop" and given > sizes[-1 if name in OF_COPY else 0]:
@@ -213,7 +219,7 @@ def _possible(operations: Sequence[Operation]) -> bool:
 def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operation, ...]]:
     """Yield every sequence of up to ``longest`` operations, shortest first: appends, and crops of the last append.
 
-    With ``copied``, yield sequences that make and use a copy.
+    With ``copied``, yield only sequences that make and use a copy.
     """
 
     def beginning(
@@ -250,7 +256,7 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
 
 
 def undoes_last_append(operations: Sequence[Operation]) -> bool:
-    """Return whether each crop follows an append and removes at most its tokens.
+    """Return whether each crop follows an append and removes at most the tokens of that append.
 
     A recurrent state cannot be cropped to before the start of the last round.
     """
@@ -266,7 +272,7 @@ def undoes_last_append(operations: Sequence[Operation]) -> bool:
 
 
 def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
-    """Yield sequences of appends and crops whose lengths are at page boundaries, or one token before or after one."""
+    """Yield sequences of appends and crops whose lengths are at, one below, or one above a multiple of ``page``."""
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:
         for second in sizes:
@@ -282,10 +288,10 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 
 
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return operations of speculative rounds on a target's cache, until it holds ``capacity`` tokens.
+    """Return the operations on a target's cache in speculative rounds, until it holds ``capacity`` tokens.
 
     Each round feeds the last committed token and at most ``largest`` drafts, and keeps the length that
-    ``reference.keep_lengths`` returns.
+    ``reference.keep_lengths`` returns. ``seed`` selects the numbers of drafts and acceptances.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100
@@ -300,7 +306,10 @@ def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Oper
 
 
 def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
-    """Return rounds that feed ``drafts`` drafts and reject all of them, keeping one token, until the cache is full."""
+    """Return rounds that feed ``drafts`` drafts and reject all of them, until the cache holds ``capacity`` tokens.
+
+    Each round adds one token.
+    """
     operations: list[Operation] = []
     for held in range(capacity - drafts):
         operations.append(("append", tuple((held * 7 + place) % 1000 for place in range(drafts + 1))))
@@ -309,9 +318,10 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
 
 
 def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return rounds of speculation on a cache and on copies of it, one of which may replace it.
+    """Return speculative rounds on a cache and on copies of it, one of which may replace it.
 
-    Some crops go far back, into content that copies share.
+    Some crops remove much, back to tokens that copies share. ``seed`` selects the rounds, ``capacity`` is the largest
+    length, and ``largest`` the most drafts of a round.
     """
     rng = np.random.default_rng(seed)
     sizes, fresh = [0], 100

@@ -1,12 +1,12 @@
 """The arguments of an engine's call: its prompt, and a seed for each argument that requires one.
 
-    decode(prompt, seed)            decode(prompt, *, seed)             decode(seed, prompt)
-    decode(prompts, seeds)          a list, one seed for each prompt
-    decode(prompt, params: SamplingParams)      an object that is made with ``seed=``, or has an attribute ``seed``
-    decode(prompt, params: dict)                {"seed": 7}; without an annotation the same, with attributes as well
+  decode(prompt, seed)            decode(prompt, *, seed)             decode(seed, prompt)
+  decode(prompts, seeds)          a list, one seed for each prompt
+  decode(prompt, params: SamplingParams)      an object that is made with ``seed=``, or has an attribute ``seed``
+  decode(prompt, params: dict)                {"seed": 7}; without an annotation the same, with attributes as well
 
 An argument requires a seed if it has no default and its name contains ``seed``. Each request of a run gets its own
-number, the same in every run. A call that is sampled with its own random numbers gets another number each time.
+seed, the same in every run. A call that is sampled with its own random numbers gets another seed each time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 from specverify.subjects.subject import UnusableSubject
 
 FIRST_SEED = 1
-"""Zero is left out: some code takes it for no seed."""
+"""The first seed; 0 is not used because some code treats it as "no seed"."""
 _SEEDS: ContextVar[Iterator[int] | None] = ContextVar("seeds", default=None)
 _OBJECT_WORDS = {"params", "parameters", "options", "config", "settings", "sampling"}
-"""A word of the name of an argument that is a parameter object."""
+"""Words in the name of an argument that takes an object with sampling parameters."""
 _PROMPT_WORDS = {"prompt", "prompts", "input", "inputs", "ids", "tokens", "text", "texts", "context"}
 _GENERATOR_WORDS = {"rng", "generator", "gen", "key", "random", "state"}
 _MARK = "takes_seeds_of_specverify"
@@ -38,14 +38,14 @@ WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 
 @contextmanager
 def run_seeds() -> Iterator[None]:
-    """Number the seeds of one run from ``FIRST_SEED`` inside the ``with`` block, so every run passes the same ones."""
+    """In the ``with`` block, pass the seeds ``FIRST_SEED``, ``FIRST_SEED + 1``, ...: the same ones in every run."""
     with _seeds_from(FIRST_SEED):
         yield
 
 
 @contextmanager
 def sample_seeds(seed: int) -> Iterator[None]:
-    """Number the seeds from an offset derived from ``seed`` inside the ``with`` block, so each sample gets others."""
+    """In the ``with`` block, pass consecutive seeds that begin at an offset derived from the sample's ``seed``."""
     with _seeds_from(random.Random(seed).getrandbits(30) + FIRST_SEED):  # noqa: S311 - a sample is repeatable
         yield
 
@@ -64,7 +64,7 @@ def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
 
 
 def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call that also passes seeds to optional arguments: ``seed=None``, ``seeds=()``.
+    """Return ``function`` as a call that also passes seeds to optional arguments such as ``seed=None`` or ``seeds=()``.
 
     Returns ``function`` itself if it has no such argument.
     """
@@ -114,9 +114,10 @@ def _next_seed() -> int:
 
 
 def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same call without the arguments that require a seed; ``function`` itself if there are none.
+    """Return ``function`` as a call without its required seed arguments, which get the next seeds.
 
-    Raises ``UnusableSubject`` if a parameter object cannot be made from a seed alone.
+    Returns ``function`` itself if it has none. Raises ``UnusableSubject`` if a parameter object cannot be made from a
+    seed alone.
     """
     signature = _signature(function)
     if signature is None:
@@ -143,7 +144,7 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def takes_seed(function: Callable[..., Any]) -> bool:
-    """Return whether the caller can choose the seed: an argument of that name, or one whose default holds a seed."""
+    """Return whether the caller can choose the seed: an argument named so, or one whose default has a seed."""
     signature = _signature(function)
     if getattr(function, _MARK, False) or signature is None:
         return signature is not None
@@ -151,9 +152,9 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 
 
 def takes_prompt(function: Callable[..., Any]) -> bool:
-    """Return whether a call requires one argument, a prompt or several prompts; seeds do not count.
+    """Return whether a call requires exactly one argument, the prompt or a list of prompts; seeds do not count.
 
-    Raises ``UnusableSubject`` with the name of the first argument that gets no value, if it requires several.
+    Raises ``UnusableSubject`` with the name of the first argument without a value, if it requires others.
     """
     signature = _signature(function)
     if signature is None:
@@ -170,7 +171,10 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 
 
 def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
-    """Return the error sentence for an argument without a value: its name, the values that are passed, the way out."""
+    """Return the error message for an ``argument`` without a value: its name, the passed values, and a way out.
+
+    ``prompt`` is the argument that gets the prompt, or None.
+    """
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
     told = f"specverify passes {passed}a number to each argument whose name has seed in it, but nothing to "
     if set(argument.name.lower().split("_")) & _GENERATOR_WORDS:
@@ -179,7 +183,7 @@ def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> st
 
 
 def missing_without_prompt(function: Callable[..., Any]) -> str:
-    """Return the error sentence for an argument without a value in a call without a prompt; "" if all have one."""
+    """Return the error message for a required argument of a call without a prompt; "" if all get a value."""
     signature = _signature(function)
     required = [] if signature is None else [item for item in signature.parameters.values() if _is_required(item)]
     unknown = [item for item in required if _seed_maker(item) is None]
@@ -187,7 +191,7 @@ def missing_without_prompt(function: Callable[..., Any]) -> str:
 
 
 class SeedParameters(dict[str, int]):
-    """Sampling parameters that hold a seed alone, read by key or by attribute."""
+    """Sampling parameters that contain only a seed, read by key or by attribute."""
 
     def __missing__(self, name: str) -> Any:
         raise KeyError(_NO_PARAMETER.format(name=name))
@@ -223,7 +227,10 @@ def _names_seed(name: str) -> bool:
 
 
 def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
-    """Return the argument for the prompt: the one named so, else the first that requires no seed."""
+    """Return the argument for the prompt: one with a name such as ``prompt``, else the first that is no seed.
+
+    None if there is no such argument.
+    """
     free = [item for item in required if not _names_seed(item.name)]
     named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]
     others = [item for item in free if _seed_maker(item) is None]
@@ -231,7 +238,7 @@ def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
 
 
 def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
-    """Return the function that makes a seed argument's value for n prompts; None if the argument requires no seed."""
+    """Return the function that makes a seed argument's value for n prompts; None if ``item`` needs no seed."""
     if _names_seed(item.name):
         if item.name.lower().endswith("seeds"):
             return lambda size: [_next_seed() for _ in range(size)]
@@ -252,7 +259,7 @@ def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
 
 
 def _class_maker(kind: Any) -> Callable[[int], Any] | None:
-    """Return a function that makes an object of a class from a seed, if no other argument is required."""
+    """Return a function that makes an object of class ``kind`` from a seed; None if it requires other arguments."""
     try:
         parameters = inspect.signature(kind).parameters.values()
     except (TypeError, ValueError):
@@ -280,7 +287,10 @@ def _holds_seed(value: Any) -> bool:
 def _places(
     signature: inspect.Signature, prompt: inspect.Parameter | None, makers: Mapping[str, Any]
 ) -> list[str | None]:
-    """Return the order of positional arguments: the name of each seed argument, and None for the prompt."""
+    """Return the order of positional arguments: the name of each seed argument, and None for the prompt.
+
+    ``makers`` maps the names of the seed arguments to the functions that make their values.
+    """
     places: list[str | None] = []
     for item in signature.parameters.values():
         if item.kind not in _POSITIONAL or not (item is prompt or item.name in makers):

@@ -1,4 +1,4 @@
-"""One call of a verifier: its arguments, its answer, and later changes of either."""
+"""One call of a verifier: its arguments, its result, and later changes of either."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from specverify.intercept.refusals import NeedsValue
 Given = Mapping[str, Any]
 """Arguments of a verifier by name, NumPy arrays."""
 Convert = Callable[[Given], tuple[Any, ...]]
-"""``convert(given)``: the arrays as the verifier takes them, in order."""
+"""``convert(given)`` returns the arguments in order, in the kind of arrays that the verifier accepts."""
 
 NOTHING: Mapping[str, float] = {}
 MOST_TOLD = 40
-"""Numbers of the arguments that are told of a call that raised."""
+"""The most numbers in arguments that a message about an error prints."""
 
 
 class KeptCall(NamedTuple):
     """A recorded call of a verifier."""
 
     names: tuple[str, ...]
-    """The names of its arguments."""
+    """The names of the arguments."""
     given: tuple[Any, ...]
-    """The caller's arrays or tensors."""
+    """The arrays or tensors that were passed."""
     before: tuple[Any, ...]
-    """What they held before the call, NumPy arrays."""
+    """Copies of their contents before the call, as NumPy arrays."""
     answer: Any
     found: Any
-    """What was read of the answer: the emitted tokens."""
+    """The emitted tokens, as ``read`` from the result."""
     read: Callable[[Any], Any]
 
 
@@ -41,7 +41,7 @@ _KEPT: ContextVar[list[KeptCall] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def calls_kept() -> Iterator[list[KeptCall]]:
-    """Collect the calls of verifiers inside the ``with`` block in the yielded list."""
+    """In the ``with`` block, append every call of a verifier to the yielded list."""
     calls: list[KeptCall] = []
     token = _KEPT.set(calls)
     try:
@@ -57,9 +57,9 @@ def called(
     read: Callable[[Any], Any],
     named: Mapping[str, float] = NOTHING,
 ) -> Any:
-    """Return ``read`` of the answer of ``invoke`` to the converted arrays; ``named`` are further named arguments.
+    """Call ``invoke`` on the converted arrays ``given`` and return ``read`` of its result.
 
-    An error of the call gets the arguments attached.
+    ``named`` are further named arguments, for error messages: an error of the call gets all arguments attached.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -72,10 +72,10 @@ def called(
 
 
 class RefusedForm:
-    """A conversion to a kind of arrays that the verifier may not accept, because every attempt was refused."""
+    """A conversion to a kind of arrays that the verifier may not accept, because interception refused every attempt."""
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
-        """``refusal`` is the refusal of the first attempt."""
+        """Store the conversion, and the refusal of the first attempt."""
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
@@ -84,15 +84,15 @@ class RefusedForm:
 
 
 def is_about_arrays(error: Exception) -> bool:
-    """Return whether an error may come from arrays of the wrong kind."""
+    """Return whether an error may be caused by arrays of the wrong kind."""
     said = str(error).lower()
     return isinstance(error, TypeError | AttributeError) or any(word in said for word in ("ndarray", "numpy", "tensor"))
 
 
 def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
-    """Return ``invoke(*arrays)``.
+    """Return ``invoke(*arrays)``; arguments are attached to an error.
 
-    If a kind of arrays was never accepted, replace an error about arrays by the refusal.
+    If a kind of arrays was never accepted, an error about arrays is replaced by the refusal.
     """
     try:
         return invoke(*arrays)
@@ -105,7 +105,7 @@ def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ..
 
 
 def given_when_raised(error: BaseException) -> str:
-    """Return the arguments of the verifier's call that raised the error, shortened if they are large."""
+    """Return the arguments of the verifier's call that raised ``error``, as text; large arrays are omitted."""
     given: Given = getattr(error, "raised_at", {})
     if sum(np.size(array) for array in given.values()) > MOST_TOLD:
         given = {name: value for name, value in given.items() if not np.ndim(value)}
@@ -113,7 +113,7 @@ def given_when_raised(error: BaseException) -> str:
 
 
 def changed_input(call: KeptCall) -> str | None:
-    """Describe the first argument that the call has changed, and the position of the change; None if none changed."""
+    """Describe the first argument that the call changed, and where; None if none changed."""
     for name, array, before in zip(call.names, call.given, call.before, strict=True):
         now = _numbers(array)
         if now.shape != before.shape or now.dtype != before.dtype:
@@ -127,14 +127,14 @@ def changed_input(call: KeptCall) -> str | None:
 
 
 def overwrite_inputs(call: KeptCall) -> None:
-    """Overwrite the arrays of a finished call, as a caller does that reuses its buffers."""
+    """Overwrite the argument arrays of a finished call, as a caller does that reuses its buffers."""
     for array in map(_numbers, call.given):
         if array.flags.writeable:
             array[...] = 1 - array
 
 
 def changed_answer(call: KeptCall) -> str | None:
-    """Describe how the answer of a call has changed since it was returned; None if unchanged or readable only once."""
+    """Describe how the result of a call has changed since it was returned; None if it is unchanged or an iterator."""
     rows = call.answer if isinstance(call.answer, list | tuple) else ()  # a tensor of inference mode has no iterator
     if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in rows):
         return None

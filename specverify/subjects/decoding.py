@@ -1,4 +1,4 @@
-"""One call of an engine whose draws cannot be answered: its request, its law, and the subject of its samples.
+"""One call of an engine that is only sampled: its request, its law, and the subject of its samples.
 
 The model is a small one of ours. The law of its texts is computed in float64 from the same weights, and the engine is
 sampled with its own random numbers.
@@ -21,15 +21,15 @@ from specverify.subjects.subject import SampledPair, SampledSetting, Subject, Un
 TARGET_SEED: Final = 1
 DRAFT_SEED: Final = 2
 CLEAR: Final = 1e-4
-"""How far every decision of a law is from a tie: floats of an engine in float32 are nowhere off by a tenth of it."""
+"""The least distance of every decision of a law from a tie; float32 engines have errors below a tenth of it."""
 SEEDS: Final = 300
-"""With which it is asked whether speculation changes the text of a seed."""
+"""The number of seeds with which texts with and without speculation are compared."""
 DETECT: Final = 0.05
-"""Total variation that a sample must see."""
+"""Total variation that a sample detects."""
 NOTHING_DRAFTED: Final = "nothing was drafted"
-"""What a row's activity begins with if its sample says nothing of speculation."""
+"""The beginning of ``activity`` if nothing was drafted, so that the sample is no evidence about speculation."""
 Texts = Callable[[int, int], Sequence[Tokens]]
-"""``texts(seed, number)`` -> so many independent texts, of one object of the engine, by its own random numbers."""
+"""``texts(seed, number)`` returns ``number`` independent texts of an engine, drawn with its own random numbers."""
 
 
 class Decoding(NamedTuple):
@@ -38,7 +38,7 @@ class Decoding(NamedTuple):
     prompt: Tokens = (3, 1, 2, 3, 1)
     horizon: int = 4
     temperature: float = 1.0
-    """0 is greedy."""
+    """The sampling temperature; 0 means greedy decoding."""
     top_k: int | None = None
     top_p: float | None = None
     min_p: float | None = None
@@ -46,7 +46,7 @@ class Decoding(NamedTuple):
     eos: Tokens = ()
     gamma: int = 2
     more: tuple[tuple[str, Any], ...] = ()
-    """What only one engine knows."""
+    """(name, value) of further options that only one engine has."""
 
 
 VARIED: Final[Mapping[str, Decoding]] = {
@@ -68,20 +68,21 @@ VARIED: Final[Mapping[str, Decoding]] = {
     "greedy": Decoding(temperature=0.0, horizon=8),
     "greedy, an end": Decoding(temperature=0.0, horizon=8, eos=(2,), gamma=4),
 }
-"""Name -> a call that most engines take. Four tokens by two drafts are two rounds at least."""
+"""Name -> a call that most engines support. Four tokens with gamma 2 need at least two rounds."""
 
 
 @lru_cache(maxsize=8)
 def tiny_llama(seed: int) -> Llama:
-    """Return one of the models that engines are examined with: ``TARGET_SEED`` or ``DRAFT_SEED``."""
+    """Return the small random Llama model with this ``seed``: ``TARGET_SEED`` or ``DRAFT_SEED``."""
     return random_llama(seed)
 
 
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
-    """Return the processed pmf ``[vocabulary]`` after tokens: penalty, temperature, top-k, top-p, min-p, in this order.
+    """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, with the sampling options applied.
 
-    Calling it raises ``UnusableSubject`` if a truncation or an argmax is within ``CLEAR`` of a tie: floats of another
-    precision might decide it differently, which would refute a right engine.
+    The order is penalty, temperature, top-k, top-p, min-p. Calling it raises ``UnusableSubject`` if a truncation or an
+    argmax is within ``CLEAR`` of a tie: floats of another precision might decide it differently, which would refute a
+    right engine.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)
@@ -113,7 +114,7 @@ def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens,
 
 
 def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float]:
-    """Return the law of texts without a final end token, which many engines do not return."""
+    """Return the law of texts without a final end token (one of ``eos``), which many engines do not return."""
     result = defaultdict[Tokens, float](float)
     for text, mass in law.items():
         result[text[:-1] if text and text[-1] in eos else text] += mass
@@ -121,34 +122,38 @@ def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float
 
 
 def seeds_of(seed: int, number: int) -> Sequence[int]:
-    """Return ``number`` seeds below 2**31, spread out: generators with neighbouring seeds may be correlated."""
+    """Return ``number`` seeds below 2**31, spread out because generators with neighbouring seeds may be correlated."""
     result: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
     return result
 
 
 class Row(NamedTuple):
-    """One examination of an engine: its texts, and the law or texts that they must have."""
+    """One examination of an engine by samples: its texts, and the law or the texts that they must agree with."""
 
     texts: Texts
     law: Callable[[], Mapping[Tokens, float]] | None = None
-    """The law that they must have."""
+    """Returns the law that the texts must have; None if it is unknown."""
     plain: Texts | None = None
-    """The same call without speculation. It is what they must agree with where no law is given; where one is, it is
-    told how many texts are those of the same seed without speculation, which nobody promises."""
+    """Texts of the same call without speculation. Without a known law, the examined texts must have their law;
+    otherwise they only serve to report how many texts are equal for equal seeds, which no engine promises."""
     detect: float = DETECT
     activity: Callable[[], str] | None = None
-    """How much was drafted and accepted, where the engine counts it."""
+    """Returns a phrase about how much was drafted and accepted; None if the engine does not count it."""
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject of an examination ``row``, which is decided by samples."""
+    """Return the subject of the examination ``row``; samples decide about it."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:
         assert row.plain is not None
-        return subject._replace(pairs=(SampledPair(name, sample, partial(_counts, row.plain), row.detect),))
+        return subject.with_situations(
+            SampledPair, (SampledPair(name, sample, partial(_counts, row.plain), row.detect),)
+        )
     activity = row.activity or (partial(_alike, row.texts, row.plain) if row.plain is not None else None)
-    return subject._replace(settings=(SampledSetting(name, sample, row.law, row.detect, activity=activity),))
+    return subject.with_situations(
+        SampledSetting, (SampledSetting(name, sample, row.law, row.detect, activity=activity),)
+    )
 
 
 def _alike(texts: Texts, plain: Texts) -> str:

@@ -1,4 +1,4 @@
-"""More drafts than a verifier's variants have, with p and q nearly equal: most of the pmfs are one-hot."""
+"""Larger numbers of drafts than a verifier's variants have; most pmfs are one-hot, or p and q nearly equal."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Cases = tuple[tuple[Variant, Scenario], ...]
 Deep = Callable[[], Cases]
 AtGamma = Callable[[int], Variant]
 FEWER = 4
-"""Drafts that are tried where it does not run on ``DEEP_GAMMA``."""
+"""The number of drafts if the verifier does not run on ``DEEP_GAMMA``."""
 ORDINARY = 3
-"""Drafts that the ordinary scenarios show."""
+"""The number of drafts that the ordinary scenarios already cover."""
 LEAST: Final = 2
-"""Drafts that every verifier is looked at with, where nobody says how many."""
+"""The number of drafts with which every verifier is examined by default."""
 
 
 def deep_of(
@@ -30,17 +30,17 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
 ) -> Deep:
-    """Return the additional examinations of a verifier at a large gamma; ``variant(gamma)`` returns its variants.
+    """Return a function that returns the additional cases of a verifier at a large gamma.
 
-    Without ``gammas``, one call tests whether the verifier accepts ``DEEP_GAMMA`` drafts; if it raises, fewer are used.
-    With ``gammas``, the largest is used. ``more`` are further scenarios. ``plain(gamma)`` are the variants without
-    truncation of p, for scenarios in which p and q are nearly equal.
+    ``variant(gamma)`` returns the variant to examine. Without ``gammas``, one call tests whether the verifier accepts
+    ``DEEP_GAMMA`` drafts; if it raises, fewer are used. With ``gammas``, the largest is used. ``more`` are further
+    scenarios. ``plain(gamma)`` is the variant without truncation of p, for scenarios in which p and q are nearly equal.
     """
     return partial(_deep, variant, gammas, more, plain or variant)
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
-    """Return the variant paired with each of ``scenarios``; empty if it raises in the first of them."""
+    """Return the pairs of ``variant`` with each of ``scenarios``; () if it raises in the first of them."""
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 
 
@@ -65,6 +65,6 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
 
 
 def _most(variant: AtGamma) -> int:
-    """Return the largest gamma among the defaults at which the verifier runs; ``LEAST`` if it raises at the others."""
+    """Return the largest default gamma at which the verifier runs; ``LEAST`` if it raises at the others."""
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

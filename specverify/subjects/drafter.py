@@ -1,6 +1,6 @@
-"""A user's drafter: its proposed tokens, and the pmfs from which it states that they were drawn.
+"""A user's drafter: its drafts, and the rows of q that it reports for them.
 
-    propose(tokens, gamma) -> (draft_tokens, q)
+  propose(tokens, gamma) -> (draft_tokens, q)
 
 ``tokens`` is the tuple of all tokens so far; ``draft_tokens`` are at most ``gamma`` token ids, and ``q``
 ``[len(draft_tokens), vocabulary]`` the rows they were drawn from, or None if nothing is drawn. The drafter draws from
@@ -29,7 +29,7 @@ Propose = Callable[[Tokens, int], Any]
 
 GAMMAS, DEEP_GAMMAS = (1, 2, 3), (5, 6, 8)
 MOST_PATHS = 2000
-"""Of a drafter at ``DEEP_GAMMAS``: 8 drafts of two tokens, 6 of three, 5 of four; of one that draws nothing, one."""
+"""The most paths of a drafter at ``DEEP_GAMMAS``: 8 drafts of two tokens, 6 of three or 5 of four stay below it."""
 
 
 def drafter_subject(
@@ -37,7 +37,8 @@ def drafter_subject(
 ) -> Subject:
     """Return the subject of a drafter after several prompts at several gammas.
 
-    The default gammas are ``GAMMAS``, and after the last prompt ``DEEP_GAMMAS`` as far as the run limit allows.
+    The default gammas are ``GAMMAS``, and after the last prompt also ``DEEP_GAMMAS`` if there are at most
+    ``MOST_PATHS`` paths.
     """
     asked = [DraftRequest(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
     deep = [] if gammas else [DraftRequest(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
@@ -46,11 +47,11 @@ def drafter_subject(
         summary=first_line(propose, "a drafter"),
         claims=frozenset(),
         rational=False,
-        programs=(
+        warm=partial(_warm, propose, asked[-1]),
+        situations=(
             *(_program(propose, item) for item in asked),
             *(_program(propose, item)._replace(most_paths=MOST_PATHS) for item in deep),
         ),
-        warm=partial(_warm, propose, asked[-1]),
     )
 
 
@@ -74,7 +75,7 @@ def _opened(propose: Propose, asked: DraftRequest, forced_uniform: Forced = None
 
 
 def proposed(answer: Any) -> Proposed:
-    """Return the answer of a drafter.
+    """Return the result of a drafter as ``Proposed``.
 
     Raises ``UnusableSubject`` unless it consists of tokens and their pmfs (or None).
     """

@@ -1,4 +1,4 @@
-"""Read the tokens that a verifier emitted, and describe faults of the answer in a sentence.
+"""Read the tokens that a verifier emitted, and describe faults of its result in a sentence.
 
 Tokens are integers of any type. Floats with integer values are accepted, because float64 and float32 buffers hold every
 token id below 2**24 exactly. Not accepted: bools, which are no tokens, and 16-bit floats, which round ids above 2048
@@ -21,8 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber, outcome_in
+from specverify.intercept.symbolic.deferred import (
+    Categorical,
+    Deferred,
+    Law,
+    OutcomeNumber,
+    chosen,
+    is_open,
+    known,
+    outcome_in,
+)
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.reference import Draws, Tokens, check_pmf
@@ -41,7 +49,7 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """Leave the last token of answers with at least ``least`` tokens symbolic inside the ``with`` block.
+    """In the ``with`` block, leave the last token of rows with at least ``least`` tokens symbolic.
 
     It stays symbolic (``Undecided``) only if it was never read. In a shorter row, which is continued, it is forced as
     usual. ``least=0`` leaves none symbolic.
@@ -54,7 +62,7 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 
 
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
-    """Return the emitted tokens of one row; symbolic tokens are forced, except an ``open_end``.
+    """Return the emitted tokens of one row; symbolic tokens are forced, except a last one that is left open.
 
     Raises ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only
     by negative placeholders. Numbers outside the vocabulary are returned unchanged.
@@ -63,7 +71,10 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
 
 
 def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
-    """Return the accepted tokens of a row, 0 to ``drafts`` of them, if the caller draws the last token."""
+    """Return the accepted tokens of a row, 0 to ``drafts`` of them, for a verifier that does not draw the last token.
+
+    ``who`` names the row in errors.
+    """
     return _row(answer, 0, drafts, "accepted drafts", who)
 
 
@@ -96,7 +107,7 @@ def type_and_shape(answer: Any) -> str:
 
 
 def in_order(answer: Any) -> Any:
-    """Return ``answer``; raise ``TypeError`` if its iteration order is arbitrary (sets, keys)."""
+    """Return ``answer``; raise ``TypeError`` if its order of iteration is arbitrary (sets, mappings)."""
     if isinstance(answer, _UNORDERED):
         raise TypeError
     return answer
@@ -113,9 +124,9 @@ def type_and_answer(answer: Any) -> str:
 
 
 def number_of(token: Any, who: str) -> Any:
-    """Return an emitted number, as an int if it is integral.
+    """Return an emitted number: an int if it is integral, else the number unchanged.
 
-    Raises ``TypeError``, naming ``who``, for anything else.
+    Raises ``TypeError`` for anything else, and ``UnusableSubject``, naming ``who``, for a number that is not finite.
     """
     if type(token) in _INTEGERS:
         return int(token)
@@ -154,7 +165,10 @@ def _name_of_type(dtype: Any) -> str:
 
 
 def drawn_row(draws: Draws, pmf: Any) -> Any:
-    """Draw one token from ``pmf`` and return it as a row; return ``Undecided`` if open ends are allowed."""
+    """Draw one token from ``pmf`` and return it as a row of one token.
+
+    If the last token of a decode may stay open, return ``Undecided`` over all tokens instead.
+    """
     if _LEFT_OPEN.get() != 1:
         return (draws.categorical(pmf, ("bonus",)),)
     law = [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0]
@@ -163,7 +177,10 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return an answer with an open end as ``Undecided`` over its possible rows, else None."""
+    """Return a row whose last token is symbolic as ``Undecided`` over its possible values; None for other rows.
+
+    None is also returned if the last token may not stay open. ``most`` is the largest number of tokens of the row.
+    """
     if (result := left_open(answer, most)) is None:
         return None
     rounding.drew(len(result.law), result.dtype)
@@ -174,18 +191,18 @@ class OpenEnd(NamedTuple):
     """An emitted row whose last token is symbolic, because the verifier never read it."""
 
     tokens: Tokens
-    """Those before it."""
+    """The tokens before the last one."""
     law: Law
-    """What it may be, and with which probability."""
+    """Pairs of each possible last token and its probability."""
     dtype: Any
-    """That of the pmf it is drawn from; None where it is drawn from none."""
+    """The dtype of the pmf that the last token is drawn from; None if there is no pmf."""
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the forced tokens of an answer and the law of its last, symbolic token; at most ``most`` tokens in all.
+    """Return the forced tokens of a row and the law of its last, symbolic token; at most ``most`` tokens in all.
 
     Only a last token that is no placeholder and that a single draw decides stays symbolic. Returns None for any other
-    answer, including wrong or too short ones, which the caller then reads in the ordinary way.
+    row, including wrong or too short ones, which the caller then reads in the ordinary way.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -209,7 +226,7 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
 
 
 def items_of(answer: Any) -> Any:
-    """Return the elements of a row: tokens, or arrays that hold one token each."""
+    """Return the elements of a row: tokens, or arrays that contain one token each."""
     return [_flat(answer)] if hasattr(answer, "reshape") else list(answer)
 
 

@@ -1,9 +1,9 @@
 """A user's engine as a subject: a call that decodes with speculation, and the same call without.
 
-    speculative() -> new tokens        plain() -> new tokens
+  speculative() -> new tokens        plain() -> new tokens
 
 Both take no arguments except a seed (``call_arguments``), decode the same prompt and return the new token ids in any
-shape of ``engine_answers``: a list, a tensor, an object with token ids, possibly awaited or in pieces (``awaited``).
+form of ``engine_answers``: a list, a tensor, an object with token ids, possibly awaited or in pieces (``awaited``).
 Both may return the texts of several prompts, as rows; then the law is that of all rows together. They draw from torch,
 NumPy or ``random``, and are enumerated unchanged. Their state must be the same at the beginning of every call. Each is
 called once beforehand, so that lazy initialisation does not count.
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 Decode = Callable[[], Any]
 ModelsWithPasses = tuple[tuple[Any, "Passes"], ...]
-"""Models, each with what its forward passes depend on."""
+"""Pairs of a model and a description of the data on which its forward passes depend."""
 LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
-"""What an engine promises unless told otherwise."""
+"""The default claims of an engine."""
 DETECT = 0.05
-"""Total variation that a sample of an engine must see."""
+"""Total variation that samples of an engine detect."""
 
 
 def engine_subject(
@@ -72,7 +72,7 @@ def engine_subject(
     observer: Observer | None = None,
     logits: Logits | None = None,
 ) -> Subject:
-    """Return the subject of one call; by default it claims to be lossless.
+    """Return the subject of one call with and without speculation; by default it claims to be lossless.
 
     ``plain`` may also be the law of the new tokens. Forward passes of ``models`` are cached by content between runs. An
     ``observer`` records both calls while they run. ``logits`` are the target's logits, whose argmax both calls take in
@@ -91,15 +91,15 @@ def engine_subject(
     program = program._replace(logits=logits)
     if isinstance(alone, Mapping):
         law = partial(_given_law, alone)
-        return subject._replace(
-            programs=(program,),
-            settings=(SampledSetting(SAMPLED, sample, law, DETECT),),
-            warm=partial(_warm, speculative),
+        return (
+            subject._replace(warm=partial(_warm, speculative))
+            .with_situations(EngineProgram, (program,))
+            .with_situations(SampledSetting, (SampledSetting(SAMPLED, sample, law, DETECT),))
         )
-    return subject._replace(
-        programs=(program,),
-        pairs=(SampledPair(SAMPLED, sample, partial(_counted, alone), DETECT, logits),),
-        warm=partial(_warm, speculative, alone),
+    return (
+        subject._replace(warm=partial(_warm, speculative, alone))
+        .with_situations(EngineProgram, (program,))
+        .with_situations(SampledPair, (SampledPair(SAMPLED, sample, partial(_counted, alone), DETECT, logits),))
     )
 
 
@@ -112,9 +112,10 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return a call as a program of draws; its expected law is that of ``plain``, a call or a law.
+    """Return the call ``speculative`` as a program of draws; its expected law is that of ``plain``, a call or a law.
 
-    Both calls may return the texts of several prompts, unless ``one_text`` is set or an observer is used.
+    Forward passes of ``models`` are cached; ``observer`` records the runs. Both calls may return the texts of several
+    prompts, unless ``one_text`` is set or an observer is used.
     """
     like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
@@ -143,10 +144,11 @@ def opened(
     anew: Callable[[], Decode] | None = None,
     like: Decode | None = None,
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon``.
+    """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon`` (None: not cut).
 
-    With ``anew``, every run constructs the call again before its draws are counted. The outcome is one text, or as many
-    rows as the call ``like`` returns.
+    Forward passes of ``models`` are cached. ``forced_uniform`` is the value of all uniforms, if given. With ``anew``,
+    every run constructs the call again before its draws are counted. The outcome is one text, or as many rows as the
+    call ``like`` returns.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -174,7 +176,10 @@ def opened(
 def watched(
     observer: Observer, speculative: Decode, plain: Decode | None, models: ModelsWithPasses, horizon: int | None = None
 ) -> Iterator[Watched]:
-    """Yield both calls with the observer's record of a run; without a plain call its record is empty."""
+    """Yield both calls as programs that return the observer's record of a run.
+
+    Without ``plain`` its records are empty.
+    """
 
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
         def run(draws: Draws) -> Observed:
@@ -194,7 +199,7 @@ def _nothing(_: Draws) -> Observed:
 
 
 def _warm(*calls: Decode) -> None:
-    """Call both functions once without answered draws. Errors are ignored here; the checks report them."""
+    """Call each function once without interception. Errors are ignored here; the checks report them."""
     for decode in calls:
         with seeded(0), run_seeds(), suppress(Exception):
             awaited(decode())
@@ -207,12 +212,12 @@ def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
 
 
 LOOKS = 4
-"""Calls whose streams are looked at."""
+"""The number of calls whose streams are examined."""
 
 
 @lru_cache(maxsize=16)
 def _rows_returned(decode: Decode) -> int | None:
-    """Return the number of texts of a call; None if it cannot be determined, which the checks report.
+    """Return the number of texts that a call returns; None if it cannot be determined, which the checks report.
 
     Raises ``UnusableSubject`` for a generator whose pieces are the whole text so far.
     """
@@ -229,9 +234,9 @@ def _rows_returned(decode: Decode) -> int | None:
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
-    """Return the new tokens of a run, cut at ``horizon``; if the last token was never read, its law instead.
+    """Return the new tokens of a run, cut at ``horizon``; ``Undecided`` if the last token was never read.
 
-    With several ``rows``, return a tuple of texts.
+    With several ``rows``, return a tuple of texts; None permits any number of rows.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:
@@ -254,9 +259,9 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
 
 
 def tokens_of(row: Any) -> Tokens:
-    """Return new tokens as integers.
+    """Return a sequence of new tokens as integers.
 
-    Raises ``UnusableSubject`` unless the value is a sequence of at least one token.
+    Raises ``UnusableSubject`` unless ``row`` is a sequence of at least one token.
     """
     check_type(row, "it")
     try:

@@ -1,13 +1,13 @@
-"""The accepted answers of an engine's call: a table of the names that hold token ids, and their reader.
+"""The accepted forms of an engine's result: the names under which an object may contain token ids, and their reader.
 
 One text is a row of token ids: a list, a tuple, an array, a tensor, the pieces of a generator, or an array ``[1, n]``.
-Several texts are rows: a list or tuple of rows, or an array ``[B, n]``. Both may be held by an object: a mapping, a
-named tuple, a data class or any other object with one of the names in ``TOKENS``. Beside the rows it may hold their
-``LENGTHS``, a ``MASKS`` of the same shape, or the id that pads them (``PADS``).
+Several texts are rows: a list or tuple of rows, or an array ``[B, n]``. Both may be contained in an object: a mapping,
+a named tuple, a data class or any other object with one of the names in ``TOKENS``. The object may also contain the
+``LENGTHS`` of the rows, a mask (``MASKS``) of the same shape, or the id that pads them (``PADS``).
 
 Padding is removed where it cannot be text: negative ids at an end of a row, positions excluded by a mask or a length,
-and the declared pad id after an end token. Nothing else counts as padding. An answer with two possible readings is
-refused.
+and the declared pad id after an end token. Nothing else counts as padding. A result with two possible readings is an
+error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from specverify.intercept.symbolic.deferred import known
-from specverify.intercept.symbolic.outcome_numbers import outcome_in
+from specverify.intercept.symbolic.deferred import known, outcome_in
 from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
@@ -37,39 +36,39 @@ TOKENS: Final = (
     "sequences",
     "outputs[0].token_ids",  # a request's outputs, one for each sample: n is 1
 )
-"""Where an object holds token ids, of one text or of several."""
+"""Names under which an object contains token ids, of one text or of several."""
 LENGTHS: Final = ("lengths", "length", "num_tokens", "n_tokens", "output_lengths", "sequence_lengths", "seq_lens")
-"""How many ids of each row are text, from its start."""
+"""Names of the number of ids of each row that are text, from its start."""
 MASKS: Final = ("attention_mask", "mask", "token_mask", "output_mask")
-"""1 where a row has text and 0 where it is padded."""
+"""Names of a mask: 1 at text and 0 at padding."""
 PADS: Final = ("pad_token_id", "pad_id", "pad_token", "pad")
-"""The id that pads rows."""
+"""Names of the token id that pads rows."""
 EXPECTED = "expected a sequence of new token ids, each a whole number"
 
 
 def expected_rows(number: int | None) -> str:
-    """Return the words for the expected answer to ``number`` prompts; None stands for a call of one text."""
+    """Return words for the expected result for ``number`` prompts; None means a call for one text."""
     if number is None:
         return EXPECTED
     return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
 
 
 class AnswerRows(NamedTuple):
-    """The texts of an answer, each a list of ids (some symbolic) or a tensor ``[n]``."""
+    """The texts that a call returned, each a list of ids (some symbolic) or a tensor ``[n]``."""
 
     rows: list[Any]
     several: bool
-    """Whether the answer has rows; else it is one text."""
+    """Whether the result has rows; else it is one text."""
     pad: int | None = None
-    """The id that pads rows, where the answer says so."""
+    """The id that pads rows; None if the result does not contain it."""
     counted: bool = False
-    """Whether lengths that the answer holds have cut its rows."""
+    """Whether the rows were cut by lengths in the result."""
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
-    """Return the texts of an answer; exactly ``number`` of them, if a number of prompts is given.
+    """Return the texts of a result; exactly ``number`` texts, unless ``number`` is None.
 
-    Raises ``UnusableSubject`` in one sentence for any other answer, or one with two possible readings.
+    Raises ``UnusableSubject`` with one sentence for any other result, or one with two possible readings.
     """
     answer = without_beside(awaited(answer))
     check_type(answer, "it")
@@ -90,7 +89,7 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
 
 
 def without_beside(answer: Any) -> Any:
-    """Return the tokens of a pair (tokens, mapping of other values); any other answer unchanged."""
+    """Return the tokens of a pair (tokens, mapping of other values); any other value unchanged."""
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
         first, beside = answer
         named = all(isinstance(key, str) for key in beside) and not any(value_at(beside, path) for path in TOKENS)
@@ -110,7 +109,7 @@ def elements_of_row(row: Any) -> list[Any]:
 
 
 def grows(answer: Any) -> bool:
-    """Return whether every piece of a stream (at least two) extends the piece before it."""
+    """Return whether the value is a stream of at least two pieces, each of which extends the piece before it."""
     if not isinstance(answer, Stream) or len(answer.pieces) < 2:
         return False
     pieces = [_numbers(_piece(piece)) for piece in answer.pieces]
@@ -118,7 +117,7 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` if every stream of several calls yielded pieces that are the whole text so far."""
+    """Raise ``UnusableSubject`` if every stream in ``growing`` yielded the whole text so far in each piece."""
     if growing and all(growing):
         raise UnusableSubject(
             "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
@@ -142,7 +141,10 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of an answer that is no object: rows of token ids without field names."""
+    """Return the texts of a result without field names: rows of token ids.
+
+    ``number`` is the number of prompts; None means one text.
+    """
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
             return AnswerRows([_one_row(piece) for piece in answer.pieces], several=True)
@@ -178,7 +180,7 @@ def _dimensions(value: Any) -> int | None:
 
 
 def _one_row(item: Any) -> Any:
-    """Return one of several rows of token ids; a row may be an object that holds them."""
+    """Return one of several rows of token ids; ``item`` may be an object that contains them."""
     result = read_answer_rows(item)
     if len(result.rows) != 1:
         raise UnusableSubject(f"one of its rows is {shown(item)}, {EXPECTED}")
@@ -186,7 +188,7 @@ def _one_row(item: Any) -> Any:
 
 
 def _piece(piece: Any) -> list[Any]:
-    """Return the ids of one item of a generator: a token, or a chunk of new tokens."""
+    """Return the ids of one piece of a generator: a token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
         return elements_of_row(_one_row(piece))
     return [piece]
@@ -199,7 +201,7 @@ def _is_row(item: Any) -> bool:
 
 
 def _is_single(item: Any) -> bool:
-    """Return whether a value is an array of one number, which counts as the number."""
+    """Return whether a value is an array of one number, which is read as that number."""
     return _dimensions(item) is not None and item.ndim > 0 and sum(item.shape) == len(item.shape)
 
 
@@ -237,7 +239,7 @@ def _numbers(row: Any) -> list[Any]:
 
 
 def value_at(answer: Any, path: str) -> Any:
-    """Return the value at a path of names and indices in ``answer``; None if there is none."""
+    """Return the value in ``answer`` at a path of names and indices, such as ``outputs[0].token_ids``; None if none."""
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
             index = int(step[1:-1])
@@ -296,9 +298,10 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row, without padding, and without the prompt if rows begin with it (``in_front``).
+    """Return the new tokens of each row, without padding and, if rows begin with it (``in_front``), without the prompt.
 
-    Raises ``UnusableSubject`` if lengths could count other positions than rows have.
+    ``horizon`` and ``eos`` are the requested number of tokens and the end tokens. Raises ``UnusableSubject`` if lengths
+    could count other positions than rows have.
     """
     if not in_front:
         open_left = found.several and any(not _is_negative(row[0]) for row in map(elements_of_row, found.rows) if row)
@@ -317,7 +320,7 @@ def new_tokens(
 
 
 def is_complete(tokens: list[Any], horizon: int, eos: Tokens) -> bool:
-    """Return whether a text has the requested number of tokens, or ends with an end token."""
+    """Return whether a text has the requested number of tokens ``horizon``, or ends with an end token."""
     end = next((at for at, token in enumerate(tokens, 1) if token in eos), None)
     return len(tokens) >= horizon if end is None else end == len(tokens) or end >= horizon
 
@@ -350,7 +353,7 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    One repeated padding id may precede it, up to the longest prompt of the call.
+    One repeated padding id may precede the prompt, up to the length ``longest`` of the call's longest prompt.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):
@@ -361,7 +364,7 @@ def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
 
 
 def _ended(row: Any, pad: int, eos: Tokens) -> Any:
-    """Return a row without the padding id ``pad`` after its first end token."""
+    """Return a row without the padding id ``pad`` after its first end token (one of ``eos``)."""
     if not eos:
         return row
     numbers = _numbers(row)

@@ -1,8 +1,8 @@
-"""The form in which an engine takes prompts, and the position of new tokens in its answers, determined by a few calls.
+"""The form in which an engine takes prompts and returns new tokens, determined by a few calls.
 
 A prompt is passed as a tuple; if an engine raises ``TypeError`` or ``AttributeError``, as a list, an array, or a tensor
-``[length]`` or ``[1, length]``. Answers contain the prompt if all of these calls begin with it and have a whole text
-after it. Later answers that do not begin with the prompt are then refused.
+``[length]`` or ``[1, length]``. If the rows of all these calls begin with the prompt and have a whole text after it,
+rows contain the prompt, and a later row that does not begin with it is an error.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from specverify.subjects.engine_answers import (
 from specverify.subjects.seeded import seeded
 
 UNLIKE_PROMPTS: tuple[Tokens, ...] = ((0, 1, 0), (1,))
-"""Prompts of a batch of which the shorter one may be padded."""
+"""Prompts of different length, of which an engine may pad the shorter one."""
 
 
 class EngineForm(NamedTuple):
-    """The properties shared by every call of an engine."""
+    """How an engine takes a prompt, and where new tokens are in its rows."""
 
     give: Callable[[Tokens], Any] = tuple
-    """``give(prompt)``: a prompt as it takes one."""
+    """``give(prompt)`` converts a prompt to the type that the engine takes."""
     in_front: bool = False
-    """Whether each row begins with its prompt, behind padding up to the longest prompt of the call."""
+    """Whether each row begins with its prompt, after padding up to the longest prompt of the call."""
 
 
 PLAIN_FORM: Final = EngineForm()
@@ -51,14 +51,14 @@ class ProbedCall(NamedTuple):
     """A call made to determine the form of an engine."""
 
     fresh: Callable[[], Callable[..., Any]]
-    """Makes the engine, and returns its call."""
+    """Creates the engine and returns its call."""
     prompts: tuple[Tokens, ...]
     batched: bool
     horizon: int
 
 
 def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
-    """Return the form of prompts and answers that ``calls`` determine; the default form if all of them failed.
+    """Return the form of prompts and results that ``calls`` determine; the default form if all of them failed.
 
     The checks report the failures. Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
     """
@@ -95,7 +95,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
-    """Return whether every row of the answer begins with its prompt and has a whole text after it."""
+    """Return whether every row of a result begins with its prompt and has a whole text after it."""
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

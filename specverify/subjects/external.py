@@ -2,22 +2,22 @@
 
 The attribute is an ``Algorithm`` row, or a function, recognised by its parameters:
 
-    one_round(draws, target, draft, tokens) -> new tokens, at least one
-    decode(draws, target, draft, prompt, *, horizon) -> new tokens
-    decode(draws, target, draft, prompt, *, horizon, eos) -> new tokens
-    verify(p, q, draft_tokens) -> emitted tokens, a bare verifier: see ``subjects.verifier``
-    verify(p, q, draft_tokens, lengths) -> emitted tokens row by row: see ``subjects.batched_verifier``
-    verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p): see ``subjects.logits_verifier``
-    verify(target_logits, draft_logits, draft_tokens, lengths, temperature, ...): see ``subjects.batched_logits``
+  one_round(draws, target, draft, tokens) -> new tokens, at least one
+  decode(draws, target, draft, prompt, *, horizon) -> new tokens
+  decode(draws, target, draft, prompt, *, horizon, eos) -> new tokens
+  verify(p, q, draft_tokens) -> emitted tokens, a bare verifier: see ``subjects.verifier``
+  verify(p, q, draft_tokens, lengths) -> emitted tokens row by row: see ``subjects.batched_verifier``
+  verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p): see ``subjects.logits_verifier``
+  verify(target_logits, draft_logits, draft_tokens, lengths, temperature, ...): see ``subjects.batched_logits``
 
 ``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``,
 ``batched-logits=``). ``tree-top-k=module:callable`` is a ``verify(p, q, parents, tokens)`` that decides a tree: see
 ``subjects.tree_forms``.
 
-``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
-pmf ``[vocabulary]``. One round is the better form: its law is pushed forward round by round and equal texts merge. A
-whole decode is enumerated path by path, so only small cases are feasible. A function that cannot compute with exact
-rationals (object arrays of ``Fraction``) gets float64 pmfs.
+``draws.categorical(pmf, site)`` is the only source of randomness; ``target`` and ``draft`` map a tuple of all tokens so
+far to a pmf ``[vocabulary]``. One round is the better form: its law is pushed forward round by round and equal texts
+merge. A whole decode is enumerated path by path, so only small cases are feasible. A function that cannot compute with
+exact rationals (object arrays of ``Fraction``) gets float64 pmfs.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ from specverify.subjects.verifier import verifier_subject
 
 ForeignFunction = Callable[..., Any]
 MOST_RUNS = 60_000
-"""Of one scenario, in which a round that drafts many tokens whatever is wanted takes more."""
+"""The most runs of one scenario; a round that always drafts many tokens takes more."""
 Form = Literal["row", "batched", "logits", "batched_logits", "tree", "batched_tree"]
-"""The forms of a verifier: one row of probabilities, several, one row of logits, several, one tree, several."""
+"""The forms of a verifier: one row or a batch of probabilities, of logits, or of trees."""
 OF_CHAINS = {
     "row": verifier_subject,
     "batched": batched_subject,
     "logits": logits_subject,
     "batched-logits": batched_logits_subject,
 }
-"""What makes the subject, by the word of the form on the command line."""
+"""Form on the command line -> function that returns the subject."""
 
 
 def external_subject(name: str) -> Subject:
     """Return the subject with the name ``[form=]package.module:attribute``.
 
-    Raises ``UnusableSubject`` in one sentence if it cannot be loaded or has no accepted form.
+    Raises ``UnusableSubject`` with one sentence if it cannot be loaded or has no accepted form.
     """
     form, given, place = name.rpartition("=")
     result = _load(place)
@@ -86,9 +86,9 @@ def external_subject(name: str) -> Subject:
 def verifier_subject_of(
     verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of chains in ``form``, or in the form that its parameters determine.
+    """Return the subject of a verifier of chains in the given ``form``, else in the form that its parameters determine.
 
-    If neither is known, the verifier decides one row.
+    If neither is known, the verifier decides one row. ``gammas`` None means the defaults.
     """
     verify = keyed(verify)
     told = verifier_form(verify, name) or "row"
@@ -103,7 +103,7 @@ def verifier_subject_of(
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
-    """Return the form that a verifier's parameters determine, None if they determine none.
+    """Return the form that a verifier's parameters determine; None if they determine none.
 
     Raises ``UnusableSubject`` for a verifier of trees.
     """
@@ -123,7 +123,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a decoding function; it claims LOSSLESS."""
+    """Return the subject of a decoding function, which claims to be lossless; of a verifier, the verifier's subject."""
     function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
@@ -136,13 +136,13 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
         name=name,
         summary=first_line(function, "a function that decodes"),
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        variants=(variant,),
         stops_at_eos=shape.stops_at_eos,
         whole=shape.whole,
         most_runs=MOST_RUNS,
         deep=partial(_deep, variant),
         probe=partial(_computes_with_rationals, variant),
         kind="whole decode" if shape.whole else "decoder",
+        situations=(variant,),
     )
 
 
@@ -152,7 +152,7 @@ def _deep(variant: Variant) -> tuple[tuple[Variant, Scenario], ...]:
 
 
 def one_round(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder whose rounds are ``function``; emitted tokens are cut at the horizon."""
+    """Return the decoder each of whose rounds is one call of ``function``; emitted tokens are cut at the horizon."""
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         tokens = _as_tokens(function(draws, task.target, task.draft, state.tokens))
@@ -165,12 +165,12 @@ def one_round(function: ForeignFunction, task: Task) -> Decoder:
 
 
 def whole_decode(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder that decodes a whole text in one round, by ``function``."""
+    """Return the decoder that decodes a whole text in one round, by one call of ``function``."""
     return _whole(function, task, {"horizon": task.horizon})
 
 
 def whole_decode_with_eos(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder that decodes a whole text in one round, by a ``function`` that takes ``eos``."""
+    """Return the decoder that decodes a whole text by one call of a ``function`` that takes ``eos``."""
     return _whole(function, task, {"horizon": task.horizon, "eos": task.eos})
 
 
@@ -235,14 +235,14 @@ def _load(name: str) -> Any:
 
 
 def _file_said(place: str, attribute: str) -> str:
-    """Return the error sentence for a file path in place of a module: it states the name to write instead."""
+    """Return the error message for a file path given instead of a module; it contains the name to write."""
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
 
 
 def _in_our_words(check: Callable[..., None], *arguments: Any) -> None:
-    """Run ``check``; raise ``UnusableSubject`` if it raises ``ValueError``."""
+    """Run ``check(*arguments)``; raise ``UnusableSubject`` if it raises ``ValueError``."""
     try:
         check(*arguments)
     except ValueError as error:
@@ -277,7 +277,7 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
 
 
 def _needs_three(signature: inspect.Signature) -> bool:
-    """Return whether a signature has three required positional parameters (p, q, drafts) and optional ones.
+    """Return whether a signature has three required positional parameters (p, q, drafts) and further optional ones.
 
     Such a function is a verifier, not a round.
     """

@@ -1,4 +1,4 @@
-"""The fault that a script must show: too frequent outcomes, a returned value, a held or changed object, an error."""
+"""A failure that a script can show: wrong frequencies, a wrong value, a wrong cache, a changed object or an error."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ STANDARD_ERRORS = 6.0
 
 
 class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
-    """The failure cannot be shown by a script; the message is the reason."""
+    """Raised if a script cannot show the failure; the message is the reason."""
 
 
 class Drafted(NamedTuple):
-    """A drafted token that is emitted too often or too seldom, and the rounds that lead to it."""
+    """A draft that is emitted too often or too rarely, and the rounds that lead to it."""
 
     rounds: tuple[int, ...]
-    """At how many new tokens the rounds began, up to the one in which it is reached."""
+    """The numbers of new tokens at which the rounds began, up to the round of the draft."""
     before: Tokens
-    """The new tokens before it."""
+    """The new tokens in the text before the draft."""
     token: int
     p: float
 
 
 class Fault(NamedTuple):
-    """One failure of an engine's call, as values that a script can reproduce."""
+    """One failure of an engine's call, as values that a script can reproduce; only one kind of failure is set."""
 
     said: str
-    """In a sentence."""
+    """The failure as a sentence."""
     wrong: tuple[Tokens, ...] = ()
-    """New tokens that come out with probability ``got`` together, and should with ``expected``."""
+    """New texts that occur with total probability ``got``; expected is ``expected``."""
     expected: float = 0.0
     got: float = 0.0
     calls: int = 1
-    """How many calls show it."""
+    """The number of calls that show the failure."""
     uniform: float | None = None
-    """The value that every uniform is given: 0, or 1 for the largest float below."""
+    """The value of every uniform: 0, or 1 for the largest float below 1; None means that they are drawn."""
     returned: str = ""
-    """Else the name of what is returned beside the tokens and is not what a plain call returns."""
+    """Name of the value, returned with the tokens, that differs from a plain call's."""
     error: str = ""
-    """Else the name of the exception that the call with speculation raises, in some of ``calls``."""
+    """Name of the exception that the call with speculation raises, in some of ``calls`` calls."""
     changed: tuple[str, ...] = ()
-    """Else what of the caller's the call changes, as ``Observed.changed`` names it."""
+    """Names of the caller's objects that the call changes, as in ``Observed.changed``."""
     cache: str = ""
-    """Else what is wrong about the cache of a forward pass: ``fed`` other tokens than it lacks, ``held``, or ``shown``,
-    where logits processors are shown other tokens than it has read."""
+    """The kind of wrong cache. "fed": the target got other tokens than the cache lacks. "held": the cache has other
+    entries. "shown": logits processors got other tokens than the cache has read."""
     drafted: Drafted | None = None
-    """Else a draft that should be emitted with probability ``expected``, where one is reached, and is with ``got``."""
+    """A draft that is emitted with probability ``got`` if its position is drafted, expected ``expected``."""
     frames: tuple[tuple[str, int, str], ...] = ()
-    """File, number and text of the lines that were under way when it was raised, the innermost last."""
+    """File, number and text of the lines on the stack of the exception, the innermost last."""
 
 
 def calls_to_see(expected: float, got: float) -> int:

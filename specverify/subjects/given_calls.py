@@ -1,4 +1,4 @@
-"""Calls at the caller's own size, prepared for the checks: each is a program of draws with the rows it decides."""
+"""Calls at the caller's own size, prepared for the checks: each is a program of draws with its rows of p and q."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 
 
 def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subject:
-    """Return the subject of a verifier that is examined on ``calls`` alone; see ``given_calls``."""
+    """Return the subject of a verifier that is examined on ``calls`` only; see ``given_calls``."""
     return Subject(
         name=name,
         summary=first_line(verify, "a verifier"),
@@ -37,15 +37,15 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        calls=given_calls(told_apart(keyed(verify)), calls),
+        situations=(*given_calls(told_apart(keyed(verify)), calls),),
     )
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return the examined rows of ``calls``: the row of each call; of a batch the first, middle and last row.
+    """Return the rows of ``calls`` to examine: the row of each call; of a batch the first, middle and last row.
 
-    A call is one of ``recorded_calls``, or an object with a ``name`` and a ``call()`` that makes one. Raises
-    ``ValueError`` in one sentence for an invalid call.
+    A call is one of ``recorded_calls``, or an object with a ``name`` and a method ``call()`` that generates one. Raises
+    ``ValueError`` with one sentence for an invalid call.
     """
     result = []
     for call in calls:
@@ -105,7 +105,10 @@ def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) 
 def _run(
     verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
-    """Call ``verify`` with answered draws and return ``read(answer)``, whose last token may stay symbolic."""
+    """Call ``verify`` with intercepted draws and return ``read(result)``, whose last token may stay symbolic.
+
+    ``boundary`` gives random numbers values near an end of their range; None leaves them symbolic.
+    """
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
@@ -124,7 +127,7 @@ class _Arrays:
 
     @property
     def short(self) -> bool:
-        """Whether the rows have a 16-bit float dtype."""
+        """Return whether the rows have a 16-bit float dtype."""
         return any(spacing(array.dtype) > FLOAT32 for array in self._given[:2])
 
     def fresh(self) -> tuple[Any, ...]:
@@ -154,7 +157,10 @@ def _bits(array: Any) -> Any:
 
 
 def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
-    """Return every sampling parameter that the verifier takes. Raises ``ValueError`` for one that it does not take."""
+    """Return the value of every sampling parameter that the verifier takes.
+
+    Raises ``ValueError`` if the call sets a parameter that the verifier does not take.
+    """
     taken = set(inspect.signature(verify).parameters)
     neutral = {"temperature": 1.0, "top_k": call.target_logits.shape[-1], "top_p": 1.0, "min_p": 0.0}
     result = {}
@@ -168,7 +174,7 @@ def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
 
 
 def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
-    """Return the call of a batch in which row ``place`` is unchanged and all other rows are decided with certainty."""
+    """Return the call of a batch in which row ``place`` is unchanged and all other rows have a certain outcome."""
     mine = rows_of(rows[place])
     p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))
     for row in range(len(rows)):

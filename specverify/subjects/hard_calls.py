@@ -1,8 +1,8 @@
-"""Calls at a real vocabulary that are hard for kernels: generated in any dtype, the same in every run.
+"""Calls at a real vocabulary size that are hard for kernels: generated in any dtype, the same in every run.
 
 Each covers one way in which code fails only at its own size: token ids truncated to 8 or 16 bits, a last block that is
 not full, padded vocabularies, ties, sparse rows, entries too small for a low-precision float, p and q that differ by
-rounding alone. Tokens at which ids are truncated (``laws.call_law.edges``) have probability.
+rounding alone. Tokens at which ids are truncated (``laws.call_law.edges``) have a positive probability.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from specverify.laws.law_of_call import edges
 from specverify.subjects.recorded_calls import TOLERANCES, Call, LogitsCall
 
 Pair = tuple[Any, Any]
-"""A row of p and one of q, ``[vocabulary]`` each, weights that need not sum to 1."""
+"""A row of p and a row of q, ``[vocabulary]`` each: weights that need not sum to 1."""
 FORMS = ("row", "logits")
 PADDED = 128
 """Vocabularies are padded to a multiple of this."""
 
 
 class HardCall(NamedTuple):
-    """A call that is generated only when it is needed, because its arrays are large."""
+    """The description of a hard call; its large arrays are generated only when ``call()`` runs."""
 
     shape: str
     vocabulary: int
@@ -37,12 +37,12 @@ class HardCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the call, such as ``edges, vocabulary 151936, gamma 4, float32``."""
+        """Return the name of the call, such as ``edges, vocabulary 151936, gamma 4, float32``."""
         form = "" if self.form == "row" else f", {self.form}"
         return f"{self.shape}, vocabulary {self.vocabulary}, gamma {self.gamma}, {self.dtype}{form}"
 
     def call(self) -> Call | LogitsCall:
-        """Generate the call."""
+        """Generate and return the call."""
         return _made(self)
 
 
@@ -89,7 +89,7 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those of a confident model: one token has most of the mass, the others ever less."""
+    """Return weights like those of a confident model: one token has most of the mass, the others have rapidly less."""
 
     def row() -> Any:
         result = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
@@ -100,7 +100,7 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights where most drafts have p = 2^-13 of the mass: a 16-bit coin would accept them too often."""
+    """Return weights for which most drafts have p = 2^-13 of the mass: a 16-bit uniform would accept them too often."""
     p, q = rng.exponential(size=(2, vocabulary))
     drafted = rng.random(vocabulary) < 0.5
     drafted[-1] = True
@@ -110,7 +110,7 @@ def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those of an uncertain model: all of one order of magnitude, every second one tied."""
+    """Return weights like those of an uncertain model: all of one order of magnitude, half of them tied."""
     p, q = rng.uniform(0.5, 1.5, size=(2, vocabulary))
     p[::2], q[::2] = 1.0, 0.75
     return p, q
@@ -130,7 +130,7 @@ def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights with zeros from the last multiple of 128 on, as in a vocabulary that is padded to whole blocks."""
+    """Return weights that are 0 from the last multiple of 128 on, as in a vocabulary padded to whole blocks."""
     p, q = rng.exponential(size=(2, vocabulary)) ** 4
     real = (vocabulary - 1) // PADDED * PADDED if vocabulary > 2 * PADDED else vocabulary - 2
     p[real:] = q[real:] = 0.0
@@ -138,7 +138,7 @@ def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights whose residual p - q is spread over very many tokens, each too small for float16."""
+    """Return weights whose residual p - q is spread over many tokens, each too small for float16."""
     p, q = np.zeros((2, vocabulary))
     heads = rng.choice(vocabulary, min(32, vocabulary // 2), replace=False)
     p[heads] = q[heads] = rng.uniform(0.5, 1.5, len(heads))
@@ -200,7 +200,7 @@ def _made(spec: HardCall) -> Call | LogitsCall:
 
 
 def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
-    """Return drafts that q can draw; where possible one is the last token, one has p = 0, and some may be accepted."""
+    """Return drafts that q can draw: if possible one is the last token, one has p = 0, and one may be accepted."""
     gamma = len(q) - 1
     at_end = int(rng.integers(gamma))
     result = []

@@ -1,9 +1,9 @@
-"""A batched verification kernel: its arguments and its answer.
+"""A batched verification kernel: its arguments and its result.
 
-    kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens      its uniforms are arguments
-    kernel(p, q, drafts, accept_uniforms, noise) -> tokens               the last draw is a race
-    kernel(p, q, drafts, seed, offset) -> tokens                         its generator is inside, keyed
-    kernel(p, q, drafts) -> tokens                                       its generator is inside
+  kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens      its uniforms are arguments
+  kernel(p, q, drafts, accept_uniforms, noise) -> tokens               the last draw is a race
+  kernel(p, q, drafts, seed, offset) -> tokens                         its generator is inside, keyed
+  kernel(p, q, drafts) -> tokens                                       its generator is inside
 
 For B rows of gamma drafts, from a vocabulary of V, ``p`` is ``[B, gamma + 1, V]`` and ``q`` ``[B, gamma, V]``, floats,
 and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on drafts; ``final_uniforms`` ``[B]``
@@ -31,13 +31,14 @@ from typing import Any, Literal, NamedTuple, get_args
 from specverify.base.arguments import argument_error, check_callable, check_choice
 
 Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
-"""Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
+"""Source of a kernel's random numbers: arguments in one of two intervals, a seed and an offset, or the kernel itself.
+"""
 Recovery = Literal["inverse cdf", "exponential", "gumbel"]
 """How the last token is drawn where the random numbers are arguments."""
 Rule = Literal["token", "block"]
 """What a coin decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
 Ends = Literal["padding", "emitted", "accepted"]
-"""What tells where a row of the answer ends: padding, or a number beside it, of tokens or of accepted drafts."""
+"""What marks the end of a row of the result: padding, or a returned number of emitted tokens or accepted drafts."""
 Library = Literal["numpy", "torch", "jax", "cupy"]
 
 MODULES = {"numpy": "array_api_compat.numpy", "torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
@@ -46,7 +47,7 @@ NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
 class KernelConvention(NamedTuple):
-    """The properties of a kernel that its parameters do not show.
+    """The properties of a kernel that its parameters do not determine.
 
     Examples:
         >>> KernelConvention(uniforms="seed", library="torch", dtype="bfloat16").padding
@@ -54,26 +55,26 @@ class KernelConvention(NamedTuple):
     """
 
     uniforms: Uniforms = "[0, 1)"
-    """Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
+    """Source of the random numbers: arguments in one of two intervals, a seed and an offset, or the kernel itself."""
     recovery: Recovery = "inverse cdf"
-    """How the last token is drawn where the random numbers are arguments."""
+    """How the last token is drawn if the random numbers are arguments."""
     rule: Rule = "token"
-    """What a coin decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
+    """What one uniform decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
     ends: Ends = "padding"
-    """What tells where a row of the answer ends: padding, or a number beside it, of tokens or of accepted drafts."""
+    """What marks the end of a row of the result: padding, or a number of tokens or of accepted drafts per row."""
     padding: int = -1
-    """The token id behind the tokens of a row of the answer."""
+    """The token id after the last token of a row of the result."""
     draft_padding: int = -1
-    """The token id behind the drafts of a row, where rows have different numbers of them."""
+    """The token id after the drafts of a row, if rows have different numbers of drafts."""
     offset_step: int = 1
-    """From the offset of a call to that of the next, with ``uniforms="seed"``."""
+    """The difference of the offsets of consecutive calls, with ``uniforms="seed"``."""
     library: Library | None = None
-    """Of its arrays. None: torch where its code names torch, or where its module imports torch and its code does not
-    name NumPy; NumPy elsewhere."""
+    """The library of the kernel's arrays. None: torch if the kernel's code names torch, or if its module imports torch
+    and its code does not name NumPy; otherwise NumPy."""
     dtype: str = "float32"
-    """Of p and q, and of the uniforms unless it has sixteen bits."""
+    """The dtype of p and q, and of the uniforms unless it has 16 bits."""
     device: Any = None
-    """Where its arrays are; None is the default device of the library."""
+    """The device of its arrays; None is the default device of the library."""
 
 
 class Kernel(NamedTuple):
@@ -83,43 +84,46 @@ class Kernel(NamedTuple):
     name: str
     convention: KernelConvention
     named: frozenset[str]
-    """Which of ``NAMED`` it has parameters for."""
+    """The parameters of the kernel that have a name in ``NAMED``."""
     places: tuple[str, ...] = ()
-    """Those of them that stand among what is passed by place, and "" for all else there, in its order."""
+    """The order of its positional arguments: the name of each parameter in ``NAMED``, and "" for every other one."""
 
     @property
     def inside(self) -> bool:
-        """Whether the kernel draws its random numbers itself."""
+        """Return whether the kernel draws its random numbers itself."""
         return self.convention.uniforms in {"seed", "own"}
 
     @property
     def ragged(self) -> bool:
-        """Whether rows may have different numbers of drafts."""
+        """Return whether rows may have different numbers of drafts."""
         return bool(self.named & {"lengths", "cu_num_draft_tokens"})
 
     @property
     def race(self) -> bool:
-        """Whether the last token is drawn by a race whose noise is an argument."""
+        """Return whether the last token is drawn by a race whose noise is an argument."""
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property
     def short(self) -> bool:
-        """Whether the pmfs have a 16-bit dtype."""
+        """Return whether the pmfs have a 16-bit dtype."""
         return self.convention.dtype in {"float16", "bfloat16"}
 
     @property
     def of_uniforms(self) -> str:
-        """The dtype of the uniforms and the noise."""
+        """Return the name of the dtype of the uniforms and the noise."""
         return "float32" if self.short else self.convention.dtype
 
     @property
     def xp(self) -> Any:
-        """The array namespace of the kernel's library."""
+        """Return the array namespace of the kernel's library."""
         return import_module(MODULES.get(self.convention.library or "numpy", "jax.numpy"))
 
 
 def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
-    """Return the kernel; raises ``ValueError`` for an invalid convention, or for parameters that do not fit it."""
+    """Return the kernel ``call`` with the convention ``given``, called ``name`` in messages.
+
+    Raises ``ValueError`` for an invalid convention, or for parameters that do not fit it.
+    """
     check_callable(call, "the kernel")
     if not isinstance(given, KernelConvention):
         raise argument_error("convention", given, "a KernelConvention, such as KernelConvention(uniforms='seed')")
@@ -175,11 +179,14 @@ def _with_parameters(kernel: Kernel) -> Kernel:
 
 
 def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
-    """Return the positional arguments: ``by_place`` in order, with those that have a name of ``NAMED`` inserted."""
+    """Return the positional arguments: ``by_place`` in order, and named ones inserted at their places.
+
+    A parameter with a name in ``NAMED`` is taken from ``by_name``.
+    """
     rest = list(by_place)
     return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]
 
 
 def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of a call of the kernel."""
+    """Return the arguments in ``by_name`` that the kernel takes by keyword."""
     return {name: value for name, value in by_name.items() if name not in kernel.places}

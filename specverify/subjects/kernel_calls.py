@@ -1,4 +1,4 @@
-"""Calls of a batched verification kernel: its arguments in its own library, and the reading of its answer."""
+"""Calls of a batched verification kernel: its arguments in its own library, and the tokens in its result."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from specverify.subjects.kernel import Kernel, by_keyword, in_places
 from specverify.subjects.subject import UnusableSubject
 
 UNWRITTEN = -(2**31)
-"""What ``out`` is full of where no padding is promised."""
+"""The value that fills ``out`` before a call if the convention has no padding."""
 
 
 class KernelBatch(NamedTuple):
     """Rows to decide, as arrays of NumPy or of the kernel's library."""
 
     p: Any
-    """``[B, gamma + 1, V]``"""
+    """Target probabilities ``[B, gamma + 1, V]``."""
     q: Any
-    """``[B, gamma, V]``"""
+    """Draft probabilities ``[B, gamma, V]``."""
     drafts: Any
-    """``[B, gamma]``"""
+    """Drafted token ids ``[B, gamma]``."""
     lengths: Any
-    """``[B]``, integers of NumPy in every case: how many drafts each row has."""
+    """``[B]``, always NumPy integers: the number of drafts of each row."""
 
 
 def run(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> Any:
-    """Call the kernel with the positional and keyword arguments from ``arguments_of``."""
+    """Call the kernel with the positional and keyword arguments from ``arguments_of``, and return its result."""
     return kernel.call(*in_places(kernel, by_place, by_name), **by_keyword(kernel, by_name))
 
 
 def as_given(kernel: Kernel, values: Any, dtype: str | None = None) -> Any:
-    """Return a copy of NumPy ``values`` in the kernel's library, on its device; floats in its dtype."""
+    """Return a copy of NumPy ``values`` in the kernel's library, on its device; floats get its dtype, or ``dtype``."""
     xp, floats = kernel.xp, np.asarray(values).dtype.kind == "f"
     whole = "int32" if kernel.convention.library == "jax" else "int64"  # JAX has 64 bits only where told so
     kind = getattr(xp, dtype or (kernel.convention.dtype if floats else whole))
@@ -50,10 +50,10 @@ def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
 
 
 def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and keyword arguments of the kernel, as arrays of its library.
+    """Return the positional and the keyword arguments of the kernel, as arrays of its library.
 
-    ``random`` holds the arguments after the drafts: uniforms ``[B, gamma]`` and those of the last draw, a seed and an
-    offset, or nothing.
+    ``random`` contains the arguments after the drafts: uniforms ``[B, gamma]`` and those of the last draw, a seed and
+    an offset, or nothing.
     """
     rows, gamma = batch.drafts.shape
     coins: list[Any] = [] if kernel.inside else [random[0]]
@@ -84,14 +84,17 @@ def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
 def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
     """Call the kernel and return its tokens in its library, ``[B, gamma + 1]`` with -1 after the end of a row.
 
-    Raises ``UnusableSubject`` for an answer of another shape or kind.
+    ``random`` are the arguments after the drafts. Raises ``UnusableSubject`` for a result of another shape or kind.
     """
     by_place, by_name = arguments_of(kernel, batch, random)
     return tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)
 
 
 def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: KernelBatch) -> Any:
-    """Return the tokens of a kernel's answer as ``called`` does; flat rows may be only as wide as the longest row."""
+    """Return the tokens in a kernel's result, in the form of ``called``.
+
+    With flat arguments the result may be only as wide as the longest row.
+    """
     tokens, numbers = _parts(kernel, answer, by_name)
     rows, gamma = batch.drafts.shape
     width = gamma + 1
@@ -113,7 +116,10 @@ def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Kerne
 
 
 def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the tokens and their counts (None if not returned). Raises ``UnusableSubject`` if these are ambiguous."""
+    """Return the tokens of a kernel's result and their number per row, None if it is not returned.
+
+    Raises ``UnusableSubject`` if these are ambiguous.
+    """
     ends = kernel.convention.ends
     if "out" in by_name:
         if ends == "padding" or "out_lengths" in by_name:

@@ -1,4 +1,4 @@
-"""Designs: batch rows for a kernel with an internal generator, and the statistic read from each.
+"""Designs: batch rows for a kernel with an internal generator, and the statistic that each row shows.
 
 A *design* is a few kinds of batch rows with their frequencies. In designs of fair bits a row shows one random number of
 the kernel as a bit: that of a draft (accepted with probability 1/2, the others with certainty), of the replacement or
@@ -25,18 +25,19 @@ EITHER = (TWO + THREE) / 2
 
 
 class RowKind(NamedTuple):
-    """One kind of batch row: its drafts, and the pmfs of the three tokens with mass."""
+    """One kind of batch row: its drafts, its pmfs over three tokens, and the random bit that it shows."""
 
     name: str
     p: Any
-    """``[drafts + 1, 3]``"""
+    """Target probabilities ``[drafts + 1, 3]``."""
     q: Any
-    """``[drafts, 3]``"""
+    """Draft probabilities ``[drafts, 3]``."""
     drafts: Tokens
     bit: tuple[str, int] = ("", 0)
-    """What the bit is: whether more than so many drafts are ``accepted``, or the ``token`` at a position."""
+    """The random bit that the row shows. ("accepted", n): whether more than n drafts are accepted. ("token", i): which
+    token is at position i."""
     seen: int = 0
-    """How many drafts must be accepted for a bit of acceptance to be looked at; that of a token is where it comes."""
+    """The number of drafts that must be accepted for the bit of an acceptance to count."""
 
 
 class Design(NamedTuple):
@@ -44,20 +45,21 @@ class Design(NamedTuple):
 
     kinds: tuple[RowKind, ...]
     shares: tuple[float, ...]
-    """How often each kind comes."""
+    """The relative frequency of each kind of row."""
     ids: tuple[int, ...]
     batch: KernelBatch
 
     @property
     def gamma(self) -> int:
-        """The largest number of drafts of a row."""
+        """Return the largest number of drafts of a row."""
         return int(self.batch.drafts.shape[1])
 
 
 def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int, draft_padding: int) -> Design:
-    """Return the design with these kinds of batch rows and their frequencies ``shares``.
+    """Return the design with these kinds of batch rows and their relative frequencies ``shares``.
 
-    Positions after a row's drafts hold pmfs that must not affect the result.
+    ``draft_padding`` is the token id after the drafts of a row. Positions after a row's drafts have pmfs that must not
+    affect the result.
     """
     ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
     p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
@@ -85,7 +87,10 @@ def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
 
 
 def sampled_situation(gamma: int, seed: int) -> Situation:
-    """Return models with probabilities in sixteenths, exact in every float dtype; every pmf has several tokens."""
+    """Return a situation with models whose probabilities are multiples of 1/16, exact in every float dtype.
+
+    Every pmf has several tokens.
+    """
     target, draft = grid_tables(SIZE, 16, seed)
     return Situation(f"table {seed}, in 16ths, gamma={gamma}", target, draft, gamma, (0, 1))
 
@@ -96,7 +101,7 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
 
 
 def bits(gamma: int) -> list[RowKind]:
-    """Return the kinds of rows that each show one random number as a bit: of a draft, the replacement or the bonus."""
+    """Return kinds of rows that each show one random number as a bit: that of a draft, a replacement, a bonus."""
     sure = accepted_with(1)
     result = []
     for i in range(gamma):
@@ -145,7 +150,7 @@ def replacements_after_drafts(gamma: int, place: int) -> list[RowKind]:
 
 
 def bonuses_after_coins(gamma: int) -> list[RowKind]:
-    """Return kinds of rows with a bonus of two equally likely tokens.
+    """Return kinds of rows whose bonus token is one of two equally likely tokens.
 
     The drafts before it are accepted with certainty or by chance, one kind of row for each probability.
     """

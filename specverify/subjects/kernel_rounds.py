@@ -1,4 +1,4 @@
-"""The rows for a kernel with explicit uniforms, and their evaluation.
+"""The rows for a kernel whose uniforms are arguments, and their evaluation.
 
 The rows of all drafts of all situations share one launch, in random order, so that a row has neighbours with other
 drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of block edges: with 1025 tokens,
@@ -25,15 +25,15 @@ from specverify.subjects.kernel_tables import KERNEL_GAMMA, PROMPT, SIZE, Situat
 
 RULES = {"token": speculative_sampling, "block": block_verification}
 TABLES = 12
-"""Tables at most."""
+"""The largest number of tables (pairs of models)."""
 ENTRIES = 2**24
-"""Entries of p and q together in one launch, at most."""
+"""The most entries of p and q together in one launch."""
 LAUNCHED = 4099
-"""Rows in one launch, at most: a prime, so that no block divides it."""
+"""The most rows in one launch; a prime, so that no block size divides it."""
 
 
 class DraftCase(NamedTuple):
-    """One list of drafts in a situation, with its pmfs."""
+    """One possible sequence of drafts in a situation, with its pmfs."""
 
     situation: Situation
     draft: Tokens
@@ -41,11 +41,11 @@ class DraftCase(NamedTuple):
     """``length + 1`` rational pmfs."""
     q: Sequence[Any]
     weight: Any
-    """The probability that q makes this draft."""
+    """The probability that these drafts are drawn from q."""
 
 
 class KernelRounds(NamedTuple):
-    """Cases as rows of a batch, and the grid cells of their uniforms.
+    """Draft cases as rows of a batch, and the grid cells of their uniforms.
 
     The uniforms are those of gamma drafts, of the last draw, and of the third noise of a race.
     """
@@ -53,26 +53,27 @@ class KernelRounds(NamedTuple):
     kernel: Kernel
     gamma: int
     ids: tuple[int, ...]
-    """The ids, in the kernel's vocabulary, of the tokens that have mass."""
+    """The ids, in the kernel's vocabulary, of the three tokens with positive probability."""
     cases: tuple[DraftCase, ...]
     batch: KernelBatch
     cells: tuple[GridCell, ...]
 
     @property
     def vocabulary(self) -> int:
-        """The number of tokens, with and without mass."""
+        """Return the size of the kernel's vocabulary."""
         return int(self.batch.p.shape[-1])
 
     @property
     def most(self) -> int:
-        """The largest number of rows in one launch."""
+        """Return the largest number of rows in one launch."""
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
-    """Return the rows of as many models as fit into ``budget`` rows of one evaluation; for ``within`` see ``ids_of``.
+    """Return the rows of as many models as fit into ``budget`` rows of one evaluation.
 
-    Raises ``ValueError`` if not even one fits.
+    ``within`` selects the tokens with positive probability, as in ``ids_of``. Raises ``ValueError`` if not even one
+    model fits.
     """
     tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
@@ -85,7 +86,7 @@ def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
 
 
 def runs_on(rounds: KernelRounds) -> bool:
-    """Return whether the kernel answers one of these rows without an error."""
+    """Return whether the kernel runs on one of these rows without an error."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
     except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
@@ -118,9 +119,10 @@ def _of_tables(
 
 
 def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
-    """Return the three tokens with mass: both sides of the second largest power of two, and the last token.
+    """Return the three tokens with positive probability: on both sides of a power of two, and the last token.
 
-    With ``within``: the first two tokens of the block that begins there, and the last of the vocabulary.
+    It is the second largest power of two below the vocabulary. With ``within``: the first two tokens of the block that
+    begins there, and the last of the vocabulary.
     """
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if within else edge - 1
@@ -157,7 +159,8 @@ def _batch(
 def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
     """Return the kernel's tokens for ``cases`` ``[rows]`` at ``uniforms`` ``[rows, k]``, in launches of many rows.
 
-    Tokens with mass are 0, 1 and 2; other tokens are their id plus 3.
+    ``seed`` selects the order of the rows. Tokens with positive probability are 0, 1 and 2; other tokens are their id
+    plus 3.
     """
     order = np.random.default_rng(seed).permutation(len(cases))
     starts = [*range(0, len(cases), rounds.most), len(cases)]
@@ -176,7 +179,10 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
 
 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
-    """Return tokens with mass as 0, 1 and 2, others as their id plus 3; negative tokens stay unchanged."""
+    """Return tokens with positive probability as 0, 1 and 2, others as their id plus 3.
+
+    Negative tokens stay unchanged.
+    """
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
         small[answer == identity] = token
@@ -191,7 +197,10 @@ def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
 
 
 def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
-    """Return the uniforms of the drafts and the random arguments of the last draw, in the kernel's library."""
+    """Return the uniforms of the drafts and the random argument of the last draw, in the kernel's library.
+
+    ``cases`` are the draft cases of the rows, and ``uniforms`` ``[rows, k]`` the numbers to convert.
+    """
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
     if kernel.race:
@@ -201,14 +210,15 @@ def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any
 
 
 def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
-    """Return the random numbers ``coins`` and ``last`` in the kernel's library."""
+    """Return the random numbers ``coins`` of the drafts and ``last`` of the last draw in the kernel's library."""
     return as_given(kernel, coins, kernel.of_uniforms), as_given(kernel, last, kernel.of_uniforms)
 
 
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
     """Return exponential noise ``[rows, V]`` of a race.
 
-    ``share`` and its complement are the noise of the two tokens of the pair; ``rest`` sets that of the third token.
+    ``share`` ``[rows]`` and its complement are the noise of the two tokens of the pair; ``rest`` sets that of the third
+    token.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()
@@ -220,7 +230,7 @@ def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
 
 
 def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens that the reference rule emits at these uniforms.
+    """Return the tokens that the reference rule emits for ``case`` at these uniforms.
 
     The last token is drawn by inverse CDF, or by the kernel's race if it has one.
     """
@@ -233,5 +243,5 @@ def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) ->
 
 
 def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
-    """Apply the reference rule to ``draft``: ``p[i]`` and ``q[i]`` are the pmfs of its token i."""
+    """Return the result of the reference rule on ``draft``: ``p[i]`` and ``q[i]`` are the pmfs of its token i."""
     return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

@@ -20,40 +20,40 @@ from specverify.subjects.kernel_tables import SIZE
 from specverify.subjects.seeded import seeded
 
 ELSEWHERE = SIZE
-"""What stands for every token that has no mass, and for what is no token at all."""
+"""The number for every token of probability 0, and for values that are no token."""
 BASE = SIZE + 2
-"""A token in a key: 0 for padding, then the tokens that have mass, then elsewhere."""
+"""Number of values of a token in a key: padding, the tokens with positive probability, and ``ELSEWHERE``."""
 
 
 MOST_SEED = 2**30
-"""Seeds given to a kernel are below twice that, whatever integers it holds them in."""
+"""Seeds passed to a kernel are below twice this, so that they fit into any of its integer types."""
 
 
 class Calls(NamedTuple):
-    """The arguments that all calls of a kernel share."""
+    """The numbers of rows and the seeds of the calls of a kernel."""
 
     rows: int = 2**18
-    """Rows of one call, at most."""
+    """The most rows of one call."""
     keys: tuple[tuple[int, int], ...] = ()
-    """For the same rows in every call, kind after kind: what is added to the seed, and the number of the offset."""
+    """(number added to the seed, number of the offset) of each call, if the same rows are used in every call."""
 
 
 AT_ONCE = Calls()
 
 
 class KernelAnswer(NamedTuple):
-    """The answer to one call, in arrays of the kernel's library."""
+    """The result of one call, in arrays of the kernel's library."""
 
     kinds: Any
-    """``[rows]``: the kind of each row."""
+    """``[rows]``: the kind of each row of the design."""
     tokens: Any
-    """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens that have mass, 3 for others."""
+    """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens with positive probability, 3 for others."""
 
 
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
-    """Yield the answers of as many calls as ``samples`` rows require, or of one call for each key.
+    """Yield the results of as many calls as ``samples`` rows require, or of one call for each key in ``calls``.
 
-    Calls differ in the offset alone, unless keys are given.
+    Without keys, calls differ only in the offset. ``seed`` is the seed of the rows and of the kernel.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))
@@ -74,7 +74,10 @@ def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 
 
 def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...]:
-    """Return the seed and offset of call ``number``, as far as they are arguments of the kernel."""
+    """Return the seed and the offset of call ``number``; () if they are not arguments of the kernel.
+
+    ``more`` is added to the seed.
+    """
     if kernel.convention.uniforms == "own":
         return ()
     return seed % MOST_SEED + more, number * kernel.convention.offset_step
@@ -95,7 +98,7 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Convert tokens of the kernel's vocabulary to the numbering of ``KernelAnswer``."""
+    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``: -1 to 3."""
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)
     for token, identity in enumerate(design.ids):
@@ -104,9 +107,9 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 
 
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
-    """Return how often each answer occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
+    """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
 
-    ``text_of`` converts a column number to the tokens of the answer.
+    ``text_of`` converts a column number to the tokens. ``samples`` is the number of rows.
     """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
@@ -126,7 +129,7 @@ def binned(kernel: Kernel, keys: Any, length: int) -> Any:
 
 
 def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens without mass."""
+    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens of probability 0."""
     tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -134,7 +137,7 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the bit of each row of an answer: 0 or 1, or 2 where the design ignores it."""
+    """Return the bit of each row: 0 or 1, or 2 if the row does not show its bit."""
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
     bits = 2 * xp.ones_like(kinds)

@@ -1,4 +1,4 @@
-"""Rational models for kernels: everything that the law of a round depends on is known beforehand.
+"""Rational models for kernels, so that the law of a round is known exactly.
 
 A race has a law on a grid too if the last token is one of two, a and b. For exponentials of rate 1, E_a / (E_a + E_b)
 is uniform: with E_a = r and E_b = 1 - r, token a wins if r < w_a / (w_a + w_b), as under inverse CDF. A third noise E_c
@@ -29,11 +29,11 @@ DYADIC = (4, 2, 8)
 """For pmfs of sixteen bits, which hold these exactly."""
 PAIRS = ((0, 1), (1, 2), (0, 2))
 KERNEL_GAMMA = 4
-"""Drafts of the rows that are certain but for two, where nobody says how many a kernel is for."""
+"""Number of drafts in ``deep_situations``."""
 
 
 class Situation(NamedTuple):
-    """A target, a draft model, and the number of drafts of the round after the prompt."""
+    """A target, a draft model, and the number of drafts of the round after the prompt; each defines one exact law."""
 
     name: str
     target: LanguageModel
@@ -44,7 +44,10 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return the situations of one table: gamma drafts, and all smaller numbers if rows may differ in length."""
+    """Return the situations with the models number ``table``: gamma drafts, or all numbers up to gamma.
+
+    Smaller numbers are included if the kernel's rows may differ in length.
+    """
     denominators = DYADIC if kernel.short else DENOMINATORS
     denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]
     result = []
@@ -55,9 +58,9 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
-    """Return situations of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except after two numbers of drafts.
+    """Return situations of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
-    After the first of these numbers, p and q are nearly equal.
+    In the first situation p and q are nearly equal at the first of these positions.
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
@@ -71,7 +74,10 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
 def certain_but(
     places: Collection[int], seed: int, models: tuple[LanguageModel, LanguageModel], pair: tuple[int, int] = PAIRS[0]
 ) -> Situation:
-    """Return models of ``KERNEL_GAMMA`` drafts that are one-hot except after the numbers of drafts in ``places``."""
+    """Return a situation of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at the positions ``places``.
+
+    ``models`` are the target and the draft model at these positions.
+    """
 
     def row(model: LanguageModel, tokens: Tokens) -> Pmf:
         if len(tokens) - len(PROMPT) in places:
@@ -86,7 +92,10 @@ def certain_but(
 
 
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) with all replacement tokens in ``pair``, as is the token after ``length`` drafts."""
+    """Return (target, draft) for a race: replacements, and the token after ``length`` drafts, are always in ``pair``.
+
+    Probabilities are multiples of 1/``denominator``.
+    """
     (odd,) = {*range(SIZE)} - {*pair}
 
     @cache
@@ -106,7 +115,7 @@ def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) that differ by 2^-exponent at two tokens, differently after the prompt and elsewhere.
 
     In one pmf an unlikely token has more mass under p, in the other less: a threshold treats the difference as zero, or
-    the token as impossible. 8-bit floats hold the pmfs for 2^-7.
+    the token as impossible. 8-bit floats can represent the pmfs for 2^-7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

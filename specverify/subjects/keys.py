@@ -1,4 +1,4 @@
-"""Verifiers that take a JAX key: each call gets a fresh one.
+"""Verifiers that take a JAX key: each call gets a new one.
 
 A required parameter ``key``, ``rng_key`` or ``prng_key`` of a function whose module imports jax, or ``rng`` of a
 function whose code names jax, gets the result of ``jax.random.PRNGKey``: another key in every call and every run, as in
@@ -21,7 +21,7 @@ NAMES = ("key", "rng", "rng_key", "prng_key")
 
 
 def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call of ``verify`` that passes a fresh key to its key argument; ``verify`` itself if it takes none."""
+    """Return ``verify`` as a call that gets a new key in its key argument; ``verify`` itself if it takes no key."""
     if "jax" not in sys.modules or not (names_library(verify, "jax") or imported_beside(verify, "jax")):
         return verify
     try:
@@ -53,7 +53,7 @@ def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _key() -> Any:
-    """Return a fresh key: that of the answered run, or one drawn from NumPy's legacy generator."""
+    """Return a new JAX key: in an intercepted run from its draws, otherwise from NumPy's legacy generator."""
     answers = sys.modules.get("specverify.intercept.jax.calls")
     if answers is not None and (result := answers.fresh_key()) is not None:
         return result

@@ -1,4 +1,4 @@
-"""The libraries that the code of a function mentions."""
+"""Which libraries (torch, NumPy, JAX) the code of a function uses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def _names(code: CodeType | None) -> Iterator[str]:
 
 
 def _comes_from(value: Any, library: str, *, by_type: bool = False) -> bool:
-    """Return whether ``value`` is a module of ``library`` or defined there; ``by_type`` tests its type instead."""
+    """Return whether ``value`` is a module of ``library`` or is defined there.
+
+    ``by_type`` tests the type of ``value``.
+    """
     of = type(value) if by_type else value
     name = value.__name__ if isinstance(value, ModuleType) else getattr(of, "__module__", None)
     return isinstance(name, str) and name.partition(".")[0] in {library, f"{library}lib"}

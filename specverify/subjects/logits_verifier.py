@@ -56,9 +56,9 @@ UNTIED = 0.01
 
 
 def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
-    """Return the subject of a verifier of logits: all settings at the largest gamma, the first at the others.
+    """Return the subject of a verifier of logits: all settings at the largest gamma, the first setting at the others.
 
-    With more drafts (``deep``) its law is examined in the setting of most truncations, and in the first.
+    With more drafts (``deep``) its law is examined in the setting with most truncations, and in the first setting.
     """
     chosen, settings = gammas or (2,), settings_of(verify)
     most = max(chosen)
@@ -68,15 +68,6 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
         name=name,
         summary=first_line(verify, "a verifier of logits"),
         claims=frozenset(Claim),
-        variants=tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
-        settings=(
-            setting_of_decoder(
-                partial(build, verify, most, sampled),
-                " ".join([f"gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
-                most,
-                partial(processed, sampled),
-            ),
-        ),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
@@ -86,11 +77,20 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
             gammas,
             plain=partial(variant_at, verify, setting=settings[0]),
         ),
+        situations=(
+            *tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
+            setting_of_decoder(
+                partial(build, verify, most, sampled),
+                " ".join([f"gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
+                most,
+                partial(processed, sampled),
+            ),
+        ),
     )
 
 
 def variant_at(verify: BareVerifier, gamma: int, setting: Setting) -> Variant:
-    """Return the variant of a verifier of logits at one gamma and one setting."""
+    """Return the variant of a verifier of logits at one gamma and one setting of its sampling parameters."""
     return variant_of(
         " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
         partial(build, verify, gamma, setting),
@@ -100,7 +100,7 @@ def variant_at(verify: BareVerifier, gamma: int, setting: Setting) -> Variant:
 
 @lru_cache(maxsize=256)
 def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
-    """Return the sampling parameters that a verifier takes by name; none if its signature cannot be read."""
+    """Return the sampling parameters that a verifier takes by name; () if its signature cannot be read."""
     try:
         taken = inspect.signature(verify).parameters
     except (TypeError, ValueError):
@@ -109,9 +109,9 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 
 
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the settings to examine, reduced to the verifier's parameters.
+    """Return the settings of sampling parameters to examine, reduced to those that the verifier takes.
 
-    A setting without any of the verifier's truncations is left out, unless the verifier has none.
+    A setting without any of the verifier's truncations is skipped, unless the verifier has none.
     """
     mine = parameters_of(verify)
     kept = [
@@ -124,7 +124,10 @@ def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
 
 @lru_cache(maxsize=1024)
 def processed(setting: Setting, task: Task) -> Task:
-    """Return the task with models ``Processed`` by ``setting``, which keep their logits."""
+    """Return the task with both models under the sampling parameters ``setting``.
+
+    They keep their logits (``Processed``).
+    """
     parameters: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in setting}
 
     def under_setting(model: LanguageModel) -> Processed:
@@ -135,7 +138,7 @@ def processed(setting: Setting, task: Task) -> Task:
 
 
 def logits_of(model: LanguageModel) -> LanguageModel:
-    """Return finite logits of a table; ties between possible tokens are broken in favour of higher ids.
+    """Return the model of finite logits of a table of pmfs; ties of possible tokens are broken in favour of higher ids.
 
     The dtype is float64, or float32 if the table is float32.
     """
@@ -147,7 +150,7 @@ def logits_of(model: LanguageModel) -> LanguageModel:
 
 
 def untied_logits(pmfs: Any) -> Any:
-    """Return finite logits of pmfs ``[..., vocabulary]``, with ties broken as in ``logits_of``."""
+    """Return finite logits of pmfs ``[..., vocabulary]``, with ties broken in favour of higher ids."""
     wide, possible = pmfs.astype(np.float64), pmfs > 0
     apart = UNTIED * np.sqrt(1.0 + np.arange(pmfs.shape[-1]))
     logits = np.where(possible, np.log(np.where(possible, wide, 1.0)) + apart, FORBIDDEN)
@@ -155,9 +158,10 @@ def untied_logits(pmfs: Any) -> Any:
 
 
 def with_true_zeros(task: Task) -> Task:
-    """Return a ``processed`` task whose target gives -inf to a token that its table forbids; another task unchanged.
+    """Return a ``processed`` task whose target has the logit -inf, not -2000, for a token of probability 0.
 
-    A logit of -2000 is a probability that only underflows: a verifier that compares logarithms distinguishes it from 0.
+    Another task is returned unchanged. A logit of -2000 is a probability that only underflows: a verifier that compares
+    logarithms distinguishes it from 0.
     """
     target = task.target
     if not isinstance(target, Processed):
@@ -173,7 +177,7 @@ def with_true_zeros(task: Task) -> Task:
 def build(
     verify: BareVerifier, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere
 ) -> Decoder:
-    """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the logits.
+    """Return the decoder that drafts gamma tokens from the processed q and decides them by ``verify`` on the logits.
 
     ``task`` is a ``processed`` one. ``answered(draws)`` is the context of the call; by default it intercepts random
     calls.
@@ -193,10 +197,9 @@ def build(
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the logits after the prefix and each draft.
+    """Return the logits after the prefix and each draft, of the target and of the draft model.
 
-    They are ``[drafts + 1, vocabulary]`` of the target and ``[drafts, vocabulary]`` of the draft model. ``task`` is a
-    ``processed`` one.
+    They are ``[drafts + 1, vocabulary]`` and ``[drafts, vocabulary]``. ``task`` is a ``processed`` one.
     """
     prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
     target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))
@@ -204,7 +207,7 @@ def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 
 
 def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:
-    """Return all sampling parameters for a call: those of the setting, the others at their neutral value."""
+    """Return all sampling parameters that ``verify`` takes: those of ``setting``, the others at their neutral value."""
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
     return {parameter: values[parameter] for parameter in parameters_of(verify)}
 

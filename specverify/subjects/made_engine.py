@@ -1,16 +1,18 @@
-"""An engine that is made for each scenario. Its models are the given tables, so it meets the scenarios that hide bugs.
+"""An engine that is created for each scenario.
 
-    make(scenario) -> speculative                    compared with the law of scenario.target
-    make(scenario) -> Made(speculative, plain)       compared with plain decoding, if sampling parameters change p
-    make(scenario) -> Made(speculative, observer=observer)       and observed while it runs
+Its models are given tables, so scenarios that reveal defects are possible.
+
+  make(scenario) -> speculative                    compared with the law of scenario.target
+  make(scenario) -> Made(speculative, plain)       compared with plain decoding, if sampling parameters change p
+  make(scenario) -> Made(speculative, observer=observer)       and observed while it runs
 
 ``speculative()`` decodes ``scenario.prompt`` and returns the new token ids; tokens beyond ``scenario.horizon`` are cut
 off. ``speculative(prompt)`` decodes the given prompt, and is also called for several texts in turn
-(``subjects.requests``); such an engine is made again in every run, so state that it keeps from a request is part of the
-law. ``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and also serves several
+(``subjects.requests``); such an engine is created again in every run, so state that it keeps from a request is part of
+the law. ``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and also serves several
 requests at once. A call may take a seed (``call_arguments``), be async or yield its tokens (``awaited``), and return
-them in any shape of ``engine_answers``, with or without the prompt. A few calls beforehand determine how it takes
-prompts and whether answers begin with them (``engine_forms``). ``Made(speculative, stops=True)`` ends a text with
+them in any form of ``engine_answers``, with or without the prompt. A few calls beforehand determine how it takes
+prompts and whether its rows begin with them (``engine_forms``). ``Made(speculative, stops=True)`` ends a text with
 ``scenario.eos``, and is examined with texts that end. For an engine that takes a network, wrap ``scenario.target`` in a
 few lines: logits are the logarithms of the rows.
 """
@@ -60,44 +62,48 @@ from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, 
 
 
 class EngineScenario(NamedTuple):
-    """The models, prompt and limits that an engine is made for."""
+    """The models, prompt and limits for which an engine is created."""
 
     name: str
     target: LanguageModel
     """``target(tokens)``: the pmf ``[vocabulary]`` of the token after all of ``tokens``, float64; it may have zeros."""
     draft: LanguageModel
-    """The same of the draft model."""
+    """``draft(tokens)`` returns the pmf of the draft model after ``tokens``."""
     vocabulary: int
     prompt: Tokens
     horizon: int
-    """New tokens to decode."""
+    """The number of new tokens to decode."""
     eos: int | None = None
-    """The token that ends a text, and is its last one; None where none does: always, but for ``Made(stops=True)``."""
+    """The end-of-sequence token, which is the last token of a text; None (no token ends a text) unless
+    ``Made(stops=True)``."""
     gamma: int | None = None
-    """Drafts of a round, where the caller asked for so many with ``Sizes(gamma=)``; else the engine's own choice."""
+    """The number of drafts per round, if ``Sizes(gamma=)`` sets it; else None, and the engine chooses."""
     group: Group = ALONE
-    """The ranks of the engine, this one among them: one rank, but for ``promises={"ranks"}``."""
+    """The process group of the engine's ranks; one rank only, except for ``promises={"ranks"}``."""
 
 
 class Made(NamedTuple):
-    """An engine in a scenario."""
+    """An engine in one scenario, as returned by the user's ``make``."""
 
     speculative: Callable[..., Any]
-    """Decodes ``scenario.prompt`` with speculation, or the prompt that is its one argument; returns the new tokens."""
+    """Decodes with speculation: takes the prompt as argument or uses ``scenario.prompt``, and returns the new tokens.
+    """
     plain: Callable[..., Any] | None = None
-    """The same without; left out, the law is that of the target's rows as they are."""
+    """The same call without speculation; if None, the expected law is that of the target's pmfs."""
     observer: Observer | None = None
-    """What is told of its forward passes, and what its drafts are drawn from: ``scenario.draft``, if it uses it."""
+    """Records the forward passes. Its field ``draft`` is the draft model (``scenario.draft``, if the engine uses it).
+    """
     batched: bool = False
-    """Whether its calls take a list of prompts, of unlike lengths, and return a row of new tokens for each."""
+    """Whether calls take a list of prompts of different lengths, and return a row of new tokens for each."""
     stops: bool = False
-    """Whether it ends a text with ``scenario.eos``, if that is a token; then it meets scenarios in which it is one."""
+    """Whether the engine ends a text with ``scenario.eos``; if so, it also gets scenarios in which this is a token."""
     allowed: Callable[[Tokens], Any] | None = None
-    """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights
-    that p is multiplied with, such as exp(bias). The law is that of p times the mask; nothing else may come out."""
+    """``allowed(new)`` returns the constraint on the next token after the new tokens of a request: a mask
+    ``[vocabulary]``, or factors on p, such as exp(bias). The expected law is that of p times the mask; no other token
+    may be emitted."""
     parameters: Sequence[Any] = ()
-    """Parameters, adapters or models of requests, where they differ: both calls take a list of them beside the prompts,
-    one for each row. The first row of a batch has the first of them, and so on, from the beginning again."""
+    """Parameters, adapters or models of requests, if requests may differ: both calls then take a list of them after the
+    prompts, one for each row. Row i gets element i, modulo their number."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -110,14 +116,12 @@ SCENARIOS = (
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )
-"""Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap.
-
-What shows late is looked for in ``LONG_SCENARIOS``, and thresholds and vocabularies in ``WRITTEN_OUT``: both are
-certain but for a few rows.
-"""
+"""Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
+Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``WRITTEN_OUT``; in both, all but a few
+rows are one-hot."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
-"""Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
+"""Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of each program in another state of the world: some 450 of an engine together."""
 
@@ -127,10 +131,10 @@ class WithVocabulary(NamedTuple):
 
     make: Make
     vocabulary: int
-    """The fewest tokens of a scenario."""
+    """The smallest vocabulary of its scenarios."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine."""
+        """Return the engine for ``scenario``."""
         return self.make(scenario)
 
     def widen(self, scenario: Scenario) -> Scenario:
@@ -139,19 +143,19 @@ class WithVocabulary(NamedTuple):
 
 
 def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
-    """Return a scenario with the vocabulary that ``make`` requires."""
+    """Return ``scenario`` with the least vocabulary that ``make`` requires."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
 
 class WithParameters(NamedTuple):
-    """A factory of an engine whose calls receive the parameters of each row."""
+    """A factory of an engine whose calls get the parameters of each row of the batch."""
 
     make: Make
     place: int | None = None
-    """The parameters that every row has; each row its own if None."""
+    """The index of the parameters that every row gets; if None, each row gets its own."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine for a scenario; unchanged if it has no parameters."""
+        """Return the engine for ``scenario``, with its parameters passed to each call; unchanged if it has none."""
         made = self.make(scenario)
         if not isinstance(made, Made) or len(made.parameters) == 0:
             return made
@@ -169,7 +173,7 @@ class WithParameters(NamedTuple):
 
 
 def placed(make: Any, place: int) -> Any:
-    """Return ``make`` for an engine in which all batch rows have the parameters of the row at ``place``."""
+    """Return ``make`` for an engine in which every row of a batch has the parameters of the row at ``place``."""
     if isinstance(make, WithParameters):
         return make._replace(place=place)
     inner = getattr(make, "make", None)
@@ -183,7 +187,7 @@ class WithGamma(NamedTuple):
     gamma: int
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine."""
+        """Return the engine for ``scenario`` with the fixed number of drafts."""
         return self.make(scenario._replace(gamma=self.gamma))
 
 
@@ -198,7 +202,7 @@ def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
 
 
 def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
-    """Return the subject of an engine that ``make`` makes; by default it claims to be lossless.
+    """Return the subject of the engine that ``make`` creates; by default it claims to be lossless.
 
     ``sizes`` are examined in addition to the default ones. ``make`` is called once here. Raises ``UnusableSubject`` if
     its result is no engine.
@@ -219,7 +223,9 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         summary=summary,
         claims=LOSSLESS,
         rational=False,
-        programs=(
+        warm=partial(_warm, make),
+        kind="engine",
+        situations=(
             *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
             *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
             *(
@@ -228,19 +234,18 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             ),
             *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
-        ),
-        settings=(
             SampledSetting(
                 f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT
             ),
         ),
-        warm=partial(_warm, make),
-        kind="engine",
     )
 
 
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
-    """Return the engine in one scenario; ``like`` is an earlier result of ``make``."""
+    """Return the engine in one scenario as a program; ``like`` is an earlier result of ``make``.
+
+    ``replays`` is the number of replays that search for hidden draws.
+    """
     program = EngineProgram(
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
@@ -261,7 +266,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine with several requests; ``like`` is an earlier result of ``make``."""
+    """Return the engine with several requests as a program; ``like`` is an earlier result of ``make``."""
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
@@ -284,7 +289,7 @@ def _place(requests: Requests, index: int) -> int:
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
-    """Return the pmf of the draft after ``tokens``, from the observer of that scenario."""
+    """Return the pmf of the draft after ``tokens``, from the observer of the engine in this scenario."""
     observer = _made_once(make, scenario).observer
     if observer is None or observer.draft is None:
         raise UnusableSubject(f"for {scenario.name} it was made without the pmf of its drafts, and with one before")
@@ -297,7 +302,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
 
 
 def models_in(scenario: Scenario) -> EngineScenario:
-    """Return the argument of ``make`` for a scenario. Raises ``UnusableSubject`` if the scenario has no draft model."""
+    """Return the argument of ``make`` for ``scenario``. Raises ``UnusableSubject`` if it has no draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -308,9 +313,9 @@ def models_in(scenario: Scenario) -> EngineScenario:
 
 
 def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
-    """Return the engine that ``make`` makes in a scenario. Raises ``UnusableSubject`` if the result is no engine.
+    """Return the engine that ``make`` creates in a scenario; the queries of its models are appended to ``queries``.
 
-    Queries of its models are appended to ``queries``.
+    Raises ``UnusableSubject`` if the result is no engine.
     """
     models = models_in(scenario)
     if queries is not None:
@@ -343,7 +348,10 @@ def _made(make: Make, scenario: Scenario) -> Made:
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
-    """Return the call of ``made`` for one prompt; it returns the row of new tokens."""
+    """Return the call ``which`` ("speculative" or "plain") of ``made`` for one prompt.
+
+    It returns the row of new tokens.
+    """
     form = form_in(make, which)
 
     def decode() -> Any:
@@ -362,7 +370,7 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def form_in(make: Make, which: str) -> EngineForm:
-    """Return the form in which a call takes prompts and answers, as determined in a few scenarios."""
+    """Return the form in which the call ``which`` takes prompts and returns tokens, determined in a few scenarios."""
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
         batched = made_in(make, scenario).batched
@@ -398,7 +406,7 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests, as a program of draws."""
+    """Yield an engine that serves several requests as a program of draws; ``which`` is "speculative" or "plain"."""
     form = form_in(make, which)
 
     def anew() -> Decode:
@@ -418,7 +426,7 @@ def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageMode
 
 
 def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
-    """Return the tokens of one run in a scenario, and the queries of its models."""
+    """Return the tokens and model queries of one run in a scenario; ``choices`` are the outcomes of its draws."""
     return _traced_with(make, scenario, Replayed(choices))
 
 
@@ -444,21 +452,21 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
 
 
 class _Counted:
-    """Interpreter that passes draws on to another one and counts them."""
+    """Draws that pass each draw on to other draws and count them."""
 
     def __init__(self, inner: Draws) -> None:
         self._inner = inner
         self.number = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of the inner interpreter."""
+        """Return the outcome of the inner draws."""
         outcome = self._inner.categorical(pmf, site)
         self.number += 1
         return outcome
 
 
 class _Queries(Queries):
-    """Queries to the models, each with the number of draws answered before it."""
+    """A list of model queries that also stores the number of draws before each query."""
 
     def __init__(self, counted: _Counted) -> None:
         super().__init__()
@@ -466,31 +474,34 @@ class _Queries(Queries):
         self.moments: list[int] = []
 
     def append(self, query: tuple[str, Tokens]) -> None:
-        """Add a query."""
+        """Add a query, and the number of draws so far."""
         super().append(query)
         self.moments.append(self._counted.number)
 
     def begin(self) -> None:
-        """Clear the queries of earlier runs."""
+        """Remove the queries of earlier runs."""
         self.clear()
         self.moments.clear()
 
 
 class _Likeliest:
-    """Interpreter that answers each draw with its most likely outcome."""
+    """Draws that return the most probable outcome each time."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - as every interpreter takes it
-        """Return the most likely outcome."""
+        """Return the most probable outcome of ``pmf``."""
         return int(np.argmax(pmf))
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return the trace of the run in which every draw has its most likely outcome: its tokens and model queries."""
+    """Return the tokens and the model queries of the run in which every draw has its most probable outcome."""
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
-    """Return the trace of one run of an engine that serves several requests."""
+    """Return the tokens and model queries of one run with several requests.
+
+    ``choices`` are the outcomes of its draws.
+    """
     queries: Queries = []
     texts: list[Tokens] = []
     form = form_in(make, "speculative")
@@ -530,7 +541,7 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    """Return the expected law of an engine in a scenario: the plain call's, or the target's under its constraint."""
+    """Return the expected law of an engine in a scenario: its plain call's, else the target's under its constraint."""
     made = _made(make, scenario)
     if made.plain is None:
         task = handed_task(scenario, rational=False)
@@ -543,7 +554,7 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
-    """Return the law of the concatenated texts of several requests."""
+    """Return the expected law of the concatenated texts of several requests."""
     return law_of_all(
         law_in_scenario(placed(make, place), each)
         for batch in requests.batches(requests.each)
@@ -552,9 +563,10 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
-    """Return the target with each pmf restricted to the tokens that ``allowed`` permits, renormalised.
+    """Return the target with each pmf multiplied by the weights of ``allowed`` and renormalised.
 
-    Raises ``NothingAllowed`` if a row has no allowed token with probability.
+    ``prompt`` precedes the new tokens that ``allowed`` takes. Raises ``NothingAllowed`` if no possible token is
+    allowed.
     """
 
     def row(tokens: Tokens) -> Pmf:
@@ -572,7 +584,7 @@ def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt:
 
 
 def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
-    """Return the weights ``[vocabulary]`` of a constraint after new tokens.
+    """Return the weights ``[vocabulary]`` of the constraint ``allowed`` after the tokens ``new``.
 
     Raises ``UnusableSubject`` for an invalid mask.
     """
@@ -587,11 +599,11 @@ def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
 
 
 class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
-    """A constraint forbids every token with probability after some text, so the engine has no expected law."""
+    """Raised if a constraint forbids every possible token after some text, so that the engine has no expected law."""
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:
-    """Return whether every pmf of a scenario keeps probability under the engine's constraint."""
+    """Return whether the constraint of an engine allows at least one possible token after every text of a scenario."""
     made = made_in(make, scenario)
     if made.allowed is None:
         return True
@@ -604,18 +616,25 @@ def _has_law(make: Make, scenario: Scenario) -> bool:
 
 
 def constraint_of(make: Make) -> bool:
-    """Return whether an engine declares a constraint."""
+    """Return whether the engine has a constraint on its tokens."""
     return made_in(make, widened(make, SCENARIOS[0])).allowed is not None
 
 
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
-    """Return the position of the first token of ``new`` that the engine's constraint forbids, and the allowed tokens.
+    """Return (position, allowed tokens) of the first token of ``new`` that the engine's constraint forbids.
 
     Returns None if the constraint forbids none of them.
     """
     allowed = made_in(make, scenario).allowed
-    for place, token in enumerate(new if allowed is not None else ()):
-        assert allowed is not None
+    return None if allowed is None else first_forbidden(allowed, new)
+
+
+def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int, Tokens] | None:
+    """Return the position of the first token of ``new`` that a constraint forbids, and the tokens that it allows there.
+
+    Returns None if it forbids none of them. Raises ``UnusableSubject`` for an invalid mask.
+    """
+    for place, token in enumerate(new):
         weights = allowed_after(allowed, new[:place])
         if not (token < len(weights) and weights[token] > 0):
             return place, tuple(int(other) for other in np.flatnonzero(weights))
@@ -623,14 +642,14 @@ def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Toke
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return p and q after the prompt and after each of the new tokens but the last."""
+    """Return text -> {"p": row, "q": row} for the prompt and the texts up to each of the new tokens but the last."""
     models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
 
 
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return p and q for each request, as ``_rows`` does; ``new`` is the concatenation of all texts."""
+    """Return text -> {"p": row, "q": row} for all requests; ``new`` is the concatenation of their texts."""
     result = dict[Tokens, Mapping[str, Pmf]]()
     for each, text in zip(requests.each, each_text(requests, new), strict=True):
         result |= _rows(each, text)
@@ -652,7 +671,10 @@ def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
 
 
 def _warm(make: Make) -> None:
-    """Call the engine once in the first and once in the last scenario; ignore errors, which the checks report."""
+    """Call the engine once in the first and once in the last scenario, so that lazy initialisation is done.
+
+    Errors are ignored here; the checks report them.
+    """
     for scenario in map(partial(widened, make), (SCENARIOS[0], SCENARIOS[-1])):
         with seeded(0), run_seeds(), suppress(Exception):
             made = _made(make, scenario)

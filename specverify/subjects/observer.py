@@ -1,8 +1,8 @@
-"""The activity of a user's engine while it runs: the forward passes of its target, reported by the engine or by a hook.
+"""The forward passes of a user's engine while it runs, reported by the engine itself or by a hook on its target.
 
-    observer = Observer(prompt=(2, 7))                       the engine calls observer.forward(held, fed)
-    observer = Observer(prompt=(2, 7), target=model)         a model of a supported engine gets a hook
-    observer = Observer(prompt=(2, 7), target=module, read=lambda args, kwargs: Forward(held, fed, entries))
+  observer = Observer(prompt=(2, 7))                       the engine calls observer.forward(held, fed)
+  observer = Observer(prompt=(2, 7), target=model)         a model of a supported engine gets a hook
+  observer = Observer(prompt=(2, 7), target=module, read=lambda args, kwargs: Forward(held, fed, entries))
 
 The output alone does not show a draft from a stale cache, which only costs acceptance. The inputs of the target show
 the drafts; with ``draft``, the expected pmf of each draft, they also show a wrong one.
@@ -23,8 +23,8 @@ from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Forward, UnusableSubject
 
 ReadPass = Callable[[tuple[Any, ...], Mapping[str, Any]], Forward | None]
-"""``read(args, kwargs)`` of a call of the target: what its cache holds and what it is fed; None if it is not a pass of
-the target, such as one that drafts. It must not keep what it is given."""
+"""``read(args, kwargs)`` of a call of the target returns the content of its cache and its input; None if the call is no
+pass of the target, for example if it drafts. It must not keep references to its arguments."""
 
 
 class Observer:
@@ -39,12 +39,12 @@ class Observer:
         read: ReadPass | None = None,
         processors: bool = False,
     ) -> None:
-        """``prompt`` precedes the new tokens.
+        """Store what to record; ``prompt`` precedes the new tokens.
 
         ``draft(tokens)`` is the pmf ``[vocabulary]`` that the next draft should be drawn from after all of ``tokens``,
         prompt and drafts included; one-hot for greedy drafts. ``target`` is a torch module whose calls are recorded;
-        ``read`` returns what a call holds and feeds. ``processors`` states that the engine will report the input of
-        every row's logits processor to ``processed``. Raises ``ValueError`` for ``read`` without a target.
+        ``read`` returns the cache length and input of a call. ``processors`` states that the engine will report the
+        input of every row's logits processor to ``processed``. Raises ``ValueError`` for ``read`` without a target.
         """
         if read is not None and target is None:
             raise argument_error("target", target, "the module whose calls read looks at")
@@ -59,11 +59,11 @@ class Observer:
 
     @property
     def tells(self) -> frozenset[str]:
-        """The names of the events that the observer records."""
+        """Return the names of the fields of ``Observed`` that the observer records."""
         return frozenset({"forwards", "rows"} if self.processors else {"forwards"})
 
     def forward(self, held: int, fed: Any, entries: tuple[Any, ...] = ()) -> None:
-        """Record that the target is about to process the token ids ``fed`` while its cache holds ``held`` entries.
+        """Record that the target is about to process the token ids ``fed`` while its cache contains ``held`` entries.
 
         Tokens fed after the last committed one are drafts. ``entries`` are the keys and values in the cache, one array
         ``[..., held, width]`` for each layer and kind; they are compared with those of plain decoding.
@@ -76,7 +76,7 @@ class Observer:
         self.shown.append([])
 
     def processed(self, tokens: Any) -> None:
-        """Record the input of a logits processor in the last recorded pass: all tokens before the row it changes."""
+        """Record the input ``tokens`` of a logits processor in the last pass: all tokens before the row it changes."""
         if not self.shown:
             raise UnusableSubject("the observer was told of a processed row before any forward pass")
         self.shown[-1].append(_whole(tokens, "what a processor is shown"))
@@ -87,7 +87,7 @@ class Observer:
         self.shown.clear()
 
     def hooked(self) -> AbstractContextManager[None]:
-        """Record the calls of the target inside the ``with`` block, if a target is set."""
+        """Return a context manager that records the calls of the target; without a target it does nothing."""
         return nullcontext() if self.target is None else self._hooked()
 
     @contextmanager
@@ -110,12 +110,18 @@ class Observer:
 
 
 def _plain(entry: Any) -> Any:
-    """Return an array that NumPy accepts; a tensor is converted to float64, because NumPy lacks bfloat16."""
+    """Return ``entry`` as an array that NumPy accepts.
+
+    A tensor is converted to float64, because NumPy lacks bfloat16.
+    """
     return entry.detach().double().cpu().numpy() if hasattr(entry, "detach") else entry
 
 
 def _whole(tokens: Any, what: str) -> Tokens:
-    """Return token ids as integers; symbolic ones are forced. Raises ``UnusableSubject`` for anything else."""
+    """Return token ids as integers; symbolic ones are forced.
+
+    Raises ``UnusableSubject``, naming ``what``, for other values.
+    """
     given = tokens.tolist() if hasattr(tokens, "tolist") else tokens
     try:
         result = tuple(known(token) for token in given)

@@ -42,7 +42,7 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
 
 
 def _end_here(rest: list[Any]) -> bool:
-    """Return whether all elements of ``rest`` are placeholders."""
+    """Return whether all elements of ``rest``, the end of a row, are negative placeholders."""
     for element in rest:
         result = resolved(element)
         if isinstance(result, Wide):

@@ -1,4 +1,4 @@
-"""Real runs of an engine with chosen seeds, whose texts are compared in pairs.
+"""Runs of an engine with its own random numbers and chosen seeds, whose texts are compared in pairs.
 
 A call that takes a seed gets it, also by an argument with a default. The generators of ``random``, NumPy and torch are
 then in another state in each call, so a text that depends on them differs. A call without a seed argument is seeded by
@@ -30,19 +30,19 @@ from specverify.subjects.requests import texts_of
 from specverify.subjects.seeded import seeded
 
 OTHER_STATE: Final = 1 << 20
-"""Added to a seed for the state of the generators that a seeded call must not read."""
+"""Difference between a seed and the seed of the global generators, which a call with a seed must not read."""
 
 
 class Served(NamedTuple):
-    """An engine made for one comparison; ``texts`` serves requests with it."""
+    """An engine created for one comparison."""
 
     texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
-    """``texts(prompts, seeds, state)``: the new tokens of each prompt, served in one call where the engine can;
-    ``state`` is the seed of the generators of the libraries."""
+    """``texts(prompts, seeds, state)`` returns the new tokens of each prompt, served in one call if the engine supports
+    this; ``state`` is the seed of the libraries' generators."""
 
 
 class Pairing(NamedTuple):
-    """An engine in one scenario that is run with its own random numbers."""
+    """An engine in one scenario, to be run with its own random numbers."""
 
     name: str
     prompt: Tokens
@@ -79,7 +79,7 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing of a made engine for each scenario."""
+    """Return one pairing of speculative and plain calls of a made engine for each scenario."""
     return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 

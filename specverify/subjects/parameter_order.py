@@ -1,4 +1,4 @@
-"""The order of a verifier's parameters, as far as their names determine it.
+"""The order of a verifier's parameters p, q and drafts, as far as their names determine it.
 
 The arguments p, q and drafts are positional. If a verifier took q first, p and q would be exchanged, and right code
 would be refuted without a visible reason.

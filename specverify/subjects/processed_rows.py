@@ -1,7 +1,7 @@
-"""One row of logits under sampling parameters, computed as one vector: ``reference.warped`` at any vocabulary.
+"""One row of logits under sampling parameters, computed as one vector: ``reference.warped`` at any vocabulary size.
 
-It comes with a bound on the error of a right program. Let u be half the spacing of its floats at 1, x a logit over the
-temperature and d its distance from the largest one: the division has an error of x u, the subtraction d u, the
+The result includes a bound on the error of a right program. Let u be half the spacing of its floats at 1, x a logit
+over the temperature and d its distance from the largest one: the division has an error of x u, the subtraction d u, the
 exponential 5 u and the last division u; the exponential of a log-softmax adds d u and u ln Z. A truncation is doubtful
 if tokens at its threshold are tied, or nearly tied in those floats: the choice between them is a convention, or
 rounding.
@@ -47,14 +47,14 @@ def processed_row(
 
 
 def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
-    """Return masks of the top-k tokens, and of the tokens within ``near`` of a tie with the last of them."""
+    """Return masks of the ``count`` most probable tokens, and of those within ``near`` of a tie with the last."""
     if count >= len(pmf):
         return pmf > 0, np.zeros(len(pmf), dtype=bool)
     return _above(pmf, float(np.partition(pmf, -count)[-count]), near)
 
 
 def _relative(pmf: Any, ratio: float, near: float) -> tuple[Any, Any]:
-    """Return masks of the tokens that min-p keeps, and of the tokens within ``near`` of its threshold."""
+    """Return masks of the tokens that min-p (``ratio``) keeps, and of the tokens within ``near`` of its threshold."""
     inside, beside = _above(pmf, float(pmf.max()) * ratio, near)
     at = np.abs(pmf - pmf.max() * ratio) <= near * pmf.max() * ratio
     return inside, beside | (at & (pmf > 0))
@@ -66,7 +66,7 @@ def _above(pmf: Any, threshold: float, near: float) -> tuple[Any, Any]:
 
 
 def _nucleus(pmf: Any, mass: float, near: float) -> tuple[Any, Any]:
-    """Return masks of the tokens that top-p keeps, and of those that a tie or rounding may move across its end."""
+    """Return masks of the tokens that top-p (``mass``) keeps, and of those that a tie or rounding may add or remove."""
     order = np.argsort(-pmf, kind="stable")
     ranked = pmf[order]
     before = np.cumsum(ranked) - ranked

@@ -1,4 +1,4 @@
-"""The request to a drafter and its answer, as data."""
+"""The request to a drafter and its result, as hashable data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from specverify.reference import LanguageModel, Tokens
 
 
 class Proposed(NamedTuple):
-    """A drafter's answer to one request, in a hashable form."""
+    """A drafter's result for one request."""
 
     tokens: Tokens
     rows: tuple[tuple[float, ...], ...] | None
-    """q of each token, as it was reported; None where nothing was drawn."""
+    """The reported q of each draft; None if nothing was drawn."""
 
 
 class DraftRequest(NamedTuple):
@@ -33,5 +33,5 @@ def numbers_of(row: Any) -> list[float]:
 
 
 def reports(model: LanguageModel, asked: DraftRequest, draft: Tokens) -> list[list[float]]:
-    """Return the pmf of the draft model before each token of ``draft``."""
+    """Return the pmf of the draft model before each token of ``draft``, after the text of the request ``asked``."""
     return [numbers_of(model(asked.tokens + draft[:place])) for place in range(len(draft))]

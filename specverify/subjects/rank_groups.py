@@ -1,8 +1,8 @@
-"""An engine that runs on several ranks, each a process that makes its own engine for the same scenario.
+"""An engine that runs on several ranks, each of which is a process that creates its own engine for the same scenario.
 
-    def make(scenario):
-        token = scenario.group.broadcast(token)      the value of rank 0, on every rank
-        rows = scenario.group.all_gather(row)        one value of each rank, in their order
+  def make(scenario):
+    token = scenario.group.broadcast(token)      the value of rank 0, on every rank
+    rows = scenario.group.all_gather(row)        one value of each rank, in their order
 
 The process that started the ranks answers the calls of a simulated group. It detects, without a clock, a rank that ends
 while another waits, and ranks that wait in different calls. Under ``torch.distributed`` the group is one of gloo, and
@@ -25,13 +25,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from specverify.subjects.subject import UnusableSubject
 
 SECONDS: Final = 60.0
-"""Time limit of an answer under ``torch.distributed``. What ends by it is UNKNOWN."""
+"""Time limit in seconds of a job under ``torch.distributed``; a job that exceeds it gives UNKNOWN."""
 Job = Callable[[int, "Group"], Any]
-"""``job(rank, group)``: what one rank does."""
+"""``job(rank, group)`` runs the work of one rank and returns its result."""
 
 
 class Group(Protocol):
-    """The group of an engine's ranks, from the side of one rank."""
+    """The process group of an engine's ranks, as seen by one rank."""
 
     @property
     def rank(self) -> int:
@@ -40,7 +40,7 @@ class Group(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of ranks."""
+        """The number of ranks in the group."""
         ...
 
     def broadcast(self, value: Any, source: int = 0) -> Any:
@@ -52,7 +52,7 @@ class Group(Protocol):
         ...
 
     def barrier(self) -> None:
-        """Wait until all ranks have called this."""
+        """Wait until all ranks of the group have called this method."""
         ...
 
 
@@ -63,7 +63,7 @@ class Alone(NamedTuple):
     size: int = 1
 
     def broadcast(self, value: Any, source: int = 0) -> Any:  # noqa: ARG002 - there is one rank
-        """Return ``value``."""
+        """Return ``value``, because there is no other rank."""
         return value
 
     def all_gather(self, value: Any) -> list[Any]:
@@ -122,7 +122,7 @@ class _OfGloo(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """The result of a job whose ranks waited in different calls, or one of which ended while another waited."""
+    """The result of a job that cannot end: ranks wait in different calls, or one ended while another waits."""
 
     said: str
 
@@ -137,8 +137,9 @@ class Silent(NamedTuple):
 def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Callable[[Any], Any]]:
     """Start ``size`` ranks; yield ``run(given)``, which runs ``job(given)`` on each and returns their results in order.
 
-    ``run`` returns ``Unlike`` or ``Silent`` where the ranks do not end together, and then no further job runs. It
-    raises ``UnusableSubject`` for an error of a rank, or a rank that died.
+    With ``gloo`` the ranks form a group of ``torch.distributed``, else a simulated one. ``run`` returns ``Unlike`` or
+    ``Silent`` if the ranks do not end together, and then no further job runs. It raises ``UnusableSubject`` for an
+    error of a rank, or a rank that died.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         raise UnusableSubject("ranks are processes made by fork, which this system does not have")
@@ -166,8 +167,8 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], meeting: Path | None) -> None:
     """Run the jobs received on ``line`` until it closes, as rank ``rank`` of ``size``; send back each result or error.
 
-    ``job`` turns what is received into a function of rank and group. If ``meeting`` is a file, the ranks form a gloo
-    group through it; otherwise the group is simulated.
+    ``job`` converts a received value to a function of rank and group. If ``meeting`` is a file, the ranks form a gloo
+    group through it; if None, the group is simulated.
     """
     torch = sys.modules.get("torch")
     if torch is not None:

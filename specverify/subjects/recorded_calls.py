@@ -34,7 +34,7 @@ class Call(NamedTuple):
     q: Any
     """Probabilities ``[gamma, vocabulary]``."""
     draft_tokens: Any
-    """``[gamma]``."""
+    """Drafted token ids ``[gamma]``."""
     name: str = "recorded"
 
 
@@ -42,11 +42,11 @@ class LogitsCall(NamedTuple):
     """One verification of one row of logits, and the sampling parameters passed to the verifier."""
 
     target_logits: Any
-    """``[gamma + 1, vocabulary]``; minus infinity forbids a token."""
+    """Logits of the target ``[gamma + 1, vocabulary]``; minus infinity forbids a token."""
     draft_logits: Any
-    """``[gamma, vocabulary]``."""
+    """Logits of the draft model ``[gamma, vocabulary]``."""
     draft_tokens: Any
-    """``[gamma]``."""
+    """Drafted token ids ``[gamma]``."""
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
@@ -55,16 +55,16 @@ class LogitsCall(NamedTuple):
 
 
 class BatchedCall(NamedTuple):
-    """One verification of several rows."""
+    """One verification of several rows, each with its own p, q and drafts."""
 
     p: Any
     """Probabilities ``[rows, gamma + 1, vocabulary]``."""
     q: Any
     """Probabilities ``[rows, gamma, vocabulary]``."""
     draft_tokens: Any
-    """``[rows, gamma]``."""
+    """Drafted token ids ``[rows, gamma]``."""
     lengths: Any = None
-    """``[rows]``: how many drafts each row has, if that is told."""
+    """``[rows]``: the number of drafts of each row; None if all rows have gamma drafts."""
     name: str = "recorded"
 
 
@@ -98,7 +98,7 @@ def rows_of(call: Call | LogitsCall) -> Rows:
 def _of_shape(array: Any, name: str, dimensions: int) -> Any:
     """Return ``array`` in float64.
 
-    Raises ``ValueError``, naming it ``name``, unless it has this number of dimensions.
+    Raise ``ValueError``, naming it ``name``, unless it has this number of dimensions.
     """
     wanted = {2: "[rows, vocabulary]", 3: "[batch, rows, vocabulary]"}[dimensions]
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):

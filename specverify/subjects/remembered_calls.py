@@ -1,4 +1,4 @@
-"""Memoise a verifier's calls: compute the law of the answer to each call's arguments once, then sample from it.
+"""Memoise a verifier's calls: compute the law of the result for each call's arguments once, then sample from it.
 
 Scenarios, numbers of drafts and checks repeat the same pmfs and drafts many times. A call is a function of its
 arguments and its draws (``program_is_its_draws`` tests this), so one enumeration suffices for all repetitions.
@@ -24,12 +24,12 @@ from specverify.subjects.emitted import ends_left_open
 from specverify.subjects.subject import Context
 
 MOST_PATHS = 2000
-"""A call of more paths is not worked out apart."""
+"""The law of a call with more paths is not memoised."""
 _DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BFLOAT16: "bfloat16"}
 
 
 class _Emitted(NamedTuple):
-    """One possible answer of a call, with its probability and its rounding record."""
+    """One possible result of a call, with its probability and its rounding record."""
 
     answer: Any
     mass: float
@@ -37,15 +37,15 @@ class _Emitted(NamedTuple):
 
 
 class _EmissionLaw(NamedTuple):
-    """The law of a call's answer; empty if the call has more than ``MOST_PATHS`` paths."""
+    """The law of a call's result; empty if the call has more than ``MOST_PATHS`` paths."""
 
     emitted: tuple[_Emitted, ...]
     masses: np.ndarray[Any, np.dtype[np.float64]]
-    """The probability of each."""
+    """The probability of each result."""
 
 
 class _LawMemory:
-    """The memoised laws of one verifier's calls; those of the verifier that was used last."""
+    """The memoised laws of the calls of one verifier, the last one used."""
 
     def __init__(self) -> None:
         self.verify: Any = None
@@ -62,16 +62,16 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Answer the random calls of a verifier, with memoised laws: see ``answer_of``."""
+    """Return the context that intercepts a verifier's random calls; ``answer_of`` memoises the laws of calls in it."""
     return answered_everywhere(draws)
 
 
 def answer_of(
     draws: Draws, answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Any:
-    """Return the result of ``call()`` inside ``answered(draws)``; with ``remembered``, sample it from its memoised law.
+    """Return ``call()`` in the context ``answered(draws)``; if that is ``remembered``, sample it from its memoised law.
 
-    ``given`` holds the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
+    ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
     """
     if answered is remembered:
         return answers_of_law(verify, given, call, more)(draws)
@@ -82,7 +82,10 @@ def answer_of(
 def answers_of_law(
     verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Callable[[Draws], Any]:
-    """Return a function that draws the answer of a call from its law, which is computed now unless it is memoised."""
+    """Return a function of draws that samples the result of ``call`` from its law, computed now unless it is memoised.
+
+    ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
+    """
 
     def made(draws: Draws) -> Any:
         with remembered(draws):
@@ -97,14 +100,14 @@ def answers_of_law(
 
 
 def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
-    """Draw one possible answer from ``law`` and record the rounding of the call."""
+    """Draw one possible result from ``law``, and record the rounding of the call."""
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
     return result.answer
 
 
 def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
-    """Return the law of the answer of ``call``, by enumerating its paths."""
+    """Return the law of the result of ``call``, by enumerating its paths."""
     with ends_left_open(), arrays_answer():  # once for all runs
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
@@ -120,7 +123,7 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
 
 
 def _note(seen: Rounding) -> None:
-    """Record the rounding ``seen`` of a call as if it were made; its one draw is already recorded."""
+    """Record the rounding ``seen`` of a memoised call as if the call ran; its one draw is already recorded."""
     rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
     for _ in range(seen.decisions - 1):
         rounding.drew(seen.support)

@@ -1,4 +1,4 @@
-"""Parts of the law of a request to an engine: its texts up to a stop, truncated pmfs, and refusals near a tie."""
+"""Parts of the law of a request to an engine: texts up to a stop string, truncated pmfs, distances from ties."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from specverify.reference import Task, Tokens
 from specverify.subjects.subject import UnusableSubject
 
 CLEAR: Final = 1e-4
-"""Least distance of a truncation or an argmax from a tie: float32 is nowhere off by a tenth of it."""
+"""The least distance of a truncation or an argmax from a tie; float32 errors are below a tenth of it."""
 
 
 def law_of_texts(
     pmf: Callable[[Tokens], Any], prompt: Tokens, horizon: int, ends: Tokens, cut: Callable[[Tokens], Tokens]
 ) -> dict[Tokens, float]:
-    """Return the law of the new tokens after ``prompt``, each text, its end token included, passed through ``cut``.
+    """Return the law of the new tokens after ``prompt``, with ``cut`` applied to each text.
 
-    ``pmf`` takes the new tokens alone.
+    ``pmf`` takes the new tokens only. A text ends after ``horizon`` tokens or with one of ``ends``, which ``cut`` gets
+    too.
     """
     task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
     exact = target_law(task, prompt)
@@ -32,7 +33,10 @@ def law_of_texts(
 
 
 def up_to_stop(text: Tokens, letters: Sequence[str], stops: Sequence[str]) -> Tokens:
-    """Return a text up to the token that completes a stop string; ``letters[token]`` is the text of a token."""
+    """Return a text up to the token that completes one of the ``stops`` strings.
+
+    ``letters[token]`` is a token's string.
+    """
     written = [letters[token] for token in text]
     for length in range(1, len(text) + 1):
         if any(stop in "".join(written[:length]) for stop in stops):

@@ -1,14 +1,15 @@
-"""Requests that one engine serves in turn or at once: none may change the answer to another one.
+"""Requests that one engine serves in turn or at once: none may change the tokens of another.
 
-An engine whose calls take the prompt, ``speculative(prompt)``, is made anew and called for several texts in turn. Its
-answers are concatenated and compared with the product of their laws. The prompts follow each other as those of users
-do: shorter and longer ones, the next turn of a conversation, others of the same beginning, length or end, the first one
-again. An engine then returns other tokens if it does not empty its cache, looks a prefix up by its length or its blocks
-alone, or keeps state after a rejection.
+An engine whose calls take the prompt, ``speculative(prompt)``, is created anew and called for several texts in turn.
+Its texts are concatenated and compared with the product of their laws. The prompts follow each other as those of users
+do: shorter and longer ones, the next turn of a conversation, others with the same beginning, length or end, the first
+one again. An engine then returns other tokens if it does not empty its cache, looks a prefix up by its length or its
+blocks alone, or keeps state after a rejection.
 
 An engine that takes several prompts, ``speculative(prompts)``, also serves them in one batch: rows of different
-lengths, some of which accept what others reject, and rows of one prompt, whose random numbers must be independent. It
-also serves one batch after another: the state that a row leaves in its slot must not affect the next row in that slot.
+lengths, some of which accept drafts that others reject, and rows of one prompt, whose random numbers must be
+independent. It also serves one batch after another: the state that a row leaves in its slot must not affect the next
+row in that slot.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class Requests(NamedTuple):
     """Requests that are served in turn, or at once."""
 
     scenario: Scenario
-    """The first of them; its models and its horizon are those of all."""
+    """The first request; its models and its horizon are those of all requests."""
     others: tuple[Tokens, ...]
-    """The prompts of the others."""
+    """The prompts of the other requests."""
     at_once: bool = False
-    """Whether they are the rows of one batch."""
+    """Whether the requests are the rows of one batch."""
     rows: int = 0
-    """How many of them are one batch, if they are several batches; all of them if 0."""
+    """The number of requests per batch, if they are several batches; 0 means one batch."""
 
     @property
     def name(self) -> str:
-        """The prompts as text."""
+        """Return the scenario and the prompts of the other requests as text."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
         return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
 
@@ -58,19 +59,19 @@ class Requests(NamedTuple):
 
     @property
     def each(self) -> tuple[Scenario, ...]:
-        """Each request as a scenario."""
+        """Return each request as a scenario."""
         return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
 
 
 _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
-"""Thirty-six tokens: blocks of sixteen are full."""
+"""Thirty-six tokens, which fill two cache blocks of sixteen."""
 
 
 def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
-    """Return a request with prompt ``beginning``, one that begins otherwise, and a mix of both.
+    """Return (first prompt, further prompts): the first, one that begins differently, and a mix of both.
 
-    The mix begins as the second and continues as the first: each of its blocks has been seen, but never in this
-    sequence.
+    The mix begins as the second and continues as the first, for ``end`` tokens: each of its cache blocks was used
+    before, but never in this sequence. ``beginning`` is the length of the first prompt.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -91,10 +92,8 @@ _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
 )
 _HORIZON: Final = 6
 _REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for seed in (174, 184))
-"""Answers in which p and q want different tokens at the last place of blocks: of four, six, eight, twelve, sixteen.
-
-What is left of a rejected draft there is in a block that the next turn of the conversation takes for a full one.
-"""
+"""Scenarios in which p and q want different tokens at the last position of cache blocks of 4, 6, 8, 12 and 16 tokens.
+The entry of a draft rejected there is in a block that the next turn of the conversation may take for complete."""
 
 
 def _conversation(scenario: Scenario) -> Requests:
@@ -105,7 +104,7 @@ def _conversation(scenario: Scenario) -> Requests:
 
 
 def _continued(scenario: Scenario) -> Requests:
-    """Return a request, and its prompt with its answer as the next prompt: all that it needs may be in the cache."""
+    """Return a request, and a second one whose prompt is the first prompt and its new tokens, all perhaps cached."""
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     return Requests(scenario, (scenario.prompt + answer,))
 
@@ -127,7 +126,7 @@ IN_TURN: Final = (
         for seed, prompt in enumerate(((0,), (0, 1, 2, 3, 0)))
     ),
 )
-"""Certain rows have one path each; where one row is open, the first text ends in a rejection, or does not."""
+"""One-hot pmfs give one path each; if one pmf is random, the first text may end with a rejection."""
 _ROWS: Final[tuple[tuple[Tokens, ...], ...]] = (
     ((0, 1, 2, 3, 0), (2, 0)),
     ((2, 0), (0, 1, 2, 3, 0)),
@@ -153,7 +152,7 @@ AT_ONCE: Final = (
         )
     ),
 )
-"""The rows of one batch; where rows are open, those of one prompt would be alike if they shared their coins."""
+"""Batches; random rows of the same prompt are equal too often if they share random numbers."""
 BATCHES_IN_TURN: Final = tuple(
     Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=130 + 10 * again + number), prompts[1:], True, rows)
     for number, (rows, prompts) in enumerate(
@@ -166,7 +165,7 @@ BATCHES_IN_TURN: Final = tuple(
     )
     for again in range(2)
 )
-"""Batches in which a row follows a longer one, a shorter one, or one of the same beginning; the last may be smaller."""
+"""Batches in turn: a row follows a longer row, a shorter one, or one with the same beginning."""
 
 
 def _ending(rows: tuple[Tokens, ...], seed: int, eos: int, *, at_once: bool) -> Requests:
@@ -178,7 +177,7 @@ ENDING_IN_TURN: Final = tuple(
     for seed, eos in ((0, 0), (1, 1), (2, 2))
     for rows in (((0, 1), (2, 0)), ((0, 1, 2, 3, 0), (3,), (0, 1)))
 )
-"""What is known of a text that has ended is nothing to the next one."""
+"""Requests in turn whose texts end early: state of an ended text must not affect the next one."""
 ENDING_AT_ONCE: Final = (
     *(
         _ending(rows, 110 + seed, eos, at_once=True)
@@ -187,7 +186,7 @@ ENDING_AT_ONCE: Final = (
     ),
     Requests(Scenario(open_after(2, 3), 2, (0, 0), 3, (1,), seed=91), ((0, 0),), at_once=True),
 )
-"""Rows that end while others go on."""
+"""Batches in which some rows end before others."""
 
 
 def _of_rows(rows: int) -> Requests:
@@ -196,20 +195,20 @@ def _of_rows(rows: int) -> Requests:
 
 
 MOST_ROWS: Final = 9
-"""Rows of the largest batch that every batched engine meets."""
+"""The number of rows of the largest batch with which every batched engine is examined."""
 MANY_ROWS: Final = (
     *map(_of_rows, (5, 8, MOST_ROWS)),
     Requests(
         Scenario(open_after(2), 2, (0, 1, 0), 2, seed=230), ((1, 0, 0), (0, 0, 1), (1, 1, 0), (0, 1), (0, 1)), True
     ),
 )
-"""Batches of more rows than the others; in the last one the fifth and the sixth row alone are open, and alike."""
+"""Larger batches; in the last one only the fifth and the sixth row are random, and they have the same prompt."""
 
 
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
-    """Return the lists of requests that an engine can serve; with ``stops``, also texts that end.
+    """Return the lists of requests to examine an engine with; with ``stops``, also texts that end.
 
-    A batched engine also gets a batch of ``rows`` requests, if that is more than one.
+    A ``batched`` engine also gets a batch of ``rows`` requests, if that is more than one.
     """
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
@@ -227,9 +226,9 @@ def texts_of(
     horizon: int = 0,
     eos: Tokens = (),
 ) -> list[Any]:
-    """Return the row of new tokens for each prompt, unconverted.
+    """Return the row of new tokens for each prompt, not yet converted to integers.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing. Raises ``UnusableSubject`` if the answer
+    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing. Raises ``UnusableSubject`` if the result
     does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
@@ -247,7 +246,7 @@ def _never(_: list[Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
-    """Return the concatenated texts of the requests; see ``served_each``."""
+    """Return the texts of all requests, concatenated; the arguments are those of ``served_each``."""
     return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
 
 
@@ -256,7 +255,7 @@ def served_each(
 ) -> tuple[Tokens, ...]:
     """Return the text of each request, cut at its horizon.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` if an answer is no new
+    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for a result that is no new
     tokens.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
@@ -270,7 +269,7 @@ def served_each(
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
-    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token: it may be padding."""
+    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token, which may be padding."""
     for place, row in enumerate(rows if len(set(map(len, rows))) == 1 else ()):
         behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), ())
         if len(set(behind)) == 1:
@@ -290,7 +289,7 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of concatenated texts: the product of their laws."""
+    """Return the law of concatenated independent texts: the product of their ``laws``."""
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
         joint = {before + new: mass * share for (before, mass), (new, share) in product(joint.items(), law.items())}

@@ -1,11 +1,11 @@
-"""A black box: a function that samples, with a number that distinguishes its calls.
+"""A black box: a function that returns samples, with a number (seed) that distinguishes its calls.
 
-    sample(seed, n) -> n token sequences
-    sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
-    sample(seed, n) -> n mappings, each with "tokens"
+  sample(seed, n) -> n token sequences
+  sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
+  sample(seed, n) -> n mappings, each with "tokens", and with "accepted" if it counts them
 
 The n sequences of one call, and those of calls with different seeds, must be independent. A sequence is a tuple, list
-or array of token ids; an integer stands for a sequence of one token. The code behind the function is never examined.
+or array of token ids; an integer stands for a sequence of one token. The code of the function is never examined.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specverify.reference import Tokens
 from specverify.subjects.subject import UnusableSubject
 
 MOST_ACCEPTED: Final = 100_000
-"""Drafts of one sequence: more is no count."""
+"""The largest valid number of accepted drafts of one sequence."""
 
 
 class Sampler(NamedTuple):
@@ -34,18 +34,18 @@ class SampledText(NamedTuple):
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
-    """How many drafts of each sequence were accepted, if it tells."""
+    """The number of accepted drafts of each sequence; None if the sampler does not return it."""
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sampled sequences; raises as ``answered`` does."""
+    """Return ``number`` sampled sequences; raises the errors of ``answered``."""
     return answered(sampler, seed, number).tokens
 
 
 def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
     """Return ``number`` sampled sequences and the values reported with them.
 
-    Raises ``UnusableSubject`` for any other answer, and for errors of the sampler.
+    Raises ``UnusableSubject`` for any other result, and for errors of the sampler.
     """
     try:
         answer = sampler.sample(seed, number)
@@ -56,7 +56,7 @@ def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
         raise UnusableSubject(said) from error
     asked = f"{sampler.name}(seed={seed}, n={number}) returned"
     if not isinstance(answer, Mapping):
-        return SampledText(_sequences(answer, number, asked))
+        return SampledText(_sequences(answer, number, asked), accepted_of_rows(answer))
     if "tokens" not in answer:
         raise UnusableSubject(f"{asked} {shown(answer)}, expected tokens, and accepted if it tells")
     accepted = _numbers(answer["accepted"], number, asked) if "accepted" in answer else None
@@ -71,6 +71,13 @@ def _sequences(answer: Any, number: int, asked: str) -> Sequence[Tokens]:
     if len(rows) != number:
         raise UnusableSubject(f"{asked} {len(rows)} sequences, expected {number}")
     return [_tokens(row, asked) for row in rows]
+
+
+def accepted_of_rows(answer: Any) -> list[int] | None:
+    """Return the number of accepted drafts of each row; None unless every row is a mapping that counts them."""
+    rows = answer if isinstance(answer, (list, tuple)) else ()
+    counts: list[Any] = [row.get("accepted") if isinstance(row, Mapping) else None for row in rows]
+    return [int(count) for count in counts] if counts and all(map(is_token, counts)) else None
 
 
 def _numbers(given: Any, number: int, asked: str) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Seed the generators that foreign code uses while a sample is drawn, so that the sample can be repeated."""
+"""Seed the generators of foreign code while a sample is drawn, so that the sample can be repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specverify.intercept.cpython.patches import replaced
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed ``random``, NumPy's legacy generator and torch, and restore their states afterwards.
+    """In the ``with`` block, seed ``random``, NumPy's legacy generator and torch; restore their states afterwards.
 
     ``np.random.default_rng()`` without a seed returns a new generator each time, the same in every run. Not seeded: bit
     generators, ``RandomState`` and ``random.Random`` made without a seed, and a ``default_rng`` imported by name.
@@ -36,9 +36,9 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def _seed_torch(torch: Any, seed: int) -> None:
-    """Seed torch; without an accelerator, only its CPU generator.
+    """Seed torch.
 
-    ``torch.manual_seed`` takes a millisecond for accelerators that may be loaded later.
+    If there is no accelerator, only its CPU generator, because the general function takes a millisecond.
     """
     (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
 

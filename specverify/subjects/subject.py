@@ -1,12 +1,12 @@
-"""The shape of a subject: the interface through which checks use our algorithms and users' code alike."""
+"""The type of a subject, through which checks use the algorithms of ``reference`` and users' code alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from specverify.laws.call_paths import Ending
 from specverify.laws.call_rule import Rows
@@ -17,38 +17,44 @@ from specverify.reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task
 
 
 class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
-    """The subject cannot be loaded, or does not have an accepted form; the message is the reason."""
+    """Raised if a subject cannot be loaded or does not have an accepted form; the message is the reason."""
 
 
 Context = Callable[[Draws], AbstractContextManager[None]]
-"""A block in which random calls are answered, or left alone."""
+"""``context(draws)`` returns a context manager in which random calls are intercepted, or left unchanged."""
 
 
 class Intercepted(NamedTuple):
-    """The interception of a verifier's random calls."""
+    """How to build a verifier's decoder so that its random calls are intercepted."""
 
     build: Callable[[Task, Context], Decoder]
-    """The decoder that the verifier is in; each call of it is made in a context of its own."""
+    """``build(task, context)`` returns the decoder; each call of the verifier runs in a context of its own."""
     answered: Callable[..., AbstractContextManager[None]]
-    """``answered(draws, forced_uniform)``: the context it is usually called in, uniforms given values if told so."""
+    """``answered(draws, forced_uniform)`` returns the usual context of a call.
+
+    Uniforms get the forced value, if given.
+    """
 
 
 class Variant(NamedTuple):
-    """A subject with fixed options, such as gamma, which its label names; its law can be enumerated."""
+    """A subject with fixed options, such as gamma, which ``label`` lists; its law can be enumerated."""
 
     label: str
     build: Callable[[Task], Decoder]
     declared_law: Callable[[Task, Tokens], Mapping[Tokens, Any]] | None = None
     joint: Callable[[Task, Tokens], EngineProgram] | None = None
-    """For a verifier of batches: its row after the prompt and a different row in one call, their texts the outcome."""
+    """For a verifier of batches: decides the row after the prompt and other rows in one call.
+
+    The outcome is their texts.
+    """
     intercepted: Intercepted | None = None
-    """For a verifier: how its random calls are answered."""
+    """For a verifier: how its random calls are intercepted."""
     remembered: Callable[[Task], Decoder] | None = None
-    """For a verifier: the same decoder, which works out once what a call emits for the same arguments."""
+    """For a verifier: the same decoder, which computes the law of each call once and then samples from it."""
     process: Callable[[Task], Task] | None = None
-    """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
+    """Applies the sampling parameters to the models; the expected law is that of the processed target."""
     best: Callable[[Task], Decoder] | None = None
-    """For a verifier of trees: the same drafts decided by the best rule known, whose acceptance is the yardstick."""
+    """For a verifier of trees: decides the same drafts by the best known rule, whose acceptance is the reference."""
 
 
 class Method(StrEnum):
@@ -57,18 +63,18 @@ class Method(StrEnum):
     DIVIDED = "divided"
     """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
     PLAIN = "run by run"
-    """Every run makes all its draws, which a generator of ours answers."""
+    """Every run makes all its draws, which specverify answers."""
     OWN = "own numbers"
     """Run by run, with the subject's own random numbers."""
 
 
 class Cost(NamedTuple):
-    """The estimated cost, in seconds of one processor."""
+    """The estimated cost of samples, in seconds of one processor."""
 
     once: float = 0.3
-    """However many runs there are: all of a divided sample."""
+    """The cost that does not depend on the number of runs."""
     each: float = 0.0
-    """What one more run adds."""
+    """The cost of one run."""
 
 
 class SampledSetting(NamedTuple):
@@ -80,21 +86,22 @@ class SampledSetting(NamedTuple):
     law: Callable[[], Mapping[Tokens, float]]
     """The law the samples must fit: the target's, or the declared one."""
     detect: float
-    """The total variation to be seen."""
+    """The total variation to detect."""
     target: Callable[[], Mapping[Tokens, float]] | None = None
     """For a declared bias: the target's law, which the samples must *not* fit."""
     activity: Callable[[], str] | None = None
-    """Says how much was drafted and accepted: a subject that never drafts proves nothing."""
+    """Returns how much was drafted and accepted; samples without drafts are no evidence."""
     method: Method = Method.OWN
-    """How ``sample`` draws."""
+    """How ``sample`` draws samples: see ``Method``."""
     divided: Callable[[int, int], Mapping[Tokens, int]] | None = None
-    """Where ``sample`` uses the subject's own numbers: its random calls answered by a divided sample instead."""
+    """If ``sample`` uses the subject's own random numbers: samples with intercepted draws, divided among paths."""
     cost: Cost = Cost()
-    """What a sample takes: it orders a long run, and tells what remains."""
+    """The estimated cost of a sample; ``specverify stats`` samples the cheapest settings first."""
     first_look: float | None = None
-    """A larger total variation, to be seen before: what is as wrong as that is told soon, where runs take long."""
+    """A larger total variation to detect first with fewer samples, so that gross errors are found early; None: no first
+    look."""
     confirmation_factor: int = 4
-    """What is suspicious is confirmed on so many times as many fresh samples."""
+    """The confirmation of a suspicious result uses this many times as many fresh samples."""
 
 
 class SampledPair(NamedTuple):
@@ -106,27 +113,30 @@ class SampledPair(NamedTuple):
     plain: Callable[[int, int], Mapping[Tokens, int]]
     detect: float
     logits: Logits | None = None
-    """What the target says of next tokens, where that is known."""
+    """The target's next-token logits, if known."""
 
 
 class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
-    """An engine rejects a setting with an error; the message is the engine's."""
+    """Raised if an engine rejects a setting; the message is the engine's."""
 
 
 class Forward(NamedTuple):
     """One forward pass of the target: the content of its cache before it, and its input tokens."""
 
     held: int
-    """Cache entries before the pass."""
+    """Number of cache entries before the pass."""
     fed: Tokens
     entries: tuple[Any, ...] = ()
-    """The cache before the pass, one array a layer and kind: ``[..., entries, width]``."""
+    """The cache before the pass, one array ``[..., entries, width]`` for each layer and kind (keys, values)."""
     spacing: float = FLOAT64
     """Spacing at 1 of the floats in which the entries were computed."""
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return the number of committed tokens at ``forward``: the cache lacks the last of them, if it holds any."""
+    """Return the number of committed tokens at ``forward``.
+
+    A cache with entries contains all committed tokens but the last; before the first pass, the prompt is committed.
+    """
     return max(len(prompt), forward.held + 1)
 
 
@@ -139,36 +149,36 @@ class Observed(NamedTuple):
     """The observer's record of one run of an engine."""
 
     new: Any
-    """The new tokens; ``Undecided`` where the last of them was never looked at."""
+    """The new tokens; ``Undecided`` if the last of them was never read."""
     forwards: tuple[Forward, ...]
     rows: tuple[tuple[Tokens, ...], ...] = ()
-    """For each forward pass, the token ids that a logits processor was shown after it, call by call."""
+    """For each forward pass, the token ids that a logits processor received after it, call by call."""
     returned: Mapping[str, tuple[Any, ...]] = {}
-    """What else the engine returned, one array a new token: scores, logits, hidden states ..."""
+    """Name -> further returned values, one array per new token: scores, logits, hidden states ..."""
     changed: tuple[str, ...] = ()
-    """The caller's objects that are not what they were before the run."""
+    """Names of the caller's objects that the run changed."""
 
 
 EVERYTHING = frozenset({"forwards", "rows", "returned", "changed"})
-"""What can be told of an engine that is looked into."""
+"""The fields of ``Observed`` that an observed engine may record."""
 
 
 class Watched(NamedTuple):
-    """An engine that can be observed: its runs, and their expected properties."""
+    """An engine with an observer: its calls with and without speculation."""
 
     run: Callable[[Draws], Observed]
     plain: Callable[[Draws], Observed]
-    """The same call without speculation."""
+    """Runs the same call without speculation."""
     prompt: Tokens
-    """What the new tokens follow."""
+    """The prompt before the new tokens."""
 
 
 Watch: TypeAlias = Callable[[], AbstractContextManager[Watched]]
-"""Builds the models once; inside the block the engine is looked into while it runs."""
+"""Returns a context manager that builds the models once and yields the observed engine."""
 
 
 class Trace(NamedTuple):
-    """The tokens of one run of an engine, and its queries of the scenario's models."""
+    """The tokens of one run of an engine, and its queries to the scenario's models."""
 
     texts: tuple[tuple[Tokens, Tokens], ...]
     """The prompt and the new tokens of each request."""
@@ -177,154 +187,188 @@ class Trace(NamedTuple):
     draft: LanguageModel | None = None
     target: LanguageModel | None = None
     moments: tuple[int, ...] = ()
-    """How many draws were answered before each query."""
+    """For each query, the number of draws made before it."""
     eos: int | None = None
-    """The token that ends a text, if one does."""
+    """The end-of-sequence token; None if there is none."""
 
 
 class EngineProgram(NamedTuple):
-    """A user's engine at one setting, its random calls answered by draws: one run is one whole decode."""
+    """A user's engine at one setting as a program of draws: one run is one whole decode."""
 
     name: str
     open: Callable[..., AbstractContextManager[Callable[[Draws], Any]]]
-    """Builds the models once; inside the block the program may be run again and again. ``open(forced_uniform=u)`` gives
-    every uniform that value instead."""
+    """Builds the models once; in the ``with`` block the program can be run repeatedly. ``open(forced_uniform=u)`` gives
+    every uniform the value u."""
     law: Callable[[], Mapping[Tokens, float]]
-    """The law of the new tokens that the engine promises, computed without its speculation."""
+    """Returns the expected law of the new tokens, computed without speculation."""
     plain: Callable[[], AbstractContextManager[Callable[[Draws], Any]]] | None = None
-    """The same call without speculation as a program of draws, where ``law`` is enumerated from it."""
+    """Opens the same call without speculation as a program of draws, if ``law`` is enumerated from it."""
     replays: int = 140
-    """How often it is run again in another state of the world, to notice draws that nobody answers."""
+    """The number of replays with other generator states, clocks and system bytes, which search for hidden draws."""
     target: Callable[[], Mapping[Tokens, float]] | None = None
     """For a declared bias: the target's law, from which ``law`` differs."""
     watch: Watch | None = None
-    """The same engine, looked into while it runs."""
+    """Opens the same engine with an observer; None if it has none."""
     tells: frozenset[str] = EVERYTHING
-    """Which fields of ``Observed`` are told of it."""
+    """The fields of ``Observed`` that its observer records."""
     draft: LanguageModel | None = None
-    """The pmf that a draft should be drawn from, given all tokens before it, where that is known."""
+    """The model that drafts should be drawn from, given all tokens before them; None if unknown."""
     rows: Callable[[Tokens], Mapping[Tokens, Mapping[str, Pmf]]] = lambda new: {}
-    """For a reader: tokens -> p and q after them, on the way to these new tokens, where they are known."""
+    """``rows(new)`` returns text -> {"p": row, "q": row} for the texts up to each new token, for messages."""
     documented: tuple[str, ...] = ()
     """Names in ``Observed.changed`` that the engine's documentation says it changes."""
     logits: Logits | None = None
-    """What the target says of next tokens, where that is known: where greedy texts part, near-ties are no bugs."""
+    """The target's next-token logits, if known; they distinguish near-ties of greedy texts from defects."""
     split: Callable[[Any], tuple[Tokens, ...]] | None = None
-    """Separates an outcome into the texts of its requests, where it has several."""
+    """Separates an outcome into the texts of its requests, if it has several."""
     each: str = "request"
-    """What one of them is called."""
+    """The word for one of several texts."""
     alone: Callable[[int], EngineProgram] | None = None
-    """The program that serves one of them alone."""
+    """``alone(index)`` returns the program that serves one request alone."""
     trace: Callable[[tuple[int, ...]], Trace] | None = None
-    """Runs the path of these choices once more and returns what it decoded, where the models are tables of ours."""
+    """``trace(choices)`` repeats a path; returns its tokens and model queries, if specverify made the models."""
     most_paths: float = math.inf
-    """It is left out where it has more paths than about this: others are looked at in its place."""
+    """The case is skipped if the program has about this many paths or more; other cases take its place."""
     of_size: bool = False
-    """Whether it has a size that others do not have, and few paths: the quick plan compares its law too."""
+    """Whether the program has an unusual size and few paths; then the quick plan also compares its law."""
     source: Any = None
-    """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
+    """The data from which the engine's ``Reproducer`` writes a script of the call; used by nothing else."""
 
 
 class OpenedCall(NamedTuple):
-    """A call of a verifier that is prepared and can be run repeatedly."""
+    """A call of a verifier that is prepared and can be run again and again."""
 
     run: Callable[..., Ending]
-    """``run(draws)``, or ``run(draws, boundary)`` where random numbers are given values."""
+    """``run(draws)``; or ``run(draws, boundary)``, in which random numbers have given values."""
     rows: Rows
-    """What it is about: of a batch, the row that is examined."""
+    """The rows of p, q and drafts; of a batch, those of the examined row."""
     dtype: str
-    """Of the rows that are given, by its name."""
+    """Name of the dtype of the rows."""
     alike: Callable[[Any, Any, Tokens], OpenedCall]
-    """``alike(p, q, drafts)``: the same verifier on another row, in float64, made into a call of the same form."""
+    """``alike(p, q, drafts)`` returns a call of the same verifier and form on other rows, given in float64."""
 
 
 class GivenCall(NamedTuple):
-    """One call of a verifier that is prepared on demand."""
+    """One call of a verifier at the caller's own size, prepared when a check needs it."""
 
     name: str
     open: Callable[[], OpenedCall]
 
 
 def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
-    """Return the tokens of a call; a last token that was never read is drawn by ``draws``."""
+    """Return the tokens of a call; a last token that was never read is drawn with ``draws``."""
     ending = call.run(draws)
     if ending.values is None:
         return ending.tokens
     return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
 
 
-class Subject(NamedTuple):
-    """A decoder under test.
+SubjectSituation: TypeAlias = Variant | EngineProgram | SampledSetting | SampledPair | GivenCall
+"""One situation of a subject."""
+Kind = TypeVar("Kind", Variant, EngineProgram, SampledSetting, SampledPair, GivenCall)
 
-    ``variants`` and ``programs`` are input of exact checks, ``settings`` of the statistical one.
-    """
+
+class Subject(NamedTuple):
+    """A decoder, verifier or engine under test: its situations, and what checks must know about all of them."""
 
     name: str
     summary: str
     claims: frozenset[Claim]
-    variants: tuple[Variant, ...] = ()
-    settings: tuple[SampledSetting, ...] = ()
-    programs: tuple[EngineProgram, ...] = ()
-    pairs: tuple[SampledPair, ...] = ()
+    situations: tuple[SubjectSituation, ...] = ()
+    """All situations of the subject: variants, programs, settings and pairs to sample, and single calls. A variant is
+    examined in every scenario of ``scenarios``; each check selects the kinds of situations that it examines."""
     rational: bool = True
-    """Whether it computes with exact rationals; else its laws are float64 with a rounding bound."""
+    """Whether it computes with exact rationals; if not, its laws are float64 with a rounding bound."""
     probe: Callable[[], bool] | None = None
-    """Finds out ``rational`` by running the subject, where that is not known beforehand."""
+    """Determines ``rational`` by running the subject, if it is not known beforehand."""
     warm: Callable[[], None] | None = None
-    """Runs it once for itself, so that what it loads, makes or starts at its first call is there when it counts."""
+    """Runs the subject once before the checks, so that lazy initialisation does not affect them."""
     stops_at_eos: bool = True  # whether it is told the end-of-sequence tokens
     whole: bool = False
-    """Whether its only round is the whole decode, so that nothing can be merged and only small cases are in reach."""
+    """Whether one round is the whole decode, so that states cannot merge and only small cases are enumerated."""
     paper: str = ""
     intercepted: bool = False
-    """Whether its random calls are answered; else it asks for its draws by name. Those of ``programs`` always are."""
+    """Whether the random calls of the variants are intercepted; if not, variants use the argument ``draws``. Those of
+    programs are always intercepted."""
     scenarios: tuple[Scenario, ...] = SCENARIOS
-    """The situations that its variants go through."""
-    calls: tuple[GivenCall, ...] = ()
-    """For a verifier: single calls at the caller's own size."""
+    """The situations in which its variants are examined."""
     most_runs: float = math.inf
-    """Of a scenario round by round: where more are to be expected it is left out, others are looked at in its place."""
+    """A scenario that needs about this many runs or more is skipped; other scenarios take its place."""
     deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
-    """What else its law is looked at in, such as more drafts; it may run the subject to find out."""
+    """Returns further (variant, scenario) pairs, such as more drafts; it may run the subject to find them."""
     kind: str = ""
-    """The form of the subject, such as "row" or "engine": subjects of one kind have one quick plan."""
+    """The form of the subject, such as "row" or "engine"; subjects of one kind have the same quick plan."""
+
+    def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
+        """Return the situations of one kind, in their order."""
+        return tuple(situation for situation in self.situations if isinstance(situation, kind))
+
+    def with_situations(self, kind: type[SubjectSituation], situations: Iterable[SubjectSituation]) -> Subject:
+        """Return the subject with ``situations`` in place of its own of this ``kind``."""
+        others = (situation for situation in self.situations if not isinstance(situation, kind))
+        return self._replace(situations=(*others, *situations))
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The situations whose law is enumerated in every scenario."""
+        return self.of(Variant)
+
+    @property
+    def programs(self) -> tuple[EngineProgram, ...]:
+        """The situations that are whole decodes of an engine."""
+        return self.of(EngineProgram)
+
+    @property
+    def settings(self) -> tuple[SampledSetting, ...]:
+        """The situations that are sampled and have a known law."""
+        return self.of(SampledSetting)
+
+    @property
+    def pairs(self) -> tuple[SampledPair, ...]:
+        """The situations that are sampled with and without speculation."""
+        return self.of(SampledPair)
+
+    @property
+    def calls(self) -> tuple[GivenCall, ...]:
+        """For a verifier: single calls at the caller's own size."""
+        return self.of(GivenCall)
 
 
 class InScenario(NamedTuple):
-    """A variant in a scenario: everything that its draws and its law depend on."""
+    """A variant in a scenario. The two determine the draws of a decode and its law."""
 
     variant: Variant
     scenario: Scenario
     rational: bool
-    """Whether it is handed exact rationals."""
+    """Whether the models are exact rationals."""
 
     @property
     def task(self) -> Task:
-        """The decoding task, in the arithmetic of the subject."""
+        """Return the decoding task, in rationals or floats, with the variant's sampling parameters applied."""
         task = handed_task(self.scenario, self.rational)
         return task if self.variant.process is None else self.variant.process(task)
 
     @property
     def decoder(self) -> Decoder:
-        """The decoder of that task."""
+        """Return the decoder of the variant in this scenario."""
         return self.variant.build(self.task)
 
     @property
     def remembering(self) -> Decoder:
-        """The decoder for laws: it may reuse laws computed before, and then reports less detail about a path."""
+        """Return the decoder for computing laws: it may reuse memoised laws, and then records less about a path."""
         return (self.variant.remembered or self.variant.build)(self.task)
 
     @property
     def prompt(self) -> Tokens:
-        """The prompt, which precedes the new tokens."""
+        """Return the prompt, which precedes the new tokens."""
         return self.scenario.prompt
 
 
 class KernelSetting(NamedTuple):
-    """A setting of a kernel, interpreted by the kernel checks alone."""
+    """A setting of a kernel, identified by its name; only the kernel checks use it."""
 
     name: str
 
 
 Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair | KernelSetting | GivenCall
-"""What a check looks at in a subject, one at a time."""
+"""One thing in a subject that a check examines."""

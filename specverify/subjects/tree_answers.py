@@ -1,4 +1,4 @@
-"""Read the answer of a verifier of trees: emitted tokens, or accepted tokens and the weights of the next one."""
+"""Read the result of a verifier of trees: emitted tokens, or accepted tokens and the weights of the next one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ FLOATS = ("float32", "float64")
 
 
 class TreeAnswer(NamedTuple):
-    """The emitted tokens, and the weights of one more token if the caller draws it."""
+    """The emitted tokens, and the weights of one more token if the verifier leaves its draw to the caller."""
 
     tokens: Tokens
     weights: tuple[float, ...] | None = None
-    """``[vocabulary]``, at least one of them positive."""
+    """``[vocabulary]``, at least one of them positive; None if the verifier drew the last token."""
     kind: str = ""
-    """The type of the weights, one of ``FLOATS``."""
+    """The dtype of the weights, one of ``FLOATS``."""
 
 
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
-    """Return the answer of a verifier for the tree with these ``parents``.
+    """Return the result of a verifier for the tree with these ``parents``.
 
-    Raises ``UnusableSubject``, naming the tree as ``who``, unless the answer is at least 1 token, or a pair of at least
+    Raises ``UnusableSubject``, naming the tree as ``who``, unless the result is at least 1 token, or a pair of at least
     0 tokens and of weights ``[vocabulary]``, with no more accepted tokens than nodes. The checks examine whether the
     tokens are a path.
     """
@@ -40,7 +40,10 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
 
 
 def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
-    """Return the answer for each tree of a batch; raises ``UnusableSubject`` unless there is one for each."""
+    """Return the result for each tree of a batch; ``trees`` are their parents.
+
+    Raises ``UnusableSubject`` unless there is one result for each tree.
+    """
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
         raise UnusableSubject(
             f"it returned {type_and_shape(answer)}, expected an answer for each of {len(trees)} trees"
@@ -54,7 +57,7 @@ def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether an answer is a pair of tokens and weights, and not a row of two tokens."""
+    """Return whether a result is a pair of tokens and weights, and not a row of two tokens."""
     return isinstance(answer, (tuple, list)) and len(answer) == 2 and _is_row(answer[1])
 
 

@@ -1,6 +1,6 @@
 """A verifier of batches of trees: one call decides several trees.
 
-    verify(p, q, parents, tokens) -> an answer for each tree, as in ``tree_verifier``
+  verify(p, q, parents, tokens) -> an answer for each tree, as in ``tree_verifier``
 
 ``p`` is ``[B, nodes + 1, vocabulary]``, ``q`` ``[B, nodes, vocabulary]`` (None for top-k drafts), ``parents`` and
 ``tokens`` are ``[B, nodes]``: all trees have the same number of nodes. Each has a shape of its own, unless
@@ -50,7 +50,7 @@ from specverify.subjects.tree_verifier import (
 from specverify.subjects.verifier import variant_of
 
 MINE = 2
-"""The place of the tree that is looked at."""
+"""The index of the examined tree in its batch."""
 
 
 def tree_batch_subject(
@@ -58,7 +58,8 @@ def tree_batch_subject(
 ) -> Subject:
     """Return the subject of a verifier of batches of trees; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes of the tree under test; the first is also examined alone.
+    ``drafts`` states how trees are drawn, and ``trees`` are the shapes to examine (None: the default); the first is
+    also examined alone.
     """
     shapes = trees or DRAFTING[drafts].trees[1:2]
     beside = f"tree {MINE + 1} of {MINE + 1}" + (" of one shape" if same_tree else "")
@@ -81,7 +82,11 @@ def build(
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
-    """Return the decoder that draws trees of one shape from q and calls ``verify`` to decide, alone or in a batch."""
+    """Return the decoder that draws trees of one shape from q and decides them by ``verify``, alone or in a batch.
+
+    ``company`` states whether a tree is decided in a batch. ``answered(draws)`` is the context of the call; by default
+    it intercepts random calls.
+    """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
         batch = (*neighbours(rows, same_tree), rows) if company else (rows,)
@@ -93,7 +98,7 @@ def build(
 def decided(
     verify: BareVerifier, drafts: Drafts, batch: Sequence[TreeRows], answered: Context, draws: Draws
 ) -> tuple[TreeAnswer, ...]:
-    """Return the answer of ``verify`` for each tree of one call."""
+    """Return the result of ``verify`` for each tree of ``batch``, from one call."""
     given, convert = arrays_given(tuple(batch), drafts, batched=True), arrays_of(verify, _attempt_of(drafts))
     read = partial(read_answers, trees=[rows.parents for rows in batch], vocabulary=batch[0].p.shape[1])
     with answered(draws):
@@ -101,7 +106,7 @@ def decided(
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
-    """Return two neighbours for trees like ``rows``: one accepted along its last children, one rejected at once."""
+    """Return two neighbours for a tree like ``rows``: one accepted along its last children, one rejected at once."""
     count = len(rows.parents)
     path, pairs = tuple(range(-1, count - 1)), tuple((node - 2) // 2 if node > 1 else -1 for node in range(count))
     shapes = (rows.parents, rows.parents) if same_tree else (path, pairs)
@@ -109,7 +114,7 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 
 
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
-    """Return a tree that is accepted or rejected with certainty, in the vocabulary and array type of ``like``.
+    """Return a tree that is accepted or rejected with certainty, in the vocabulary and dtype of ``like``.
 
     To be accepted: the target wants the last token everywhere and the first token after a leaf, and the last child of
     every node is the wanted token. To be rejected: the target wants the first token, which no child has if other tokens
@@ -130,10 +135,10 @@ def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
 
 
 def two_trees(verify: BareVerifier, drafts: Drafts, same_tree: bool, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides a tree after the prompt and another one in a different context.
+    """Return one call that decides a tree after the prompt and another tree after a longer text.
 
-    Paths multiply, so drawn trees have one node where the vocabulary is above 2. A tree that q cannot fill makes both
-    smaller: a batch has one number of nodes.
+    Paths multiply, so drawn trees have one node if the vocabulary is above 2. If q has too few tokens to fill one tree,
+    both are cut, because all trees of a batch have the same number of nodes.
     """
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))
     rows = [(prefix, _depth(shape)) for prefix, shape in zip((prompt, (*prompt, 1)), shapes, strict=True)]

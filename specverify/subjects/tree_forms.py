@@ -24,7 +24,7 @@ FORMS = ("tree", "batched_tree")
 
 
 class TreeForm(NamedTuple):
-    """The form of a verifier's trees: how they are drawn, and whether one call decides one or several."""
+    """The form of a verifier of trees: how its trees are drawn, and whether one call decides one or several."""
 
     drafts: Drafts
     batched: bool = False
@@ -33,7 +33,7 @@ class TreeForm(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The name of the form on the command line."""
+        """Return the name of the form on the command line."""
         words = ("batched" * self.batched, "same" * self.same_tree, "tree", self.drafts.replace("_", "-"))
         return "-".join(filter(None, words))
 
@@ -47,7 +47,10 @@ TREE_FORMS = {
 
 
 def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
-    """Return the form of a verifier of trees with the name ``form``. Raises ``ValueError`` if there is none."""
+    """Return the form ``form`` ("tree" or "batched_tree") for trees drawn by ``drafts``.
+
+    Raises ``ValueError`` if there is no such form.
+    """
     if drafts is None:
         raise argument_error("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")
     check_choice(drafts, "drafts", get_args(Drafts))
@@ -58,7 +61,10 @@ def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
 
 
 def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
-    """Return the validated shapes of trees. Raises ``ValueError`` in one sentence for an invalid tree."""
+    """Return the validated shapes of trees; None for None.
+
+    Raises ``ValueError`` with one sentence for an invalid tree.
+    """
     if trees is None:
         return None
     if not isinstance(trees, Sequence) or isinstance(trees, (str, bytes)) or not trees:
@@ -77,7 +83,7 @@ def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
 def tree_form_subject(
     verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of trees in this form; its name can be parsed again on the command line."""
+    """Return the subject of a verifier of trees in this ``form``, under the name by which the command line finds it."""
     called, alone = f"{form.word}={name}", told_apart(keyed(verify))
     if form.batched:
         return tree_batch_subject(alone, called, form.drafts, trees, form.same_tree)

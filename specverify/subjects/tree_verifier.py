@@ -62,14 +62,15 @@ class TreeDrafting(NamedTuple):
 
     pick: Pick
     best: Verifier
-    """The best rule known for such drafts: a verifier that claims as much must accept as often."""
+    """The best known rule for such drafts; a verifier that claims optimal acceptance must accept as often."""
     trees: tuple[Tokens, ...]
-    """Parents."""
+    """The default shapes, each given by its parents."""
     scenarios: tuple[Scenario, ...]
 
 
 MORE = tuple(Scenario("generic", 3, (0, 1, 0), 3, seed=seed) for seed in (6, 8))
-"""Contexts in which what p is owed after a rejection has several tokens: what comes behind a sibling depends on it."""
+"""Scenarios in which the residual after a rejection has several tokens, so that the test of the next sibling depends on
+it."""
 ALL = tuple(sorted((*SCENARIOS, *MORE), key=lambda scenario: (scenario.vocabulary, scenario.horizon)))
 FEWER = tuple(
     scenario
@@ -78,7 +79,7 @@ FEWER = tuple(
     or scenario.greedy
     or scenario.shape in {"generic", "point_target", "point_draft"}
 )
-"""Every node that is drawn multiplies the paths: of the longest scenarios, those that hide least."""
+"""Scenarios for drawn trees, without some of the longest ones, because every drawn node multiplies the paths."""
 
 DRAFTING: dict[Drafts, TreeDrafting] = {
     "with_replacement": TreeDrafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
@@ -90,12 +91,12 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 
 
 class TreeRows(NamedTuple):
-    """The arguments of a verifier for one tree."""
+    """The arguments of a call of a verifier for one tree."""
 
     p: Any
-    """``[nodes + 1, vocabulary]``"""
+    """Target probabilities ``[nodes + 1, vocabulary]``."""
     q: Any
-    """``[nodes, vocabulary]``"""
+    """Draft probabilities ``[nodes, vocabulary]``."""
     parents: Tokens
     tokens: Tokens
 
@@ -133,13 +134,15 @@ def subject_of(
         name=name,
         summary=first_line(verify, "a verifier of trees"),
         claims=frozenset(Claim),
-        variants=variants,
-        settings=(setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="tree",
         scenarios=DRAFTING[drafts].scenarios,
+        situations=(
+            *variants,
+            setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),
+        ),
     )
 
 
@@ -148,24 +151,24 @@ def _variant(make: Callable[..., Decoder], drafts: Drafts, shape: Tokens) -> Var
 
 
 def label_of(drafts: Drafts, shape: Tokens) -> str:
-    """Return the label of a shape of trees drawn in this way."""
+    """Return the label of a shape of trees drawn by the method ``drafts``."""
     return f"parents {shape} {drafts.replace('_', ' ')}"
 
 
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
-    """Return the decoder that draws trees of one shape from q and lets ``verifier`` decide."""
+    """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``."""
     return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the decoder with the best known rule for trees drawn in this way."""
+    """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``."""
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
 
 def build(
     verify: BareVerifier, drafts: Drafts, shape: Tokens, task: Task, answered: Context = answered_everywhere
 ) -> Decoder:
-    """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, round by round.
+    """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
 
     ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """
@@ -180,7 +183,7 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the answer of ``decide``; it draws the next token if the answer leaves it open."""
+    """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned."""
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -193,7 +196,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> 
 
 
 def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
-    """Return the emitted tokens of an answer; draw the last one here if the answer leaves it open."""
+    """Return the emitted tokens of ``answer``; if it has weights, the last token is drawn here."""
     if answer.weights is None:
         return answer.tokens
     weights = np.array(answer.weights, dtype=answer.kind)
@@ -219,7 +222,7 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 
 
 def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = False) -> dict[str, Any]:
-    """Return the arguments of a call by name, stacked for several trees; without q if there is none."""
+    """Return the arguments of a call by name, stacked if ``batched``; without q for top-k drafts."""
     columns = [np.stack([np.asarray(row[place]) for row in rows]) for place in range(4)]
     given = dict(zip(TreeRows._fields, columns if batched else [column[0] for column in columns], strict=True))
     return {name: array for name, array in given.items() if name != "q" or drafts != "top_k"}
@@ -228,9 +231,9 @@ def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = Fal
 def answers_of(
     convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
 ) -> tuple[TreeAnswer, ...]:
-    """Call ``invoke`` on the converted arguments and return its answers, as ``read`` returns them.
+    """Call ``invoke`` on the converted arguments ``given``, and return ``read`` of its result: one entry per tree.
 
-    The tokens of an answer are recorded with the call, its weights are not: see the module.
+    The tokens of a result are recorded with the call; its weights are not, because they may be a reused buffer.
     """
     result: list[tuple[TreeAnswer, ...]] = []
 
@@ -243,7 +246,7 @@ def answers_of(
 
 
 def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
-    """Call ``verify`` on converted arrays and return its answer; None replaces q for top-k drafts."""
+    """Call ``verify`` on converted arrays and return its result; for top-k drafts q is None."""
     return verify(arrays[0], None, *arrays[1:]) if drafts == "top_k" else verify(*arrays)
 
 

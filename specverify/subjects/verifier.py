@@ -54,10 +54,10 @@ from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
 Decide = Callable[[Draws, State, Draft], Any]
-"""What a round emits, given its drafts: tokens, or ``Undecided`` where ends are left open."""
+"""``decide(draws, state, draft)`` returns the tokens of a round, or ``Undecided`` if the last one may stay symbolic."""
 START: Tokens = (0, 1)
 MOST_TEXTS = 512
-"""Texts of a sampled law, unless a vocabulary so small has no room for the drafts."""
+"""The most texts of a sampled law, unless the least vocabulary has more."""
 
 
 def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
@@ -72,13 +72,15 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | 
         name=name,
         summary=first_line(verify, "a bare verifier"),
         claims=frozenset(Claim),
-        variants=tuple(_variant_at(verify, gamma) for gamma in chosen),
-        settings=(setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="row",
         deep=deep_of(partial(_variant_at, verify), gammas),
+        situations=(
+            *tuple(_variant_at(verify, gamma) for gamma in chosen),
+            setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),
+        ),
     )
 
 
@@ -143,7 +145,7 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
 
 
 def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide, round by round.
+    """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, round by round.
 
     ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """

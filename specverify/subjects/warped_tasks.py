@@ -1,4 +1,4 @@
-"""Models under sampling parameters that keep their unprocessed model, for a subject that processes logits itself."""
+"""Models under sampling parameters that keep their unprocessed logits, for subjects that process logits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Processed(NamedTuple):
     """A model under sampling parameters or a penalty: a call returns the processed pmf ``[vocabulary]``."""
 
     bare: Callable[[Tokens], Any]
-    """What is processed, after the same tokens: logits or a pmf ``[vocabulary]``. The subject is given this."""
+    """The unprocessed logits or pmf ``[vocabulary]`` after the same tokens, which the subject gets."""
     pmfs: LanguageModel
-    """What becomes of it. The subject's law is to follow this."""
+    """The processed pmf, which the subject's law must follow."""
 
     def __call__(self, tokens: Tokens, /) -> Pmf:
         """Return the processed pmf after ``tokens``."""
@@ -22,7 +22,7 @@ class Processed(NamedTuple):
 
 
 def bare(model: LanguageModel | None) -> Callable[[Tokens], Any]:
-    """Return the unprocessed model of a ``Processed`` one. Raises ``TypeError`` for any other model."""
+    """Return the unprocessed model of a ``Processed`` model. Raises ``TypeError`` for any other model."""
     if not isinstance(model, Processed):
         raise TypeError("the model is not processed, expected one that keeps what it was made of")
     return model.bare

@@ -31,11 +31,11 @@ class CacheOperations(NamedTuple):
     crop: Callable[[Any, int], Any] | None = None
     """``crop(cache, length)`` keeps the first ``length`` entries. None: the method."""
     read: Callable[[Any], Any] | None = None
-    """``read(cache)`` returns the ids of the entries that are held, in order, ``[held]``. None: ``list``."""
+    """``read(cache)`` returns the ids of the entries in the cache, in order, ``[held]``; None means ``list(cache)``."""
     length: Callable[[Any], int] | None = None
-    """``length(cache)`` is the number of entries that the cache reports. None: not examined."""
+    """``length(cache)`` returns the number of entries that the cache reports. None: the length is not examined."""
     fork: Callable[[Any], Any] | None = None
-    """``fork(cache)`` returns a copy that shares nothing that can change. None: not examined."""
+    """``fork(cache)`` returns a copy that shares no mutable state with the cache. None: copies are not examined."""
 
 
 METHODS = CacheOperations()
@@ -66,7 +66,7 @@ def check_cache(
             after a crop of up to nine drafts of a round.
         recurrent: Whether the cache is a recurrent state: ``read(cache)`` returns it as an array, which is compared
             with the array of a new cache after the kept tokens. A crop undoes at most the previous append.
-        paged: Tokens of a page, 0 for none.
+        paged: Number of tokens per page, 0 for no pages.
         **options: See ``CheckOptions``.
 
     Returns:
@@ -116,7 +116,7 @@ def check_cache(
 
 
 def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
-    """Return a function that calls the method ``name`` of a cache, looked up at each call."""
+    """Return a function that calls the method ``name`` of a cache; ``make`` returns a cache and is only inspected."""
     if isinstance(make, type) and not callable(getattr(make, name, None)):
         said = f"{make.__name__} has no method {name!r}, expected one, or CacheOperations({name}=...)"
         raise ValueError(said)  # noqa: TRY004 - what is missing is an argument

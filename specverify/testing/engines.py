@@ -152,14 +152,17 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 
 
 class Stated(NamedTuple):
-    """The promises of an engine beside the law of its tokens."""
+    """The promises of an engine other than the law of its tokens: of returned values, and of pairs of runs."""
 
     values: Mapping[str, Kind]
     pairs: frozenset[str]
 
 
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
-    """Return the checks of the promises of an engine factory ``make``; ``engine`` is the factory for tokens alone."""
+    """Return the checks of the promises in ``stated`` for the engine factory ``make``.
+
+    ``engine`` is the factory whose calls return tokens only, and ``ranks`` the number of processes.
+    """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_made(make, names), stated.values)
@@ -176,7 +179,7 @@ def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple
 def _checks_of_calls(
     fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
 ) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
-    """Return both calls with tokens as their only results, and the checks of their promises."""
+    """Return both calls with tokens as their only results, and the checks of the promises in ``stated``."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_calls(fast, slow, names), stated.values)
@@ -202,7 +205,7 @@ def _alphabet_hint(make: Any) -> str:
 
 
 def _check_call(call: Any, what: str) -> None:
-    """Raise ``ValueError`` unless ``call`` can be called without arguments, or with seeds as its only arguments."""
+    """Raise ``ValueError``, naming ``what``, unless ``call`` needs no arguments except seeds."""
     if not callable(call):
         raise argument_error(what, call, "something to call without arguments")
     try:
@@ -212,9 +215,10 @@ def _check_call(call: Any, what: str) -> None:
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:
-    """Return the logits of next tokens for greedy calls; None without ``row``.
+    """Return the target's logits of next tokens for greedy calls; None if ``row`` is None.
 
-    Raises ``ValueError`` for an invalid function or rounding.
+    ``row(new)`` returns the logits after the new tokens, with the relative error ``rounding``. Raises ``ValueError``
+    for an invalid function or rounding.
     """
     check_rounding(rounding, "rounding")
     if row is None:
@@ -231,7 +235,7 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 
 
 def _to_be_read(observe: Any) -> Observer | None:
-    """Return the observer, completed by the data that a supported engine has about its target; None if None."""
+    """Return ``observe`` with a reader of its target if a supported engine has one; None if ``observe`` is None."""
     if observe is None:
         return None
     if not isinstance(observe, Observer):
@@ -243,7 +247,10 @@ def _to_be_read(observe: Any) -> Observer | None:
 
 
 def _models(models: Any) -> ModelsWithPasses:
-    """Return the models whose forward passes may be cached, each with a function that returns the inputs of a pass."""
+    """Return pairs of a model and the data on which its forward passes depend, for models of a supported engine.
+
+    Raises ``ValueError`` for any other model.
+    """
     engines = [engine for engine in found_engines().engines.values() if engine.passes is not no_passes]
     known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):

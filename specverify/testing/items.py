@@ -1,8 +1,8 @@
 """One test of pytest for each subject and check.
 
-    @parametrize_with_checks([my_verifier, my_module.one_round, partial(check_engine, fast, plain)])
-    def test_speculation(check):
-        check()
+  @parametrize_with_checks([my_verifier, my_module.one_round, partial(check_engine, fast, plain)])
+  def test_speculation(check):
+    check()
 
 Its tests are called ``test_speculation[my_verifier-law_is_target]``: ``-k my_verifier`` and ``-k law_is_target`` select
 tests. A check that is expected to fail is a strict xfail.
@@ -37,33 +37,33 @@ if TYPE_CHECKING:
     import pytest
 
 GROUND = "program_is_its_draws"
-"""The check that all exact ones of foreign code rest on: it is run before any of them, once."""
+"""The check on which all exact checks of foreign code rest; it runs once, before them."""
 
 
 class Examinee(NamedTuple):
-    """A subject whose checks are run one at a time, with the verdicts so far."""
+    """A subject whose checks run one at a time, with its verdicts so far."""
 
     label: str
     make: Callable[..., Plan]
-    """``make(**more)``: its plan, with other common options."""
+    """``make(**more)`` returns its plan with other shared options."""
     plan: Plan
     known: dict[str, Verdict]
 
 
 class CheckOfSubject(NamedTuple):
-    """The argument of a test. Calling it runs one check on one subject, and raises unless the check holds."""
+    """The argument of a test: calling it runs one check on one subject, and raises unless the check holds."""
 
     examinee: Examinee
     check: str
 
     @property
     def label(self) -> str:
-        """The label of the test: the text in the brackets of its name."""
+        """Return the label of the test, which is the text in the brackets of its name."""
         return f"{self.examinee.label}-{self.check}"
 
     @property
     def statistical(self) -> bool:
-        """Whether the check draws samples, and so uses a share of the alarm."""
+        """Return whether the check draws samples, and so uses a share of the alarm budget."""
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
@@ -147,7 +147,7 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return the function that makes the plan of a listed subject."""
+    """Return the function that makes the plan of a listed subject, with the shared ``options``."""
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
     given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)
@@ -164,7 +164,7 @@ def _plan_of(
 
 
 def _label(item: Any) -> str:
-    """Return the last component of a subject's name."""
+    """Return a label for a listed subject: the last component of its name."""
     named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
     if isinstance(named, (Algorithm, Subject)):
         return named.name
@@ -186,7 +186,7 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of one check, and store the other verdicts that its run produced in ``examinee``."""
+    """Return the verdict of ``check``; other verdicts that its run produced are stored in ``examinee``."""
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))
     if check not in examinee.known:

@@ -28,29 +28,29 @@ from specverify.testing.told import grouped, told, without_false_replay
 
 GOOD = frozenset({Status.HOLDS, Status.DECLARED_BIAS})
 heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", default=None)
-"""Who is told of every verdict beside the caller, as the plugin of pytest is."""
+"""A second callback that gets every verdict, such as that of the pytest plugin; None if there is none."""
 NOTHING: CheckOptions = {}
 Verdicts = Sequence[Verdict]
 _plans: ContextVar[list[Plan] | None] = ContextVar("plans", default=None)
-"""Where a plan is kept that is asked for and not run."""
+"""The list that receives a plan instead of running it, inside ``plan_of``; None elsewhere."""
 offered: ContextVar[CheckOptions] = ContextVar("offered", default=NOTHING)
-"""The share of a time limit and of an alarm that a run of many tests leaves to this one."""
+"""The share of a time limit and of an alarm that a run of many tests assigns to the current test."""
 
 
 class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
-    """A check refutes the subject; the message is the report."""
+    """Raised if a check refutes the subject; the message is the report with the counterexample."""
 
     __module__ = "specverify.testing"
 
 
 class SpeculationUndecided(AssertionError):  # noqa: N818 - as above
-    """No check refutes the subject and at least one is undecided; the message names the check and the reason."""
+    """Raised if no check refutes the subject and at least one is undecided; the message names it and the reason."""
 
     __module__ = "specverify.testing"
 
 
 class SpeculationWarning(UserWarning):
-    """The warning with ``on_fail="warn"``; its message is that of the error."""
+    """The warning that ``on_fail="warn"`` issues instead of an error, with the same message."""
 
     __module__ = "specverify.testing"
 
@@ -117,7 +117,7 @@ def judge(plan: Plan) -> Verdicts:
 
 
 def _certify(plan: Plan, file: Path) -> None:
-    """Write the certificates of a plan's subject; warn if there is nothing to certify."""
+    """Write the certificates of the plan's subject to ``file``; warn if there is nothing to certify."""
     try:
         plan.certify(file)
     except NothingToCertify as reason:
@@ -125,7 +125,7 @@ def _certify(plan: Plan, file: Path) -> None:
 
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
-    """Yield the verdicts of the checks of a plan that apply, as each check ends.
+    """Yield the verdicts of the plan's checks that apply, as each check ends.
 
     ``names`` are the selected checks; verdicts in ``known`` are not computed again.
     """
@@ -137,7 +137,7 @@ def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> 
 
 
 def tell(plan: Plan, verdict: Verdict) -> None:
-    """Pass a verdict to the callbacks of the plan."""
+    """Pass ``verdict`` to the callbacks: that of the plan, and that of the pytest plugin."""
     for listener in (plan.options.get("callback"), heard.get()):
         if listener is not None:
             listener(verdict)
@@ -154,7 +154,7 @@ def settle(plan: Plan, fault: Exception | None) -> None:
 
 
 def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
-    """Return the error that these verdicts require, or None."""
+    """Return the error to raise for these verdicts of the plan's checks; None if all are as expected."""
     expected = plan.options.get("expected_failures") or {}
     wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
     right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}

@@ -19,7 +19,7 @@ from specverify.testing.plans import ALARM, CheckOptions, checked_gammas, checks
 
 QUICK_ROWS = 2**12
 TV = 5e-3
-"""Total variation that samples of a kernel see where the caller gives none."""
+"""Default of the total variation that samples of a kernel detect."""
 USUAL = KernelConvention()
 
 
@@ -88,7 +88,7 @@ def check_kernel(
 
 
 def _library_of(kernel: Any) -> Library:
-    """Return the library of a kernel's arrays, if its convention does not name one: see ``check_kernel``."""
+    """Return the array library of a kernel whose convention does not name one; see ``check_kernel``."""
     if not callable(kernel):
         return "numpy"
     if any(names_library(each, "torch") for each in (kernel, *named_functions(kernel))):
@@ -97,7 +97,7 @@ def _library_of(kernel: Any) -> Library:
 
 
 def _vocabularies(sizes: Any) -> tuple[int, ...]:
-    """Return the validated vocabularies of a kernel beside those of the exact tables."""
+    """Return the validated vocabulary sizes in addition to that of the exact tables."""
     if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
         raise argument_error("vocabularies", sizes, "a sequence of numbers of tokens, such as (129, 1025)")
     for size in sizes:

@@ -19,10 +19,10 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class LogLines:
-    """Logs the progress of one subject."""
+    """Logs the progress of the checks of one subject."""
 
     def __init__(self, name: str, seconds: float = SECONDS_BETWEEN_LINES) -> None:
-        """Log at most one line about cases per ``seconds``."""
+        """Store the subject's ``name``, and the least time in seconds between two lines about cases."""
         self._name, self._seconds = name, seconds
         self._logged_at = time.monotonic()
         self._refuted: list[str] = []

@@ -28,7 +28,7 @@ from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
 from specverify.run.certified import write_certificates
 from specverify.run.verify import Checklist, not_applicable, verify_subject, warmed_up
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import SampledPair, SampledSetting, Subject
 from specverify.testing.log_lines import logged
 
 OnFail = Literal["raise", "warn"] | None
@@ -42,39 +42,40 @@ class CheckOptions(TypedDict, total=False):
     """The options that check functions share. The signature of a function shows which of them it takes."""
 
     checks: Collection[str] | None
-    """Names of the checks to run; every check that applies to the subject if left out."""
+    """Names of the checks to run; None: every check that applies to the subject."""
     expected_failures: Mapping[str, str] | None
-    """Check -> reason. Such a check must fail; one that holds is an error."""
+    """Check -> reason. These checks must fail; one that holds is an error."""
     on_fail: OnFail
-    """``"raise"``, ``"warn"`` (a ``SpeculationWarning``) or None: return the verdicts whatever they are."""
+    """``"raise"`` an error on failure, ``"warn"`` (a ``SpeculationWarning``), or None: only return verdicts."""
     fail_fast: bool
-    """Stop behind the first check that fails."""
+    """Stop after the first check that fails."""
     callback: Callable[[Verdict], object] | None
     """Called with each verdict when its check ends."""
     timeout: float
-    """Seconds for all checks together: 600 if left out."""
+    """Time limit in seconds for all checks together, by default 600."""
     alarm: float
-    """The probability that samples refute a right subject: 1e-6 if left out."""
+    """The probability that samples refute a right subject, by default 1e-6."""
     edge: float
-    """The probability per draft from which on a fault at an end of a random number refutes: 1e-9 if left out. Less
-    likely ones are a note beside HOLDS; with 0 all of them refute."""
+    """Least probability per draft at which a fault is refuted that occurs only at an end of the range of a random
+    number; by default 1e-9. Less likely faults are a note of a verdict that HOLDS; with 0 every fault is refuted."""
     quick: bool
-    """Examine a fixed list of cases, the same on every machine (``specverify.run.quick``). A refutation is as certain
-    as without it; what holds is examined in fewer cases, and the verdict says how many were left out."""
+    """Whether to examine only a fixed list of cases, the same on every machine (``specverify.run.quick``). Refutations
+    are as certain as without it; a verdict that HOLDS says how many cases were left out."""
     claims: Collection[Claim] | None
-    """What the subject promises of its law, such as ``{Claim.LOSSLESS}``; all that its kind can if left out."""
+    """The claims to test, such as ``{Claim.LOSSLESS}``; None: all that this kind of subject can make."""
     sampled: bool
-    """Run the checks that sample too. They decide where the draws of a subject cannot be answered."""
+    """Whether to run sampling checks too. They decide if the draws of a subject cannot be intercepted."""
     tv: float | None
-    """Total variation that samples must see. Within it a sampler HOLDS; beyond it one HOLDS with probability ``alarm``
-    at most. None: 0.05 for ``check_sampler``, 0.005 for ``check_kernel``, elsewhere that of each sampled setting."""
+    """Total variation that samples must detect. A sampler within it HOLDS; one beyond it HOLDS with probability
+    ``alarm`` at most. None: 0.05 for ``check_sampler``, 0.005 for ``check_kernel``, otherwise that of each sampled
+    setting."""
     seed: int
     """Seed of all samples and of pairs of runs."""
     rounding: float
     """Relative error that floating point may leave in a probability: 1e-6 if left out."""
     certificate: str | Path | None
-    """A file for the trees of draws behind the exact verdicts, which ``specverify check-certificate FILE`` adds up and
-    with ``--replay`` runs again. None is written if left out."""
+    """File to which the trees of draws of the exact verdicts are written; ``specverify check-certificate FILE`` adds up
+    their probabilities, and with ``--replay`` runs them again. None: no file."""
 
 
 class Plan(NamedTuple):
@@ -82,24 +83,24 @@ class Plan(NamedTuple):
 
     name: str
     checks: tuple[str, ...]
-    """The names of what can be asked of it, in the order they run."""
+    """The names of all checks in the plan, in the order in which they run."""
     examine: Callable[[Collection[str], float, Mapping[str, Verdict]], Iterable[Verdict]]
-    """``examine(names, seconds, known)``: the verdicts, ``known`` being those that checks have come to before."""
+    """``examine(names, seconds, known)`` yields the verdicts; those in ``known`` are not computed again."""
     options: CheckOptions
     applicable: tuple[str, ...] = ()
-    """The names of those that say something of it, as far as that is known before it is run."""
+    """The names of the checks that apply, as far as this is known before they run."""
     statistical: frozenset[str] = frozenset()
-    """The names of those that sample."""
+    """The names of the sampling checks."""
     sample_decides: bool = False
-    """Whether an exact check may stay UNKNOWN where a sample holds."""
+    """Whether an exact check may stay UNKNOWN if a sampling check holds."""
     refuted_alone: bool = False
-    """Whether what is refuted is all the news there is."""
+    """Whether a refutation ends the plan, so that the other checks are undecided and not reported."""
     replays: bool = True
-    """Whether the command line can see its failures again."""
+    """Whether the command line can replay its failures."""
     hint: Callable[[], str] = lambda: ""
-    """What else to say of a failure."""
+    """Returns a further sentence for a failure, or ""."""
     certify: Callable[[Path], int] = lambda _: 0
-    """Writes the certificates of the subject into a file."""
+    """``certify(file)`` writes the certificates of the subject and returns their number."""
 
 
 def planned_by(check: Any) -> Callable[..., Plan] | None:
@@ -108,7 +109,10 @@ def planned_by(check: Any) -> Callable[..., Plan] | None:
 
 
 def check_options(function: str, known: Collection[str], given: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for the first option that a check function does not take, or that has an invalid value."""
+    """Raise ``ValueError`` for the first option in ``given`` that a check function does not take or that is invalid.
+
+    ``known`` are the names of its options.
+    """
     for name in given:
         if name not in known:
             new = RENAMED.get(function, {}).get(name)
@@ -118,12 +122,12 @@ def check_options(function: str, known: Collection[str], given: Mapping[str, Any
 
 
 def options_of(taken: Collection[str]) -> Mapping[str, Any]:
-    """Return the defaults of the common options, and of those in ``taken``, by name."""
+    """Return name -> default of the options of all check functions, and of those in ``taken``."""
     return {**DEFAULTS, **{name: value for name, value in SOME_DEFAULTS.items() if name in taken}}
 
 
 def full_signature(function: Callable[..., Any], taken: Collection[str]) -> inspect.Signature:
-    """Return the signature of a check function, with the shared options in it, as ``help`` shows it."""
+    """Return the signature of a check function with the shared options in it; ``taken`` is that of ``judged``."""
     signature, hints, defaults = inspect.signature(function), get_type_hints(CheckOptions), options_of(taken)
     own = [item for item in signature.parameters.values() if item.name != "options"]
     shared_ones = [
@@ -155,7 +159,7 @@ RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "check_cache": _field("CacheOperations", "check_cache(make, FIELD)", ("append", "crop", "read", "length", "fork")),
 }
-"""Check function -> a keyword that it does not take -> what to write in its place."""
+"""Check function -> old keyword -> the text to write instead."""
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -201,7 +205,7 @@ def check_common(options: Mapping[str, Any]) -> None:
 
 
 def check_names(names: Any, what: str, known: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless ``names`` is None or consists of names of checks, at least one."""
+    """Raise ``ValueError``, naming ``what``, unless ``names`` is None or at least one name in ``known``."""
     if names is None or (what == "expected_failures" and not names):
         return
     if isinstance(names, str) or not isinstance(names, Collection) or not names:
@@ -218,7 +222,10 @@ def subject_plan(
     hint: Callable[[], str] = lambda: "",
     promises: tuple[Check, ...] = (),
 ) -> Plan:
-    """Return the plan of a subject: its exact checks, those of its ``promises``, and sampling ones if ``sampled``."""
+    """Return the plan of a subject: its exact checks, those of its ``promises``, and sampling checks if requested.
+
+    ``hint`` returns a further sentence for a failure.
+    """
     sampled = options.get("sampled", False)
     subject = _seeing(claiming(subject, options.get("claims")), options.get("tv"))
     checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
@@ -232,14 +239,13 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
     """Return the subject with ``tv`` as the total variation that its samples detect; unchanged if ``tv`` is None."""
     if tv is None:
         return subject
-    return subject._replace(
-        settings=tuple(setting._replace(detect=tv, first_look=None) for setting in subject.settings),
-        pairs=tuple(pair._replace(detect=tv) for pair in subject.pairs),
-    )
+    settings = tuple(setting._replace(detect=tv, first_look=None) for setting in subject.settings)
+    pairs = tuple(pair._replace(detect=tv) for pair in subject.pairs)
+    return subject.with_situations(SampledSetting, settings).with_situations(SampledPair, pairs)
 
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
-    """Return the plan that runs ``checks`` on a subject."""
+    """Return the plan that runs ``checks`` on a subject under ``conditions`` and the caller's ``options``."""
     conditions = conditions._replace(edge=options.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
@@ -265,7 +271,7 @@ def seconds_of(options: CheckOptions) -> float:
 
 
 def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
-    """Return the options ``given``, updated by ``more``; of two alarms or timeouts the smaller one is kept."""
+    """Return the options ``given``, updated by ``more``; of two alarms or timeouts the smaller is kept."""
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
     return merged | both
@@ -284,7 +290,7 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a function as ``module:name``; for a partial, with the arguments given in it."""
+    """Return the name of a function as ``module:name``; for a ``partial``, with its arguments."""
     if isinstance(function, functools.partial):
         given = [*map(_told, function.args), *(f"{name}={_told(value)}" for name, value in function.keywords.items())]
         return f"{name_of(function.func)}({', '.join(given)})"
@@ -292,7 +298,7 @@ def name_of(function: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    """Return the ``repr`` of a value on one line without its memory address, which differs in every run."""
+    """Return the ``repr`` of ``value`` on one line without memory addresses, which differ in every run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 
 

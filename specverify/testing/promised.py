@@ -1,23 +1,23 @@
-"""The promises of an engine beside the law of its tokens, as arguments of the check functions."""
+"""The promises of an engine other than the law of its tokens, as arguments of the check functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from specverify.base.arguments import argument_error, check_count
+from specverify.base.arguments import argument_error, check_callable, check_count
 from specverify.laws.size_scenarios import Sizes
 from specverify.promises.values import KINDS, Kind
 from specverify.subjects.made_engine import MOST_TOKENS
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
-"""Names of values that are returned beside the tokens, or name -> what is promised of it."""
+"""Names of values that are returned with the tokens, or name -> the promise about the value."""
 
 
 def promised_values(returns: Any) -> Mapping[str, Kind]:
-    """Return the promise for each name in ``returns``, None if it is left out.
+    """Return name -> promise for the values in ``returns``; a promise is None if it is not stated.
 
-    Raises ``ValueError`` for anything else.
+    Raises ``ValueError`` for an invalid argument.
     """
     if returns is None:
         return {}
@@ -37,7 +37,7 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
 
 
 def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
-    """Return the validated names of the promises that pairs of runs decide.
+    """Return the validated names of the promises that pairs of runs decide; ``known`` are the valid names.
 
     Raises ``ValueError`` for any other name.
     """
@@ -51,11 +51,29 @@ def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
     return frozenset(promises)
 
 
+def promised_constraint(promises: Any) -> tuple[Any, Callable[..., Any] | None]:
+    """Return ``promises`` without the constraint, and the constraint ``allowed(new)``, None if it is not promised.
+
+    Raises ``ValueError`` if a constraint has no function, or another promise has one.
+    """
+    if not isinstance(promises, Mapping):
+        if isinstance(promises, Collection) and "allowed" in promises and not isinstance(promises, str):
+            raise argument_error("promises", promises, "{'allowed': mask}, where mask(new) is a mask [vocabulary]")
+        return promises, None
+    allowed = promises.get("allowed")
+    if "allowed" in promises:
+        check_callable(allowed, "the constraint in promises", arguments=1)
+    for name, value in promises.items():
+        if name != "allowed" and value is not None:
+            raise argument_error(f"the value of promise {name!r}", value, "None: only 'allowed' has a function")
+    return [name for name in promises if name != "allowed"], allowed
+
+
 MOST_SIZE = 1 << 20
 
 
 def checked_sizes(sizes: Any) -> Sizes:
-    """Return the validated sizes. Raises ``ValueError`` for anything that is not ``Sizes``."""
+    """Return the validated sizes, default ones for None. Raises ``ValueError`` for anything that is not ``Sizes``."""
     if sizes is None:
         return Sizes()
     if not isinstance(sizes, Sizes):

@@ -10,7 +10,9 @@ from specverify.base.arguments import argument_error, check_callable, is_token, 
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
-from specverify.promises.pairs import OF_PROMISE, judge_seeds
+from specverify.promises.constraint import CHECK as CONSTRAINT
+from specverify.promises.constraint import judge_constraint
+from specverify.promises.pairs import OF_PROMISE, PROMISES, judge_pairs
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
@@ -20,17 +22,15 @@ from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits
 from specverify.testing.judged import judge, judged
 from specverify.testing.plans import ALARM, CheckOptions, Plan, name_of
-from specverify.testing.promised import Returns, promised_pairs, promised_values
+from specverify.testing.promised import Returns, promised_constraint, promised_pairs, promised_values
 
 OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
-OF_SEEDS = ("seed", "seed-as-plain")
-"""What a sampler may promise of its seeds."""
 SampleCall = Callable[..., Any]
-"""``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
+"""``sample(seed, n)``; or ``sample(seed, n, prefix)`` if laws are given by prefix."""
 SamplerLaw = Mapping[Any, Any] | Sequence[float] | SampleCall | Any
 """A pmf ``[vocabulary]``, probabilities by token sequence, laws by prefix, or a reference sampler."""
 TV, ROUNDING = 0.05, 1e-6
-"""Total variation within which a sampler holds, and relative error of its law, where the caller gives none."""
+"""Defaults of the total variation within which a sampler holds, and of the relative error of its law."""
 
 
 @judged("tv", "seed", "rounding")
@@ -43,7 +43,7 @@ def check_sampler(
     most_samples: int | None = None,
     largest_call: int = 4096,
     returns: Returns | None = None,
-    promises: Collection[str] = (),
+    promises: Collection[str] | Mapping[str, Callable[..., Any] | None] = (),
     **options: Unpack[CheckOptions],
 ) -> Sequence[Verdict]:
     """Judge a black box by its samples.
@@ -72,7 +72,9 @@ def check_sampler(
             with those of equal tokens. ``{"accepted": pmf}`` is the law of the number of accepted drafts of a sequence,
             over 0, 1, 2, ...
         promises: ``"seed"``: two calls with one seed return the same. ``"seed-as-plain"``: the reference sampler
-            returns the same.
+            returns the same. ``"batch"``: a row of a seed does not depend on n, or on calls before it. ``"resume"``: a
+            text that is cut and continued by ``sample(seed, 1, prefix)`` is the uncut one. ``{"allowed": mask}``: no
+            text has a token that ``mask(new)``, a mask ``[vocabulary]``, forbids after the tokens ``new``.
         **options: See ``CheckOptions``. ``alarm`` bounds the probability that a right sampler is refuted, and that one
             beyond ``tv`` holds; ``rounding`` is the relative error of the law's probabilities.
 
@@ -91,11 +93,9 @@ def check_sampler(
         {'holds'}
     """
     returns, acceptance = _acceptance_in(returns)
-    values, pairs = promised_values(returns), promised_pairs(promises, OF_SEEDS)
-    given = _law_of(law)
-    if "seed-as-plain" in pairs and given.reference is None:
-        raise argument_error("law", law, "the sampler without speculation, where 'seed-as-plain' is promised")
+    values, given = promised_values(returns), _law_of(law)
     check_callable(sample, "sample", arguments=2 if given.by_prefix is None else 3)
+    pairs, allowed = _promised_of_sampler(sample, promises, law)
     plan = SamplingPlan(
         options.get("tv") or TV,
         options.get("alarm", ALARM),
@@ -116,7 +116,9 @@ def check_sampler(
 
     def work() -> Sequence[Verdict]:
         seeds = seeds_of([plan.seed, 2])
-        beside = judge_seeds(Sampler(name, sample), pairs, seeds, plan.largest_call, other)
+        beside = judge_pairs(Sampler(name, sample), pairs, seeds, plan.largest_call, other)
+        if allowed is not None:
+            beside.append(judge_constraint(Sampler(name, sample), allowed, seeds, plan.largest_call))
         if valued is not None:
             one, reference = valued
             beside.append(judge_values(one, values, seeds, plan.largest_call, law=given.known, reference=reference))
@@ -131,15 +133,14 @@ def check_sampler(
         )
 
     if given.by_prefix is not None:
-        for what, value in (("draft", draft), ("logits", logits), ("returns", values or None)):
-            if value is not None:
-                raise argument_error(what, value, "it to be left out where law holds laws by prefix")
+        _check_left_out(draft=draft, logits=logits, returns=values or None)
     names = (
         *(OF_A_REFERENCE if other is not None else OF_A_LAW),
         *(("acceptance_fits_law",) if acceptance is not None else ()),
         *(("rows_are_independent",) if largest_call > 1 else ()),
         "calls_are_independent",
-        *(OF_PROMISE[promise].check for promise in OF_SEEDS if promise in pairs),
+        *(OF_PROMISE[promise].check for promise in PROMISES if promise in pairs),
+        *((CONSTRAINT,) if allowed is not None else ()),
         *(("values_match",) if values else ()),
     )
     plan_of_names = Plan(
@@ -154,8 +155,32 @@ def check_sampler(
     return judge(plan_of_names)
 
 
+def _promised_of_sampler(
+    sample: SampleCall, promises: Any, law: Any
+) -> tuple[frozenset[str], Callable[[Tokens], Any] | None]:
+    """Return the validated names of promises that pairs of rows decide, and the constraint, None if there is none.
+
+    Raises ``ValueError`` for other promises, and for those that cannot be examined with the given sampler and law.
+    """
+    names, allowed = promised_constraint(promises)
+    pairs = promised_pairs(names, PROMISES)
+    if "seed-as-plain" in pairs and not callable(law):
+        expected = "the sampler without speculation as law, where 'seed-as-plain' is promised"
+        raise argument_error("law", law, expected)
+    if "resume" in pairs:
+        check_callable(sample, "sample, which takes a prefix where 'resume' is promised,", arguments=3)
+    return pairs, allowed
+
+
+def _check_left_out(**values: Any) -> None:
+    """Raise ``ValueError`` for an option that laws by prefix do not take."""
+    for what, value in values.items():
+        if value is not None:
+            raise argument_error(what, value, "it to be left out where law holds laws by prefix")
+
+
 class GivenLaw(NamedTuple):
-    """The law by which samples are judged: known probabilities, a reference sampler, or laws by prefix."""
+    """The law against which samples are tested; exactly one field is set."""
 
     known: Any = None
     reference: SampleCall | None = None
@@ -163,7 +188,7 @@ class GivenLaw(NamedTuple):
 
 
 def _law_of(law: Any) -> GivenLaw:
-    """Return the given law with its kind. Raises ``ValueError`` if it has none of the accepted forms."""
+    """Return the argument ``law`` by its kind. Raises ``ValueError`` if it has none of the accepted forms."""
     if law is None:
         raise argument_error("law", law, "a pmf, probabilities by token sequence, laws by prefix, or another sampler")
     if callable(law):
@@ -180,12 +205,12 @@ def _law_of(law: Any) -> GivenLaw:
 
 
 def _is_law(value: Any) -> bool:
-    """Return whether a value of a mapping is a law by itself, and not a probability."""
+    """Return whether a value in a mapping is itself a law (and not a probability)."""
     return isinstance(value, (Mapping, list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _acceptance_in(returns: Any) -> tuple[Any, Any]:
-    """Return ``returns`` without the law of the number of accepted drafts, and that law, None if it is not given."""
+    """Return ``returns`` without its law of the number of accepted drafts, and that law; None if it has none."""
     if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
         return returns, None
     return {name: kind for name, kind in returns.items() if name != "accepted"} or None, returns["accepted"]
@@ -222,9 +247,9 @@ def _some_verdicts(
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
-    """Run ``work`` within the time limit and return its verdicts.
+    """Return the verdicts of ``work``, run within ``seconds``.
 
-    If it fails, return a verdict with the reason under ``first``, the first requested check.
+    If it fails, return one verdict with the reason, for the check ``first``.
     """
     try:
         result = guarded(work, seconds)

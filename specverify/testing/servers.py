@@ -1,4 +1,4 @@
-"""Use a server of completions as a sampler whose answers have values beside the tokens."""
+"""A server of completions as a sampler whose answers contain values in addition to the tokens."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any, Final
 from specverify.base.arguments import argument_error, check_count, check_flag, shown
 from specverify.foreign.answer_shapes import choices_in, id_or_text, rows_in, value_at
 from specverify.reference import Tokens
+from specverify.subjects.beside import STATISTICS, value_of
 from specverify.subjects.subject import UnusableSubject
 
 SECONDS: Final = 120.0
-"""Time limit of one answer."""
+"""Time limit of one answer, in seconds."""
+_WITHOUT_IDS: set[str] = set()
+"""URLs of servers that returned tokens without their ids."""
 _NUMBERS: dict[str, int] = {}
-"""Text of a token -> its number, of all servers that tell no ids: two samplers of one test have the same numbers."""
+"""Text of a token -> its number, for servers that return no ids; shared, so that two samplers use the same numbers."""
 
 
 def server_sampler(
@@ -28,9 +31,10 @@ def server_sampler(
     model: str = "",
     top: int = 1,
     stream: bool = False,
+    single: bool = False,
     options: Mapping[str, Any] | None = None,
-) -> Callable[[int, int], list[dict[str, Any]]]:
-    """Return ``sample(seed, n)``, which requests n completions from a server at once.
+) -> Callable[..., list[dict[str, Any]]]:
+    """Return ``sample(seed, n, prefix=())``, which requests n completions from a server at once.
 
     Args:
         url: The address of ``/v1/completions``, or of another path with the same answers.
@@ -39,12 +43,16 @@ def server_sampler(
         model: The model to request.
         top: Number of most likely tokens to request at each position.
         stream: Whether to keep the chunks of a stream; then each completion is a request of its own.
+        single: Whether each completion is a request of its own, with the seeds that follow ``seed``. Statistics that a
+            server reports for a whole answer, such as the accepted drafts of llama.cpp, are read only then.
         options: Fields of the request, such as ``{"temperature": 0.7}``.
 
     Returns:
         A sampler for ``check_sampler``. Each answer has ``tokens`` and, if the server returns them, ``logprobs``,
-        ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Without token ids from the server, a
-        token is numbered by its text. It raises ``UnusableSubject`` for an answer that cannot be read.
+        ``top_logprobs``, ``text``, ``chunks``, ``finish_reason``, ``usage``, and the statistics ``drafted``,
+        ``accepted``, ``rounds``, ``accepted_per_position``, ``acceptance_rate`` and ``tokens_per_round``. Without token
+        ids from the server, a token is numbered by its text. A ``prefix`` of tokens is added to a prompt of token ids.
+        It raises ``UnusableSubject`` for an answer that cannot be read, and for a prefix without token ids.
 
     Raises:
         ValueError: For invalid arguments.
@@ -59,8 +67,8 @@ def server_sampler(
     check_count(max_tokens, "max_tokens")
     check_count(top, "top", least=0)
     check_flag(stream, "stream")
+    check_flag(single, "single")
     fields = {
-        "prompt": prompt if isinstance(prompt, str) else list(prompt),
         "max_tokens": max_tokens,
         "logprobs": top,
         "return_token_ids": True,
@@ -69,15 +77,33 @@ def server_sampler(
         **(options or {}),
     }
 
-    def sample(seed: int, number: int) -> list[dict[str, Any]]:
+    def sample(seed: int, number: int, prefix: Tokens = ()) -> list[dict[str, Any]]:
+        asked = {**fields, "prompt": _continued(url, prompt, prefix)}
         if stream:
             usage = {"stream": True, "stream_options": {"include_usage": True}}
-            return [_streamed(url, {**fields, **usage, "seed": seed + place, "n": 1}) for place in range(number)]
-        with _opened(url, {**fields, "seed": seed, "n": number}) as body:
-            answer = _decoded(url, body.read())
-        return _answers(url, answer, number)
+            return [_streamed(url, {**asked, **usage, "seed": seed + place, "n": 1}) for place in range(number)]
+        if single:
+            return [_alone(url, {**asked, "seed": seed + place, "n": 1}) for place in range(number)]
+        with _opened(url, {**asked, "seed": seed, "n": number}) as body:
+            return _answers(url, _decoded(url, body.read()), number)
 
     return sample
+
+
+def _continued(url: str, prompt: Tokens | str, prefix: Tokens) -> str | list[int]:
+    """Return ``prompt`` followed by the tokens ``prefix``, so that the server at ``url`` continues a text."""
+    if isinstance(prompt, str) and prefix:
+        raise UnusableSubject(f"the prompt is {shown(prompt)}, expected token ids, which a prefix can follow")
+    if prefix and url in _WITHOUT_IDS:
+        raise UnusableSubject(f"{url} returns no token ids, so no text can be continued by tokens")
+    return prompt if isinstance(prompt, str) else [*prompt, *prefix]
+
+
+def _alone(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one completion with the statistics of its answer."""
+    with _opened(url, fields) as body:
+        answer = _decoded(url, body.read())
+    return _statistics(answer) | _answers(url, answer, 1)[0]
 
 
 def _opened(url: str, fields: Mapping[str, Any]) -> Any:
@@ -105,6 +131,8 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
     rows = None if choices is None else rows_in(choices)
     if choices is None or rows is None or len(rows) != number:
         raise UnusableSubject(f"{url} answered {shown(answer)}, expected {number} completions with their tokens")
+    if any(isinstance(token, str) for row in rows for token in row):
+        _WITHOUT_IDS.add(url)
     result = [_values(choice, row) for choice, row in zip(choices, rows, strict=True)]
     usage = value_at(answer, "usage")
     if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
@@ -115,8 +143,14 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
     return result
 
 
+def _statistics(answer: Any) -> dict[str, Any]:
+    """Return the statistics in the answer of one completion: name -> value. ``usage`` is left out."""
+    given = {name: value_of(answer, name) for name in STATISTICS if name != "usage"}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
-    """Return the tokens of one completion and the values beside them."""
+    """Return the tokens of one completion, given in ``row``, and its further values by name."""
     result: dict[str, Any] = {"tokens": [_number(token) for token in row]}
     logprobs = value_at(choice, "logprobs.content[].logprob") or value_at(choice, "logprobs.token_logprobs")
     if logprobs is not None:
@@ -132,11 +166,11 @@ def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
         value = next((value for path in paths if (value := value_at(choice, path)) is not None), None)
         if value is not None:
             result[name] = value
-    return result
+    return result | _statistics(choice)
 
 
 def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
-    """Yield (token, logarithm) of each entry in a list of the likeliest tokens."""
+    """Yield (token, log-probability) of each item in a list of the most probable tokens."""
     for item in entry.items() if isinstance(entry, Mapping) else entry:
         if isinstance(item, Mapping):
             token = item["id"] if "id" in item else id_or_text(item["token"])
@@ -150,7 +184,7 @@ def _number(token: Any) -> int:
 
 
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Request one completion as a stream of events; return it with its chunks."""
+    """Request one completion as a stream of events; return its tokens and values, with the chunks of text."""
     result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:
         for line in body:
@@ -161,15 +195,16 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
             usage = value_at(event, "usage")
             if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
                 result["usage"] = {"completion_tokens": usage["completion_tokens"]}
+            result |= _statistics(event)
             for choice in choices_in(event) or ():
                 _add(result, choice)
     if not result["tokens"]:
         raise UnusableSubject(f"{url} streamed no tokens, expected token ids or the tokens of log-probabilities")
-    return {name: value for name, value in result.items() if value or name == "chunks"}
+    return {name: value for name, value in result.items() if value != [] or name == "chunks"}
 
 
 def _add(found: dict[str, Any], choice: Mapping[str, Any]) -> None:
-    """Add one event of a stream to the completion ``found``."""
+    """Add the data of one event of a stream, ``choice``, to the completion ``found``."""
     delta = value_at(choice, "delta.content")
     chunk = delta if delta is not None else value_at(choice, "text")
     if isinstance(chunk, str) and chunk:

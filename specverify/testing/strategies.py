@@ -158,7 +158,10 @@ def _trees(
 
 
 def _left(first: dict[int, Pmf], tokens: list[int], found: list[int], parent: int, replacement: bool) -> Pmf | None:
-    """Return the pmf of the next child of ``parent``; None if there is no pmf yet or no mass is left in it."""
+    """Return the pmf of the next child of ``parent``; None if there is no pmf yet or no mass is left in it.
+
+    ``first`` holds the pmf of each parent's first child; ``tokens`` and ``found`` are the tokens and parents so far.
+    """
     if parent not in first or replacement:
         return first.get(parent)
     siblings = tuple(token for token, above in zip(tokens, found, strict=True) if above == parent)

@@ -1,4 +1,4 @@
-"""The messages of failed verdicts in a user's test run."""
+"""The messages about failed verdicts in a user's test run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from specverify.run.replays import named_by
 from specverify.subjects.subject import UnusableSubject
 
 _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
-"""An answer of the wrong kind, as it is shown: another one in each call."""
+"""Matches a result of the wrong kind in a message; it differs in each call."""
 
 
 def told(group: Sequence[Verdict]) -> str:
-    """Return the message about a group of failed verdicts with one cause."""
+    """Return the message about a group of failed verdicts that have one cause."""
     verdict, *others = group
     if verdict.status is not Status.REFUTED:
         return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
@@ -36,7 +36,7 @@ def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts, with UNUSABLE or UNKNOWN ones of equal reasons joined into one."""
+    """Return the verdicts, with UNUSABLE or UNKNOWN ones that have the same reason merged into one."""
     told: dict[tuple[Status, str], list[Verdict]] = {}
     for index, verdict in enumerate(wrong):
         reason = _ANSWER.sub(r"\1", verdict.statement.partition(GIVEN)[0])  # checks begin with different calls
@@ -61,7 +61,7 @@ def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
 
 
 def _replays(verdict: Verdict) -> bool:
-    """Return whether the command line can replay a failure: not that of a lambda, a call, or custom gammas."""
+    """Return whether ``specverify replay`` can repeat a failure: it cannot for a lambda, a call, or custom gammas."""
     example = verdict.counterexample
     if example is None or not is_external(verdict.subject):
         return True

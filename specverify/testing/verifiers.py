@@ -132,7 +132,10 @@ def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
 
 
 def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
-    """Return whether a verifier fails on one row of NumPy arrays and answers a batch of one such row."""
+    """Return whether a verifier fails on one row of arrays but accepts a batch of one such row.
+
+    Its time limit is ``seconds``.
+    """
     row = (np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, np.array([1]))
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
 
@@ -150,7 +153,7 @@ def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:
-    """Raise ``ValueError`` for the first given option that does not belong to ``form``."""
+    """Raise ``ValueError`` for the first of ``options`` that is given although ``form`` does not have it."""
     for name, value in options.items():
         if value is not None:
             raise argument_error(name, value, f"it to be left out with form={form!r}")

@@ -24,7 +24,7 @@ from specverify.reference import ALGORITHMS, Algorithm, Decoder, Tokens
 from specverify.run.verify import Checklist, verify_subject
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import Subject, Variant
 
 DETECTABLE = (0.05, 0.1, 0.2, 0.4)
 """Total variations that the counted tests are planned for: many samples and few."""
@@ -157,4 +157,4 @@ def random_configuration(seed: int, index: int) -> Subject:
         greedy=bool(rng.random() < 0.2),
     )
     variant = subject.variants[int(rng.integers(len(subject.variants)))]
-    return subject._replace(variants=(variant,), scenarios=(scenario,))
+    return subject._replace(scenarios=(scenario,)).with_situations(Variant, (variant,))

@@ -18,7 +18,7 @@ from specverify.checks import CHECKS, Check, Conditions, check_named, checks_nam
 from specverify.checks.forgetting import forget_laws
 from specverify.mutants import Mutant, mutants, suspects
 from specverify.run.verify import Checklist, run_check, verify_subject, warmed_up
-from specverify.subjects.subject import Method, Subject
+from specverify.subjects.subject import Method, SampledPair, SampledSetting, Subject
 from specverify.trust.peers import PEERS, PeerStatistic, judged
 
 KILLED, SURVIVED, NOT_EXPRESSED, NOT_RUN = "killed", "survived", "not expressed", "not run"
@@ -228,7 +228,7 @@ def _thinned(subject: Subject) -> Subject:
         for setting in subject.settings[:1]
     )
     pairs = tuple(pair._replace(detect=DETECT) for pair in subject.pairs)
-    return subject._replace(settings=first, pairs=pairs)
+    return subject.with_situations(SampledSetting, first).with_situations(SampledPair, pairs)
 
 
 def _checklist(checks: Sequence[str], conditions: Conditions, only: tuple[Check, ...] = ()) -> Checklist:

@@ -1,1 +1,1 @@
-"""Test vectors for programs in any language, and the grading of answers."""
+"""Test vectors for implementations in any language, and the grading of their answers."""

@@ -1,4 +1,4 @@
-"""All kinds of vectors, and all vectors by their ids."""
+"""All kinds of test vectors, and a table of all vectors by id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = (CHAIN, LAW, WARP, CACHE, STOP, TREE, BOUNDARY)
 
 @cache
 def all_vectors() -> dict[str, Vector]:
-    """Return all vectors by id, kind after kind. Raises ``ValueError`` for a duplicate id."""
+    """Return all vectors: id -> vector, kind after kind. Raises ``ValueError`` if two vectors have one id."""
     result: dict[str, Vector] = {}
     for kind in KINDS:
         for vector in kind.vectors():
@@ -29,7 +29,7 @@ def all_vectors() -> dict[str, Vector]:
 
 
 def kind_of(vector: Vector) -> Kind:
-    """Return the kind of a vector."""
+    """Return the ``Kind`` to which a vector belongs."""
     return next(kind for kind in KINDS if kind.name == vector.kind)
 
 

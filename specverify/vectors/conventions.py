@@ -1,4 +1,7 @@
-"""Conventions: choices that two right programs may make differently. A program must be consistent in each."""
+"""Conventions: choices that two correct programs may make differently, such as how ties are broken.
+
+A program must make the same choice in all its answers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ FLAGS: dict[str, str] = {
     "banned (bad_words, allowed, min_new, grammar) has no mass before that",
     "any lossless decoder": "the law of the new tokens is the target's own, whatever drafts there are",
 }
-"""Flag of a group -> what it says. Groups named after an algorithm of the registry ask for that algorithm."""
+"""Flag of a group of vectors -> its meaning. A group named after an algorithm of the registry asks for that algorithm.
+"""
 
 FAMILIES: dict[str, dict[str, str]] = {
     "a coin at its boundary": {
@@ -86,14 +90,14 @@ FAMILIES: dict[str, dict[str, str]] = {
         "end-is-refused": "the target cannot have said it: the input is refused",
     },
 }
-"""What there is to choose -> flag -> what it says. A program whose answers take two flags of one family mixes them."""
+"""Family of conventions, which is one choice -> flag of a convention -> its meaning."""
 
 
 def family_of(flag: str) -> str:
-    """Return the convention that a flag belongs to."""
+    """Return the family of conventions, a key of ``FAMILIES``, to which a flag belongs."""
     return next(family for family, flags in FAMILIES.items() if flag in flags)
 
 
 def said(flag: str) -> str:
-    """Return the meaning of a flag in a sentence."""
+    """Return the meaning of a flag as a sentence for the user."""
     return FLAGS.get(flag) or next((flags[flag] for flags in FAMILIES.values() if flag in flags), f"the rule {flag}")

@@ -1,4 +1,7 @@
-"""Vectors as JSON files: one file per kind, one vector per line, with schemas. The output is deterministic."""
+"""Write the test vectors as JSON files: one file per kind, one vector per line, with schemas.
+
+The files are the same at every export.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import FORMAT, FORMAT_VERSION, Kind, Vector, VectorResult
 
 SCHEMAS = ("schema.json", "results.schema.json")
-"""Of the vectors, and of the answers to them."""
+"""File names of the JSON schemas: of the vectors, and of the answers to them."""
 
 
 def exported() -> dict[str, str]:
-    """Return the text of each file of the export by file name."""
+    """Return the export as a dictionary: file name -> text of the file."""
     return {f"{kind.name}.json": kind_text(kind) for kind in KINDS} | {name: schema_text(name) for name in SCHEMAS}
 
 
@@ -33,12 +36,12 @@ def export(folder: Path) -> tuple[Path, ...]:
 
 
 def schema_text(name: str) -> str:
-    """Return the JSON text of the schema called ``name``."""
+    """Return the text of the JSON schema with the file name ``name``, one of ``SCHEMAS``."""
     return files("specverify.vectors").joinpath(name).read_text("utf-8")
 
 
 def kind_text(kind: Kind) -> str:
-    """Return the text of the file of a kind: its description, then one vector per line."""
+    """Return the text of the JSON file of a kind: its description, then one vector per line."""
     mine = [vector for vector in all_vectors().values() if vector.kind == kind.name]
     head = json.dumps(_head(kind, mine), indent=1, ensure_ascii=False).removesuffix("\n}")
     lines = ",\n".join("  " + json.dumps(vector_data(vector), ensure_ascii=False) for vector in mine)
@@ -46,7 +49,7 @@ def kind_text(kind: Kind) -> str:
 
 
 def vector_data(vector: Vector) -> dict[str, Any]:
-    """Return a vector as JSON-able data."""
+    """Return a vector as a dictionary that ``json.dumps`` can write."""
     data: dict[str, Any] = {
         "id": vector.id,
         "kind": vector.kind,
@@ -81,4 +84,4 @@ _WRITTEN: dict[VectorResult, Callable[[Vector], dict[str, Any]]] = {
     },
     VectorResult.INVALID: lambda vector: {"must_not": [dict(answer) for answer in vector.must_not]},
 }
-"""Result -> what is said of right and wrong answers."""
+"""Required result of a vector -> the fields of its JSON object with right or forbidden answers."""

@@ -1,4 +1,4 @@
-"""Grades in words: a table of groups, the first failures as Let and Then, the conventions, and the same as JSON."""
+"""Grades as text and as JSON: a table of groups, the first failures with their inputs, and the conventions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import FORMAT_VERSION, Outcome
 
 FIRST, OF_A_GROUP = 6, 2
-"""Failures that are told, and those of one group."""
+"""Most failures that are printed: in total, and of one group."""
 LONGEST = 160
 MOST_NOTES = 2
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_ANSWERED)
@@ -30,7 +30,7 @@ def table_rows(grades: Grades) -> list[tuple[str, ...]]:
 
 
 def unanswered_groups(grades: Grades) -> list[str]:
-    """Return the groups without any answer; those of one kind are combined if there are many."""
+    """Return the groups without any answer; if a kind has more than 9, one entry with their number instead."""
     result = [
         group for group in grades.groups if grades.counted(group)[Outcome.NOT_ANSWERED] == grades.counted(group).total()
     ]
@@ -40,7 +40,7 @@ def unanswered_groups(grades: Grades) -> list[str]:
 
 
 def told_failures(grades: Grades) -> Iterator[str]:
-    """Yield the first failures as text, each with all data that is needed to check it by hand."""
+    """Yield the first failures as text, each with the inputs and the reason, which suffice to check it by hand."""
     told: Counter[str] = Counter()
     for item in grades.failures:
         told[item.vector.group] += 1
@@ -49,7 +49,7 @@ def told_failures(grades: Grades) -> Iterator[str]:
 
 
 def convention_lines(grades: Grades) -> Iterator[str]:
-    """Yield a line for each convention with the program's choice."""
+    """Yield a line for each convention: the program's choice, or two vectors that show inconsistent choices."""
     for item in grades.conventions:
         yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
 
@@ -68,7 +68,7 @@ def summary(grades: Grades) -> str:
 
 
 def grades_data(grades: Grades) -> dict[str, Any]:
-    """Return all grades as JSON-able data."""
+    """Return all grades as a dictionary that ``json.dumps`` can write."""
     return {
         "format": "specverify vector grades",
         "format_version": FORMAT_VERSION,

@@ -1,4 +1,4 @@
-"""Grades of a program's answers: by vector, by group, and the consistency of its conventions."""
+"""Grade a program's answers to test vectors, and check that it keeps to its conventions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNANSWERED = Judged(Outcome.NOT_ANSWERED, "there is no answer to it")
 
 
 class Graded(NamedTuple):
-    """One vector, the program's answer, and its grade."""
+    """A vector, the program's answer (None if there is none), and the grade of the answer."""
 
     vector: Vector
     answer: Answer | None
@@ -22,31 +22,31 @@ class Graded(NamedTuple):
 
 
 class FreeChoice(NamedTuple):
-    """A program's choice in one convention."""
+    """A program's choice in one family of conventions."""
 
     family: str
     flags: tuple[str, ...]
-    """The flags that fit all its answers; none where it mixes two."""
+    """The flags of the conventions that fit all its answers; empty if no convention does."""
     examples: Mapping[str, str]
-    """Flag -> a vector whose answer takes it and another one's does not."""
+    """For inconsistent answers: flag -> id of a vector whose answer fits this flag; empty for consistent ones."""
     vectors: int
-    """How many answers tell."""
+    """Number of answers that show which convention the program uses."""
 
 
 class Grades(NamedTuple):
-    """All grades of a program."""
+    """The grades of all answers of a program, and its conventions."""
 
     program: str
     graded: tuple[Graded, ...]
     conventions: tuple[FreeChoice, ...]
 
     def counted(self, group: str | None = None) -> Counter[Outcome]:
-        """Return the number of answers by grade, in a group, or in all groups if it is None."""
+        """Return grade -> number of answers with it, in one group; in all groups if ``group`` is None."""
         return Counter(item.judged.outcome for item in self.graded if group is None or item.vector.group == group)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The graded groups, in order."""
+        """Names of the graded groups, in order."""
         return tuple(dict.fromkeys(item.vector.group for item in self.graded))
 
     @property
@@ -56,12 +56,12 @@ class Grades(NamedTuple):
 
     @property
     def mixed(self) -> tuple[FreeChoice, ...]:
-        """The conventions in which the program's choices are inconsistent."""
+        """The families of conventions in which the program's choices are inconsistent."""
         return tuple(item for item in self.conventions if not item.flags)
 
 
 def grade(program: str, vectors: Sequence[Vector], answers: Mapping[str, Answer]) -> Grades:
-    """Grade the answers to ``vectors``; a missing answer never passes."""
+    """Grade the ``answers`` (vector id -> answer) of a program to ``vectors``; a missing answer never passes."""
     graded = tuple(_graded(vector, answers.get(vector.id)) for vector in vectors)
     return Grades(program, graded, _conventions(graded))
 
@@ -79,9 +79,9 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return the choice in a convention: the flags that fit all answers.
+    """Return the choice in a family of conventions: the flags that fit all answers of ``items``.
 
-    If none does, return for each flag the id of an answer that it fits.
+    If no flag does, the result has an example vector for each flag instead.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

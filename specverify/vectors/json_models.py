@@ -1,4 +1,4 @@
-"""Models as tables that a JSON file can hold: a row of rationals for each context."""
+"""Language models as tables that a JSON file can hold: the context selects a row of rational probabilities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Rows = Sequence[Sequence[str]]
 
 
 def pmf_of(row: Sequence[str]) -> Pmf:
-    """Return a list of strings such as ``"3/8"`` as a pmf, an object array of ``Fraction``."""
+    """Return a list of strings such as ``"3/8"`` as a pmf: an object array of ``Fraction``."""
     return as_pmf([Fraction(mass) for mass in row])
 
 
 def sparse_pmf_of(row: Mapping[str, str], vocabulary: int) -> Pmf:
-    """Return the pmf ``[vocabulary]`` of a row given by its positive entries, token -> probability."""
+    """Return the pmf ``[vocabulary]`` whose positive entries are given: token id as a string -> probability."""
     pmf = np.array([Fraction(0)] * vocabulary, dtype=object)
     for token, mass in row.items():
         pmf[int(token)] = Fraction(mass)
@@ -38,43 +38,46 @@ def by_last_token(rows: Rows) -> LanguageModel:
 def by_all_tokens(rows: Rows) -> LanguageModel:
     """Return the model whose pmf after tokens t_0, t_1, ... is row ``sum of (i + 1) t_i`` modulo the number of rows.
 
-    Every token and its position count, so that a stale, lost or shifted one gives another row.
+    Every token and its position count, so that an outdated, missing or shifted token selects another row.
     """
     pmfs = [pmf_of(row) for row in rows]
     return lambda tokens: pmfs[sum((i + 1) * token for i, token in enumerate(tokens)) % len(pmfs)].copy()
 
 
 CONTEXTS = {"last token": by_last_token, "all tokens": by_all_tokens}
-"""What a row of a table depends on -> the model."""
+"""Name of what selects a row of the table -> the function that makes the model from the rows."""
 
 
 def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
-    """Return the model whose pmf after ``start + i`` tokens is ``rows[i]``, whatever the tokens are."""
+    """Return the model whose pmf depends only on the text's length: ``rows[i]`` after ``start + i`` tokens."""
     return lambda tokens: rows[len(tokens) - start]
 
 
 def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q, all positive, in which no two tokens of a pmf are equally likely."""
+    """Return random weights of p and of q, positive integers that differ within p and within q."""
     p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
     return p, q
 
 
 ROWS = SHAPES | {untied.__name__: untied}
-"""Shape -> weights of one row of p and of q."""
+"""Name of a shape -> function that returns the weights of one row of p and of one row of q."""
 
 
 def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
-    """Return ``number`` pmfs of p and of q with weights of a shape of ``ROWS``, which are small integers."""
+    """Return ``number`` pmfs of p and of q with small integer weights of a ``shape``, a key of ``ROWS``.
+
+    The arguments alone determine the result; ``seed`` is any text.
+    """
     rng = random.Random(f"{shape}/{vocabulary}/{number}/{seed}")  # noqa: S311 - tables, no secrets
     pairs = [ROWS[shape](rng, vocabulary) for _ in range(number)]
     return [rational_pmf(p) for p, _ in pairs], [rational_pmf(q) for _, q in pairs]
 
 
 def support_of(pmf: Pmf) -> Tokens:
-    """Return the tokens of positive probability."""
+    """Return the tokens of positive probability under ``pmf``, in ascending order."""
     return tuple(token for token, mass in enumerate(pmf.tolist()) if mass > 0)
 
 
 def rows_of(pmfs: Sequence[Any]) -> list[list[str]]:
-    """Return pmfs as lists of strings."""
+    """Return each pmf as a list of strings such as ``"3/8"``."""
     return [texts(pmf.tolist()) for pmf in pmfs]

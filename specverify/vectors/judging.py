@@ -1,4 +1,4 @@
-"""Compare answers with the expected ones: exactly, as pmfs, as laws, and with forbidden results."""
+"""Compare a program's answer with the expected answers of a vector: equality, pmfs, laws, forbidden answers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from specverify.reference.validation import shown
 from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Vector, VectorResult
 
 RATIONAL = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
-"""How a rational is written."""
+"""Pattern of a rational in an answer, such as ``3/8`` or ``2``."""
 LONGEST, MOST = 1000, 1e9
-"""Digits of a rational, and the largest number that an answer can have."""
+"""Most characters of a rational in an answer, and the largest floating-point number that is read."""
 Same = Callable[[Answer, Answer], Judged]
-"""``same(expected, answer)``."""
+"""A function ``same(expected, answer)`` that compares two answers and returns the grade."""
 
 
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer by comparing it with each branch of the vector by ``same``.
+    """Grade an answer by comparing it with each right answer of the vector; ``same(expected, answer)`` compares two.
 
     A refusal passes if the vector is invalid or has it as a branch; an invalid vector may also have forbidden answers.
     """
@@ -42,17 +42,17 @@ def _rank(judged: Judged) -> int:
 
 
 def judged_exactly(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer that must be equal to a branch in every field."""
+    """Grade an answer that must be equal to one of the vector's right answers in every field."""
     return judged_by(equal_fields, vector, answer)
 
 
 def judged_as_row(vector: Vector, answer: Answer) -> Judged:
-    """Grade a pmf: strings are rationals and must be equal, numbers may be rounded."""
+    """Grade an answer that is a pmf: strings are rationals and must be equal, numbers may be rounded."""
     return judged_by(equal_rows, vector, answer)
 
 
 def equal_fields(expected: Answer, answer: Answer) -> Judged:
-    """Compare every expected field of an answer: it must be present and equal."""
+    """Return the grade of an answer that must have every field of ``expected`` with an equal value."""
     for field, value in expected.items():
         if field not in answer:
             return Judged(Outcome.NOT_ANSWERED, f"the answer has no {field}")
@@ -62,7 +62,7 @@ def equal_fields(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_rows(expected: Answer, answer: Answer) -> Judged:
-    """Compare two pmfs: as rationals if the answer has strings, else within rounding."""
+    """Return the grade of an answer that is a pmf: exact for strings, within rounding for numbers."""
     row, wanted = answer.get("pmf"), expected["pmf"]
     if not isinstance(row, list):
         return Judged(Outcome.NOT_ANSWERED, "the answer has no pmf, a list")
@@ -72,10 +72,11 @@ def equal_rows(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) -> Judged:
-    """Compare two laws: as rationals if all probabilities are strings, else within rounding.
+    """Return the grade of the law ``found`` (outcome -> probability) against the law ``expected``.
 
-    A distance beyond the rounding of float32 fails; one within the rounding of float64 passes; between the two the
-    grade is open.
+    If all probabilities are strings, the laws must be equal as rationals. Otherwise a total variation beyond the
+    rounding of float32 fails, one within the rounding of float64 passes, and one between the two is graded as
+    undecided. ``decisions`` is the number of random decisions that lead to an outcome; their rounding errors add up.
     """
     values: dict[Any, Fraction] = {}
     for outcome, mass in found.items():
@@ -106,7 +107,7 @@ def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) 
 
 
 def rational(value: Any) -> Fraction | None:
-    """Return a probability given as a string or a number as a ``Fraction``; None for anything else."""
+    """Return a probability, a string such as ``"3/8"`` or a number, as a ``Fraction``; None for anything else."""
     if isinstance(value, str):
         return Fraction(value) if len(value) <= LONGEST and RATIONAL.fullmatch(value) else None
     fine = is_number(value) and 0 <= value <= MOST
@@ -114,7 +115,10 @@ def rational(value: Any) -> Fraction | None:
 
 
 def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:
-    """Return the entry ``value`` of each row by its tokens; None if rows have another shape, or repeat tokens."""
+    """Return a dictionary from the ``tokens`` of each row to its entry called ``value``, such as ``"probability"``.
+
+    None if ``rows`` is no list of such objects, or if two rows have the same tokens.
+    """
     if not isinstance(rows, list):
         return None
     result: dict[Tokens, Any] = {}

@@ -1,4 +1,4 @@
-"""The classes of bugs that vectors expose, each with references. One list for all kinds keeps the names consistent."""
+"""Classes of bugs that test vectors expose, each with references; all kinds of vectors share this list."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Note(NamedTuple):
-    """A class of bugs, with references."""
+    """A class of bugs, its description, and references to real occurrences."""
 
     bug_class: str
-    """A letter, as in ``specverify mutants --class``."""
+    """The letter of the bug class, as in ``specverify mutants --class``."""
     text: str
     citations: tuple[str, ...]
 
@@ -186,4 +186,4 @@ NOTES: dict[str, Note] = {
         ("romsto/Speculative-Decoding commit 41668c8", "FlexFlow PR #714", "vLLM PR #54282"),
     ),
 }
-"""Key -> the class."""
+"""Key, which vectors list in their ``notes`` -> the class of bugs."""

@@ -1,4 +1,4 @@
-"""The answers of another program, read from its results file."""
+"""Read the answers of another program from its results file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS = {"format", "format_version", "program", "answers"}
 
 
 class Results(NamedTuple):
-    """The answers of a program."""
+    """A program's name and its answers."""
 
     program: str
     answers: Mapping[str, Answer]
@@ -26,7 +26,7 @@ class Results(NamedTuple):
 
 
 def results_of(text: str, name: str, vectors: Mapping[str, Vector]) -> Results:
-    """Return the answers in a results file.
+    """Return the answers in ``text``, the content of the results file ``name``; their ids must be in ``vectors``.
 
     Raises ``ValueError`` in one sentence for an invalid file, another version, or an unknown or repeated id.
     """

@@ -1,4 +1,4 @@
-"""Compare counts of samples with an exact law: planned before the first sample, with a false-alarm rate of its own."""
+"""Compare counts of samples with an exact law by a test whose false-alarm rate is fixed before the first sample."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from specverify.vectors.judging import rows_by_tokens
 from specverify.vectors.vector import Judged, Outcome
 
 ALARM, MISS = 1e-9, 1e-2
-"""Of one vector: a thousand of them accuse a right sampler with probability 1e-6 at most."""
+"""Probabilities for one vector: that a correct sampler fails, and that a deviation of ``DETECT`` is missed."""
 DETECT = 0.05
-"""The total variation that counts must be able to show; fewer samples decide nothing."""
+"""The total variation that a test must be able to detect; with too few samples the grade is undecided."""
 
 
 def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
-    """Return whether counts of independent samples fit a law.
+    """Return the grade of ``rows``, counts of independent samples, against the exact ``law`` (tokens -> probability).
 
     A text of probability 0 under the law refutes at once. Otherwise a chi-square test at ``ALARM`` decides. Counts that
     it does not reject pass only if it rejects a law at a total variation of ``DETECT`` except with probability

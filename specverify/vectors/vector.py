@@ -1,4 +1,4 @@
-"""The form of a test vector: its inputs, the expected answers, and the conventions they depend on.
+"""The format of a test vector: its inputs, its expected answers, and the conventions on which they depend.
 
 Numbers are strings: ``"3/8"`` is the rational, so that every language reads it exactly. Lists are lists of token ids.
 """
@@ -14,104 +14,104 @@ FORMAT, FORMAT_VERSION = "specverify vectors", 1
 RESULTS_FORMAT = "specverify vector results"
 
 Answer: TypeAlias = Mapping[str, Any]
-"""JSON-able: what a program says to one vector."""
+"""A program's answer to one vector, as JSON data: field -> value."""
 
 REFUSED: Answer = {"refused": True}
-"""The answer of a program that does not take the input, and says so."""
+"""The answer of a program that refuses the input."""
 
 
 class VectorResult(StrEnum):
-    """The requirement of a vector, in the words of Wycheproof."""
+    """What a vector requires of an answer; the names are those of the Wycheproof project."""
 
     VALID = "valid"
     """One answer is right."""
     ACCEPTABLE = "acceptable"
-    """Several are, one for each convention; a program must keep to one of them."""
+    """Several answers are right, one for each convention; a program must keep to one convention."""
     INVALID = "invalid"
-    """The input must be refused, or else an answer must not come out."""
+    """The program must refuse the input, or must at least not give a forbidden answer."""
 
 
 class Branch(NamedTuple):
-    """A right answer and the convention under which it is right; "" if there is no choice."""
+    """A right answer, and the flag of the convention under which it is right; "" if the answer needs no convention."""
 
     flag: str
     answer: Answer
 
 
 class Vector(NamedTuple):
-    """One question to a program: inputs and expected answers."""
+    """One test: inputs, and the answers that are expected for them."""
 
     id: str
-    """``kind/...``; it stays the same when vectors are added."""
+    """An id that begins with ``kind/``; it stays the same when vectors are added."""
     kind: str
     inputs: Mapping[str, Any]
     expected: tuple[Branch, ...]
-    """One for a valid vector, two or more for an acceptable one, none for an invalid one."""
+    """The right answers: one for a valid vector, two or more for an acceptable one, none for an invalid one."""
     result: VectorResult = VectorResult.VALID
     flags: tuple[str, ...] = ()
-    """Conventions under which it is asked; the first one names its group."""
+    """Flags of the conventions under which the question is asked; the first flag names the vector's group."""
     notes: tuple[str, ...] = ()
-    """Keys of ``notes.NOTES``: the classes of bugs that it exposes."""
+    """Keys of ``notes.NOTES``: the classes of bugs that the vector exposes."""
     must_not: tuple[Answer, ...] = ()
-    """For an invalid vector: answers that must not come out. Without any, only a refusal is right."""
+    """For an invalid vector: the forbidden answers. If there are none, only a refusal is right."""
 
     @property
     def group(self) -> str:
-        """The name under which grades are counted: the kind, and the first flag."""
+        """The name of the group for which grades are counted: the kind, and the first flag."""
         return "/".join((self.kind, *self.flags[:1]))
 
 
 class Outcome(StrEnum):
-    """The grade of an answer. Only one value is a pass."""
+    """The grade of an answer; only ``PASSED`` is a pass."""
 
     PASSED = "passed"
     FAILED = "failed"
     UNDECIDED = "undecided"
-    """Too coarse or too few to tell."""
+    """The answer is too imprecise, or has too few samples, to decide."""
     NOT_ANSWERED = "not answered"
 
 
 class Judged(NamedTuple):
-    """The grade of one answer, and the reason."""
+    """The grade of one answer, with the reason."""
 
     outcome: Outcome
     reason: str = ""
     flags: tuple[str, ...] = ()
-    """The conventions that the answer fits, where there is a choice."""
+    """Flags of the conventions that the answer fits; empty if the vector does not depend on a convention."""
 
 
 class Kind(NamedTuple):
-    """One kind of vectors: how they are made and how answers to them are graded."""
+    """A kind of test vectors: how they are made, and how answers to them are graded."""
 
     name: str
     summary: str
     vectors: Callable[[], tuple[Vector, ...]]
     fields: Mapping[str, str]
-    """Field of an answer -> what stands there."""
+    """Field of an answer -> description of its value."""
     judge: Callable[[Vector, Answer], Judged]
 
 
 def text(value: Any) -> str:
-    """Return a rational or a float, which is a rational too, as a string."""
+    """Return a number as the text of the equal rational, such as ``"3/8"``."""
     return str(Fraction(value))
 
 
 def texts(row: Any) -> list[str]:
-    """Return a list of rationals as strings."""
+    """Return each number of ``row`` as the text of the equal rational, such as ``"3/8"``."""
     return [text(value) for value in row]
 
 
 def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flags: str, notes: Any = ()) -> Vector:
-    """Return a vector with one right answer."""
+    """Return a vector with one right answer; its id is ``kind/name``."""
     return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), VectorResult.VALID, flags, tuple(notes))
 
 
 def by_convention(
     name: str, kind: str, inputs: Mapping[str, Any], answers: Mapping[str, Answer], *flags: str, notes: Any = ()
 ) -> Vector:
-    """Return a vector whose answer depends on a convention; ``answers`` maps flags to answers.
+    """Return a vector whose right answer depends on a convention: ``answers`` maps the flag of each convention to it.
 
-    It is valid, with one answer, if all of them agree.
+    If all answers are equal, the vector is valid with this one answer.
     """
     different = list(answers.values())
     if all(answer == different[0] for answer in different):
@@ -121,5 +121,8 @@ def by_convention(
 
 
 def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes: Any, must_not: Any = ()) -> Vector:
-    """Return a vector whose input must be refused; ``must_not`` lists answers that are forbidden."""
+    """Return a vector whose input must be refused.
+
+    ``must_not`` lists forbidden answers, and allows others if not empty.
+    """
     return Vector(f"{kind}/{name}", kind, inputs, (), VectorResult.INVALID, flags, tuple(notes), tuple(must_not))

@@ -1,4 +1,4 @@
-"""Models under sampling parameters, in rationals: the models that the law of a text must follow.
+"""Apply sampling parameters to models in exact rationals; a decoded text must follow the law of the result.
 
 Penalties and biases are factors on probabilities: a factor f adds ln f to a logit. They come first, then the
 temperature, top-k, top-p and min-p, each on the renormalised result of the one before; then forbidden tokens.
@@ -16,11 +16,11 @@ from specverify.vectors.vector import text
 
 Parameters = Mapping[str, Any]
 NO_STATE = -1
-"""The state of a grammar in which nothing is prescribed."""
+"""State of a grammar in which every token is allowed."""
 
 
 def processed(model: LanguageModel, parameters: Parameters, prompt: Tokens, eos: Tokens = ()) -> LanguageModel:
-    """Return the model under ``parameters``, in the form of a vector's inputs."""
+    """Return ``model`` under sampling parameters, which have the names of a vector's inputs."""
 
     def row(tokens: Tokens) -> Pmf:
         pmf = _without(model(tokens), _banned(parameters, tokens, prompt, eos))
@@ -31,7 +31,7 @@ def processed(model: LanguageModel, parameters: Parameters, prompt: Tokens, eos:
 
 
 def warped(pmf: Pmf, parameters: Parameters) -> Pmf:
-    """Return a pmf under those of temperature, top-k, top-p and min-p that are given."""
+    """Return ``pmf`` after those of temperature, top-k, top-p and min-p that ``parameters`` has, in this order."""
     pmf = _scaled(pmf)
     for name, apply in _WARPERS.items():
         if name in parameters:
@@ -41,7 +41,7 @@ def warped(pmf: Pmf, parameters: Parameters) -> Pmf:
 
 
 def tempered(pmf: Pmf, temperature: Fraction) -> Pmf:
-    """Return the pmf at temperature 1/n, n or 0, exactly; raises ``ValueError`` if the result is not rational."""
+    """Return ``pmf`` at a temperature of 0, n or 1/n, exactly. Raises ``ValueError`` if the result is not rational."""
     if temperature == 0:
         return point_on_argmax(pmf)
     most = max(pmf)
@@ -58,7 +58,7 @@ _WARPERS: dict[str, Callable[[Pmf, Any], Pmf]] = {
 
 
 def _factored(pmf: Pmf, parameters: Parameters, tokens: Tokens) -> Pmf:
-    """Return the masses times the factors of biases and of tokens that occur in the prompt or the text."""
+    """Return ``pmf`` times the factors of biases, and of penalties on tokens in the text; not normalised."""
     masses = pmf.tolist()
     for token, factor in parameters.get("bias", {}).items():
         masses[int(token)] *= Fraction(factor)
@@ -69,7 +69,7 @@ def _factored(pmf: Pmf, parameters: Parameters, tokens: Tokens) -> Pmf:
 
 
 def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens) -> frozenset[int]:
-    """Return the tokens that are forbidden as the next one."""
+    """Return the tokens that must not come next after ``tokens``, which begin with the prompt."""
     new = tokens[len(prompt) :]
     words = list(map(tuple, parameters.get("bad_words", ())))
     banned = {word[-1] for word in words if tokens[len(tokens) - len(word) + 1 :] == word[:-1]}
@@ -79,7 +79,7 @@ def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens)
 
 
 def _against(parameters: Parameters, new: Tokens) -> set[int]:
-    """Return the tokens that are not among the allowed ones, or that the grammar forbids."""
+    """Return the tokens that the allowed tokens or the grammar of ``parameters`` forbid after the ``new`` tokens."""
     banned: set[int] = set()
     if "allowed" in parameters:
         banned |= set(range(parameters["vocabulary"])) - set(parameters["allowed"])
@@ -105,7 +105,7 @@ def _scaled(pmf: Pmf) -> Pmf:
 
 
 def _root(value: Fraction, degree: int) -> Fraction:
-    """Return the exact root of a rational; raises ``ValueError`` if it is irrational."""
+    """Return the exact root of a rational. Raises ``ValueError`` if the root is not rational."""
     if degree < 0:
         raise ValueError(f"a temperature of sign {degree} was asked for, expected one >= 0")
     if degree == 1:

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 from specverify.intercept.cpython.sandbox import moved
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import Deferred
-from specverify.intercept.symbolic.outcome_numbers import outcome_in
+from specverify.intercept.symbolic.deferred import Deferred, outcome_in
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict, confirmed_fit, detectable_total_variation, samples_for, stage_level

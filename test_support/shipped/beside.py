@@ -15,7 +15,7 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.made_engine import _made, _program, made_subject
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, Variant
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -109,7 +109,11 @@ def loop_subject(make: Any, name: str, scenarios: Any) -> Subject:
     first = _made(make, scenarios[0])
     programs = tuple(_program(make, scenario, first)._replace(replays=REPLAYS) for scenario in scenarios)
     subject = made_subject(make, name)
-    return subject._replace(programs=programs, settings=(), claims=frozenset(), warm=None)
+    return (
+        subject._replace(claims=frozenset(), warm=None)
+        .with_situations(EngineProgram, programs)
+        .with_situations(SampledSetting, ())
+    )
 
 
 def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
@@ -129,13 +133,15 @@ def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
         )
         for program, scenario in zip(subject.programs, shapes if subject.programs else (), strict=True)
     )
-    return subject._replace(variants=variants, programs=programs, claims=frozenset())
+    return (
+        subject._replace(claims=frozenset()).with_situations(Variant, variants).with_situations(EngineProgram, programs)
+    )
 
 
 def verifier_of(make: Any, name: str, shapes: Any, drafts: Any = None, scenarios: Any = SMALL) -> Subject:
     """Return a verifier of chains or trees as a subject in ``scenarios``, a variant a shape."""
     subject = verifier_subject(make, name, shapes) if drafts is None else tree_subject(make, name, drafts, shapes)
-    return subject._replace(scenarios=scenarios, settings=(), claims=frozenset())
+    return subject._replace(scenarios=scenarios, claims=frozenset()).with_situations(SampledSetting, ())
 
 
 def _in_scenario(law: LawOf, scenario: Any) -> Mapping[Tokens, Any]:

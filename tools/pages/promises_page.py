@@ -22,7 +22,7 @@ from specverify.testing import check_engine
 
 ROOT = Path(__file__).parents[2]
 PROMISES = ROOT / "docs" / "promises.md"
-TESTS = ROOT / "property_tests" / "promises"
+TESTS = ROOT / "property_tests"
 KINDS: Mapping[str, Any] = {
     "logprobs": "raw",
     "processed_logprobs": "plain",
@@ -136,6 +136,16 @@ def planted_table() -> str:
     return "| promise | planted bugs | of them recorded |\n|---|---:|---:|\n" + "".join(rows)
 
 
+NOT_APPLICABLE = {
+    ("parameters", "http"): "one request has one set of parameters",
+    ("caches", "sampler"): "a black box shows no cache",
+    ("caches", "http"): "a black box shows no cache",
+    ("ranks", "sampler"): "an answer is that of one rank",
+    ("ranks", "http"): "an answer is that of one rank",
+}
+"""(promise, where) -> why the promise cannot be examined there."""
+
+
 class Engines(NamedTuple):
     """How many wrong and right engines of unlike kinds the tests of a promise have."""
 
@@ -144,8 +154,8 @@ class Engines(NamedTuple):
 
 
 @cache
-def _test(name: str) -> dict[str, Any]:
-    return runpy.run_path(str(TESTS / f"test_{name}.py"))
+def _test(name: str, folder: str = "promises") -> dict[str, Any]:
+    return runpy.run_path(str(TESTS / folder / f"test_{name}.py"))
 
 
 def engines_of_promises() -> dict[str, dict[str, Engines]]:
@@ -172,7 +182,26 @@ def engines_of_promises() -> dict[str, dict[str, Engines]]:
     constraints = _test("constraint")
     result["allowed"] = {"in process": Engines(len(constraints["WRONG"]), 2 * len(constraints["CONSTRAINTS"]))}
     result["ranks"] = {"in process": Engines(len(RANKS), len(_test("ranks")["RIGHT"]))}
+    sizes, caches = _test("size_scenarios", "laws"), _test("cache_kinds")
+    result["sizes"] = {"in process": Engines(len(sizes["WRONG"]), len(sizes["RIGHT"]))}
+    result["caches"] = {"in process": Engines(len(caches["WRONG"]), len(caches["RIGHT"]))}
+    outside = _test("promises_of_services")
+    for promise, name in OUTSIDE.items():
+        engines = Engines(len(outside[f"WRONG_{name}"]), len(outside[f"RIGHT_{name}"]))
+        result[promise] |= {way: engines for way in ("sampler", "http") if (promise, way) not in NOT_APPLICABLE}
     return result
+
+
+OUTSIDE = {
+    "batch": "BATCHES",
+    "resume": "CUTS",
+    "statistics": "REPORTS",
+    "drafts": "DRAFTS",
+    "allowed": "CONSTRAINTS",
+    "sizes": "SIZES",
+    "parameters": "PARAMETERS",
+}
+"""Promise -> the name of its engines in the tests of black boxes."""
 
 
 def engines_table() -> str:
@@ -181,7 +210,10 @@ def engines_table() -> str:
     head = f"| promise | {' | '.join(ways)} |\n|---|{'---|' * len(ways)}\n"
     rows = []
     for promise, where in engines_of_promises().items():
-        cells = [f"{where[way].wrong} / {where[way].right}" if way in where else "" for way in ways]
+        cells = [
+            f"{where[way].wrong} / {where[way].right}" if way in where else NOT_APPLICABLE.get((promise, way), "")
+            for way in ways
+        ]
         rows.append(f"| `{promise}` | {' | '.join(cells)} |\n")
     every = [engines for where in engines_of_promises().values() for engines in where.values()]
     wrong, right = (sum(column) for column in zip(*every, strict=True))

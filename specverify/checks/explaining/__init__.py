@@ -1,1 +1,1 @@
-"""The parts of a counterexample: the fault in the words of decoding, the rows that decide, the paths."""
+"""The parts of a counterexample: a sentence about the fault, the deciding rows of p and q, and paths with the fault."""

@@ -1,4 +1,4 @@
-"""Build counterexamples in prose: the fault, the texts that show it, the most probable paths to the worst text."""
+"""Build counterexamples: a sentence about the fault, the texts that show it, and the most probable paths to a fault."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from specverify.subjects.warped_tasks import Processed
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
 SHOWN = 3
-"""How many paths a counterexample tells."""
+"""The largest number of paths in a counterexample."""
 SEARCHED, EVIDENCE = 8, 16
-"""How many paths of an engine are looked at for one that shows the fault, and how many others beside."""
+"""The number of paths of an engine that are searched for the fault, and the number of further paths as evidence."""
 SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
-"""How many paths of one request alone are followed."""
+"""The largest number of paths that are followed of one request alone."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
 
 _PHRASES: dict[object, Callable[[Decision], str]] = {
@@ -86,7 +86,10 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return the fault of the rounds on the most probable paths to ``outcome``; None if no fault is recognised."""
+    """Return the fault of the rounds on the most probable paths that emit ``outcome``.
+
+    Returns None if no fault is recognised.
+    """
     program = whole_run(here.variant.build(here.task), here.prompt)
     heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
@@ -166,10 +169,12 @@ def _rounds_of(
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
 ) -> EngineRounds | None:
-    """Read paths of an engine as rounds.
+    """Read paths of an engine as rounds of speculative decoding.
 
-    The models are those recorded in ``traces``; without traces, p is computed from ``expected``. Returns None for an
-    engine that serves several requests, and if a trace lacks the target.
+    Returns None for several requests, or if a trace lacks the target.
+
+    ``drawn`` are the draws of each path, ``traces`` its model queries (None if not recorded), ``texts`` its new tokens.
+    Without a trace, p is computed from ``expected``, the expected law of texts.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -199,8 +204,9 @@ def _stories_of(
 ) -> tuple[tuple[str, ...], list[Reading]]:
     """Return one line for each shown path, and the readings of these paths.
 
-    Paths that deviate from the rule come first, and paths with the same text are merged. If any path deviates, only the
-    first such path is shown.
+    ``heaviest`` are (weight, path), ``drawn`` the draws of each path, ``readings`` its reading as rounds or None. Paths
+    that deviate from the rule come first, and paths with the same line are merged. If any path deviates, only the first
+    such path is shown.
     """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
@@ -228,7 +234,10 @@ def _in_rounds(reading: Reading) -> str:
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
-    """Return the rows of p and q that decide the paths in ``readings``, by text; empty if a model is unknown."""
+    """Return text -> {"p": row, "q": row} for the texts that decide the paths in ``readings``.
+
+    Returns {} if a model is unknown.
+    """
     if trace is None or trace.target is None or trace.draft is None:
         return {}
     words = " ".join(word for reading in readings for word in (*reading.words, reading.fault))
@@ -255,7 +264,10 @@ def right_alone(program: EngineProgram, index: int) -> str:
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return with which requests one is served, by the name of a setting: ``A beside B, then C beside D``."""
+    """Return a phrase for the requests beside which request ``index`` is served.
+
+    It is parsed from the name of a setting such as ``A beside B, then C beside D``.
+    """
     first = name.partition(", then ")[0].count(" beside ") + 1
     if index >= first:
         return "in a batch with others, or after other requests"
@@ -263,7 +275,10 @@ def _where_in_calls(name: str, index: int) -> str:
 
 
 class _Paths(NamedTuple):
-    """The most probable paths of an engine, with their decisions and draws."""
+    """The most probable paths of an engine, with the decisions and the draws of each.
+
+    ``cells`` caches the intervals of each uniform for ``with_pmfs``.
+    """
 
     engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
@@ -274,10 +289,10 @@ class _Paths(NamedTuple):
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return the recognised rule that gives the first differing token its law, or "".
+    """Return the recognised rule that gives the first wrong token its law; "" if none is recognised.
 
-    q is the draft model's row, if models were given, else the row of the first draw. ``read`` is the first deviation on
-    the paths, if they were read as rounds.
+    ``rows`` maps texts to the rows of p and q. q is the draft model's row, or without models the row of the first draw.
+    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, if they were read as rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -297,7 +312,7 @@ def _token_named(
 
 
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return the sentence about the row from which the token after ``before`` is drawn.
+    """Return a sentence about the row that the token after ``before`` is drawn from, expected ``p``.
 
     Returns "" if no draw of a path has the row ``seen``.
     """
@@ -338,7 +353,10 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
-    """Return the sentence that the first ``number`` new tokens come from fewer draws than tokens; "" if they do not."""
+    """Return the sentence that the first ``number`` new tokens come from fewer than ``number`` draws.
+
+    Returns "" if they do not.
+    """
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number)
         if items:
@@ -350,10 +368,7 @@ def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
 
 
 def _vocabulary(law: Mapping[Any, Any]) -> int:
-    """Return the vocabulary size of the texts of ``law`` (largest token plus 1).
-
-    0 if an outcome is not a text of integers.
-    """
+    """Return the vocabulary size of the texts of ``law`` (largest token plus 1); 0 if a text has non-integer items."""
     tokens = {token for text in law for token in text}
     return max(tokens) + 1 if tokens and all(isinstance(token, int) for token in tokens) else 0
 
@@ -361,6 +376,7 @@ def _vocabulary(law: Mapping[Any, Any]) -> int:
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
     """Return a counterexample for a greedy engine: both texts, the first wrong token and its round.
 
+    ``wanted`` is the only right text (of all requests), and ``trace`` holds the emitted texts and model queries.
     Returns None if no text differs.
     """
     texts = program.split(wanted) if program.split else (wanted,)
@@ -392,7 +408,7 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
-    """Return the outcome whose probability exceeds ``expected`` by most, and a sentence with both numbers."""
+    """Return the outcome whose probability exceeds ``expected`` the most, and a sentence with both probabilities."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, should = apart(law.get(worst, 0), expected.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
@@ -403,9 +419,8 @@ def outcome_counterexample(
 ) -> Counterexample:
     """Return a counterexample with the conclusion ``then`` and the most probable paths to a forbidden outcome.
 
-    A path that deviates from the rule is shown alone; without one the three most probable paths are shown.
-
-    ``offends`` is true for a forbidden outcome. The readings of paths shown draw by draw are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome. A path that deviates from the rule is shown alone; without one the
+    three most probable paths are shown. The readings of the shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -428,21 +443,24 @@ def outcome_counterexample(
 
 
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
-    """Return the step that emits a token to which p gives 0, on the heaviest path to an outcome, or nothing."""
+    """Describe the step that emits a token with p = 0 on the most probable path to ``outcome``; "" if there is none."""
     program = whole_run(here.variant.build(here.task), here.prompt)
     heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Format paths as lines, one line per round; the probability ``weights[path]`` precedes each path."""
+    """Return the paths ``lines``, one output line per round, each preceded by its probability ``weights[path]``."""
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
 def _tree_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Return a counterexample with the conclusion ``then`` and paths with draft trees; deviating paths come first."""
+    """Return a counterexample with the conclusion ``then`` and paths with draft trees; deviating paths come first.
+
+    ``offends`` is true for a forbidden outcome; the readings of the shown paths are appended to ``readings``.
+    """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
@@ -486,7 +504,10 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
-    """Return the text of a path round by round; if it cannot be read as rounds, its trees and its decisions."""
+    """Describe a path round by round; if it cannot be read as rounds, by its trees and its decisions.
+
+    Its reading, if there is one, is appended to ``readings``.
+    """
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
     if rounds or trees:
@@ -545,7 +566,7 @@ def shown_pmf(pmf: Pmf) -> str:
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    """Return the decisions of a path in words: labelled draws by their labels, other draws as draws and coins."""
+    """Return the decisions of a path in words; labelled draws have their role, the others are draws and coins."""
     parts, rest = [], list[Decision]()
 
     def told_rest() -> list[str]:
@@ -565,7 +586,11 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return the rows of p and q as lines; for paths read as rounds, only the rows up to the round that deviates."""
+    """Return the rows of p and q by text as lines.
+
+    If ``shown``, the readings of the shown paths, have rounds that deviate from the rule, only the rows of those
+    rounds.
+    """
     decide = {
         one.text + one.drafts[:i]
         for reading in shown

@@ -38,7 +38,7 @@ def node_named(draft: Draft, node: int) -> str:
 
 
 def kept(draft: Draft, emitted: Tokens) -> str:
-    """Return words for the nodes that ``emitted`` follows, and for the emitted tokens after them."""
+    """Return words for the nodes that the tokens ``emitted`` follow from the root, and for the tokens after them."""
     nodes: list[int] = []
     for token in emitted:
         result = [child for child in children(draft.parents, (nodes or [-1])[-1:]) if draft.tokens[child] == token]
@@ -50,7 +50,7 @@ def kept(draft: Draft, emitted: Tokens) -> str:
 
 
 def trees_of_run(decoder: Decoder, prompt: Tokens, choices: tuple[int, ...]) -> list[str]:
-    """Return one line for each draft tree on the path ``choices`` of a decode.
+    """Return one line for each draft tree of a decode; ``choices`` are the outcomes of its draws.
 
     Returns an empty list if the decoder has no ``propose`` step, or if its rounds draft another tree than ``propose``.
     """

@@ -20,9 +20,9 @@ from specverify.reference import Draws, Site
 
 MOST_PATHS = 5000
 SEARCHED_PATHS = 20_000
-"""How many paths are searched for the heaviest ones."""
+"""The number of paths that are searched for the most probable ones."""
 LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample", "searchsorted", "shuffle"})
-"""Last words of calls that draw a token, not a coin."""
+"""Last words of the names of calls that draw a token and not a coin."""
 LONGEST_PMF = 8
 OF_A_COIN = 2
 """Intervals of a coin's uniform."""
@@ -33,19 +33,22 @@ class KeptPaths:
     """At most ``MOST_PATHS`` paths of an engine; each is run once, however often they are iterated over."""
 
     def __init__(self, run: Callable[[Draws], Any]) -> None:
-        """Start without paths; the engine runs when they are iterated over."""
+        """Store the engine ``run``; it runs when the paths are iterated over."""
         self._run, self._more, self._kept = run, paths(run), list[Path[Any]]()
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[Path[Any]]:
-        """Yield the paths depth first."""
+        """Yield the paths, depth first."""
         at = 0
         while at < MOST_PATHS and (at < len(self._kept) or self._runs_another()):
             yield self._kept[at]
             at += 1
 
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
-        """Return the paths that ``heaviest_paths`` returns for the engine."""
+        """Return the ``number`` most probable paths with their weights.
+
+        ``share`` returns which part of an outcome's probability counts.
+        """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
         weighed = [(path.weight * part, path) for path in self._kept if (part := share(path.outcome))]
@@ -71,23 +74,23 @@ class PathDraw(NamedTuple):
     place: str
     low: float
     high: float
-    """Of a uniform: the interval it is known to lie in. Of an outcome: 0 and its probability."""
+    """Ends of the interval of a uniform; 0 and the probability for a draw of an outcome."""
     outcome: int | None
-    """The token, where the draw tells it."""
+    """The token, if the draw determines it."""
     before: tuple[int, ...]
-    """The outcomes of the decisions before it."""
+    """The outcomes of all decisions before this draw."""
     pmf: tuple[float, ...] = ()
-    """What it was drawn from, where that is known."""
+    """The pmf of the draw, if known; else ()."""
 
     together: bool = False
-    """Whether it is the answer to a question about several uniforms."""
+    """Whether the draw is one comparison of several uniforms."""
     widths: tuple[float, ...] = ()
-    """Of a uniform: the lengths of the intervals that it ends in on any path, in their order."""
+    """The lengths, in order, of the intervals in which this uniform can end on any path."""
     interval: int = 0
-    """Which of them it ends in here."""
+    """The index of the interval in which it ends on this path."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
-        """Return the token of this draw on the assumption that its pmf is ``row``; None if it cannot be.
+        """Return the token of this draw if its pmf is ``row``; None if its numbers do not fit ``row`` within ``near``.
 
         A lookup in a row with zeros has fewer intervals than the row has tokens.
         """
@@ -105,7 +108,7 @@ class PathDraw(NamedTuple):
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the draws of a path; all comparisons of one uniform are merged into one draw."""
+    """Return the draws of a path, given its ``decisions``; all comparisons of one uniform are merged into one draw."""
     result: list[PathDraw] = []
     of_uniform: dict[Site, int] = {}
     choices = tuple(decision.outcome for decision in decisions)
@@ -130,9 +133,9 @@ def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
 def with_pmfs(
     engine: Iterable[Path[Any]], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
 ) -> list[PathDraw]:
-    """Return the draws with the pmf of each lookup, computed from the intervals of its uniform on all paths.
+    """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
 
-    ``known`` caches these intervals between calls; the first call fills it.
+    ``engine`` yields all paths. ``known`` caches the intervals between calls; the first call fills it.
     """
     if not known:
         known.update(_cells(engine))
@@ -166,7 +169,10 @@ def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float
 def is_drawn_from_q(
     engine: Iterable[Path[Any]], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
 ) -> bool:
-    """Return whether drafts are drawn from ``seen``: a drawn token x is then tested with min(1, p(x)/seen(x))."""
+    """Return whether drafts are drawn from ``seen``: after a draw of x from it comes a test with min(1, p(x)/seen(x)).
+
+    ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
+    """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
         for item, test in pairwise(drawn):
@@ -179,11 +185,10 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws of a path that determine its first ``number`` tokens, if they are fewer than ``number``.
+    """Return the draws that determine the first ``number`` tokens of a path if they are fewer than ``number``, else [].
 
-    Else [].
-
-    A draft is one draw and one test, so each new token needs a draw of its own.
+    ``engine`` yields all paths, and ``decisions`` are those of this path. A draft is one draw and one test, so each new
+    token needs a draw of its own.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

@@ -1,4 +1,4 @@
-"""Read many paths of one engine as rounds: the role of each line of the program, and the rule that the rounds follow.
+"""Read many paths of one engine as rounds: the role of each program line, and the rule that the rounds follow.
 
 One path can be read in several ways. Two passes resolve this: a line of the program has on every path the roles that it
 has on most paths. On each path, the rounds up to the first deviation are evidence. A rule is named if it fits all of
@@ -25,27 +25,27 @@ from specverify.reference import LanguageModel, Pmf, Tokens
 
 NEAR = 1e-6
 LEAST_SHARE = 0.2
-"""From this share of the readings on a line has a role."""
+"""A line has a role if at least this share of the readings give it that role."""
 CLEAR = 2.75
-"""Evidence are the paths that deviate by at most so much more than the one that deviates least."""
+"""Only paths whose deviation exceeds the smallest deviation by at most this much are evidence."""
 PREFERRED = 0.5
-"""The models that an engine was made for stand unless a reading without its draft model costs so much less a path."""
+"""The given draft model is used unless a reading without it costs at least this much less per path."""
 
 NewPath = tuple[Sequence[PathDraw], Tokens, Models]
 """The draws of a path, the new tokens, and the models with the queries of that path."""
 
 
 class EngineRounds(NamedTuple):
-    """Paths of an engine, read as rounds."""
+    """Paths of an engine, read as rounds of speculative decoding."""
 
     readings: Sequence[Reading | None]
-    """Of each path."""
+    """The reading of each path; None if it cannot be read."""
     fault: str
-    """What is wrong with its rounds, where that fits every path."""
+    """A sentence about the deviation that all paths share; "" if there is none."""
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
-    """Read ``all_paths`` of one engine as rounds, and name their common deviation from the rule."""
+    """Read ``all_paths`` of one engine as rounds, and describe the deviation from the rule that they share."""
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
@@ -69,7 +69,10 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence that p has an additional temperature, if every path follows the rule with that p; else ""."""
+    """Return the sentence that p has an additional temperature; "" unless every path follows the rule with that p.
+
+    ``read`` are the paths already read, with their models.
+    """
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
         return ""
@@ -85,7 +88,7 @@ def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading
 
 
 def _begins_with_test(items: Sequence[PathDraw]) -> bool:
-    """Return whether a path has a coin before its first drawn token, that is, tests a draft that is not drawn."""
+    """Return whether the first draw of a path is a coin: the program then tests a draft that no draw produced."""
     first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
     return first is not None and not first.is_lookup
 
@@ -96,7 +99,10 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Read all paths again, with each line restricted to the roles that it has on most paths."""
+    """Read all paths twice.
+
+    In the second pass each program line is restricted to the roles that it has on most paths.
+    """
     first = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     roles, learned = _roles(first), _learned(first)
     if not roles and not learned:
@@ -114,7 +120,7 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 
 
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
-    """Yield the rounds of all paths with a weight that decreases with the cost of the reading."""
+    """Yield the rounds of all paths, each with a weight; the worse a path fits the rule, the smaller the weight."""
     for reading in readings:
         if reading:
             yield from ((one, 1 / (1 + 4 * reading.cost)) for one in reading.rounds)
@@ -148,9 +154,9 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 
 
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about a step that no right round has, such as an untested draft.
+    """Return a sentence about a step that no right round has, such as an untested draft.
 
-    Returns "" if most faulty paths deviate first in another way.
+    Returns "" if most faulty paths deviate first in another way. ``read`` are the paths with their models.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -163,7 +169,7 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about untested drafts, with the drafts that are tested after the same text."""
+    """Return the sentence about the untested drafts in ``dropped``, with the tested drafts after the same text."""
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
     out = {one.dropped for one in dropped if one.text + one.drafts == here}
@@ -191,13 +197,13 @@ def _are(tokens: Collection[Any]) -> str:
 _OTHER_TEXT = re.compile(
     r"\((without the last (\d+ )?tokens?|with \d+ tokens? more|another text|which keeps the rejected draft \d+)\)"
 )
-"""How a reading tells that a row is that of another text."""
+"""Matches the phrase with which a reading states that a row belongs to another text."""
 
 
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence about the wrong rule that the rounds follow in the observed rows.
 
-    "" if none is recognised.
+    Returns "" if none is recognised.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
@@ -212,7 +218,7 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
 def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
     """Return the rounds that may support an explanation.
 
-    These have drafts, no step that a right round lacks, and no deviation in an earlier round.
+    They have drafts, no step that a right round lacks, and no deviation in an earlier round.
     """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [
@@ -224,9 +230,9 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the clause about another undrawn draft whose test shows the q that the program divides by.
+    """Return the clause about another draft without a draw whose test shows by which q the program divides.
 
-    Returns "" if there is none.
+    Returns "" if none.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -275,7 +281,7 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 
 
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
-    """Return the row of q after the last draft; zeros if it is not known."""
+    """Return the row of q after ``text``, which ends in the last draft; zeros ``[size]`` if it is not known."""
     if models.q is not None:
         return _of(models.q)(text)
     return learned.get(text, (0.0,) * size)
@@ -284,9 +290,9 @@ def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: i
 def _other_rows(
     one: ReadRound, before: ReadRound | None, models: Models, rows: ModelRows
 ) -> Iterator[tuple[str, ModelRows]]:
-    """Yield descriptions and wrong rows that the program may use for p or q.
+    """Yield (description, rows): wrong rows of p and q that the program may use in round ``one``.
 
-    They are rows of the round ``before``, or rows after a shorter text.
+    They are the rows of the preceding round ``before``, or rows after a shorter text.
     """
     p = _of(models.p)
     last = before or one

@@ -1,4 +1,4 @@
-"""Find the round in which a text of an engine goes wrong, from the queries to its models."""
+"""Find the round in which a text of an engine first differs, from the recorded queries to its models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
 KEPT = "the context "
-"""How a sentence begins that names a token which the context of a row should not have."""
+"""The beginning of a sentence about a token that the context of a row should not contain."""
 SHOWN_CONTEXT = 8
 """The number of last tokens that are shown of a long context."""
 LEAST_SHOWN = 3
@@ -16,15 +16,16 @@ LEAST_SHOWN = 3
 
 
 def listed_tokens(tokens: Tokens) -> str:
-    """Format tokens as ``0 1 2``."""
+    """Format tokens as ``0 1 2``; "nothing" if there are none."""
     return " ".join(map(str, tokens)) or "nothing"
 
 
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
 
-    Rounds are inferred. A round begins where the draft model is queried with the committed text, and continues while
-    each query is one draft longer. Returns "" if no round can be inferred, or if two requests have the same prompt.
+    ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the
+    committed text, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
+    two requests have the same prompt.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -55,9 +56,12 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Name the row of p whose most probable token is the first wrong token of request ``index``; "" if there is none.
+    """Describe the row of p whose most probable token is the first wrong token of request ``index``.
 
-    Rows of another request are considered if they were queried while this request was served.
+    Returns "" if there is none.
+
+    ``wanted`` is the right text. Rows of another request are considered if they were queried while this request was
+    served.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -91,9 +95,9 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
-    """Return the index at which the queries of request ``index`` end.
+    """Return the index after the last query of request ``index``, searched from ``start``.
 
-    It follows its last query, or is that of the first query of a later request if that is larger.
+    It is larger if the first query of a later request comes after that.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -111,9 +115,10 @@ def _draft_or_cache(
 ) -> str:
     """Explain a wrong token as the draft itself, or as p's choice after a text with rejected drafts.
 
-    "" if neither fits.
+    Returns "" if neither fits.
 
-    ``tokens`` is the pair of the expected token and the emitted one.
+    ``later`` are the queries while the request is served, ``text`` the right text before the token, ``tokens`` the
+    expected and the emitted token, and ``prompt`` the length of the prompt.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -131,13 +136,13 @@ def _draft_or_cache(
 
 
 def _context(tokens: Tokens) -> str:
-    """Return a text in brackets, a long one shortened to its end."""
+    """Format a text in brackets; of a long text only the last tokens."""
     end = tokens[-SHOWN_CONTEXT:]
     return f"({'... ' * (len(tokens) > len(end))}{listed_tokens(end)})"
 
 
 def text_of_other_request(trace: Trace, index: int) -> str:
-    """Return the sentence that p of a request is computed after the text of another request; "" if it is not.
+    """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
     It is returned if, for at least three texts that only this request has, the draft model is queried with the text,
     the next query to the target has a text of the other request, and p's choice there is the emitted token.
@@ -168,7 +173,10 @@ def text_of_other_request(trace: Trace, index: int) -> str:
 
 
 def _target_after(trace: Trace, own: Tokens) -> Tokens:
-    """Return the first text that the target is asked about after the draft model is asked about ``own``, or ()."""
+    """Return the first text with which the target is queried after the draft model is queried with ``own``.
+
+    Returns () if none.
+    """
     start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
     if start is None:
         return ()
@@ -186,7 +194,11 @@ def _other_text(
     token: int,
     prompt: int,
 ) -> str:
-    """Explain a wrong token by p after a text in which tokens are missing or one token differs; "" if none fits."""
+    """Explain a wrong ``token`` as p's choice after a text that lacks tokens or has one wrong token; "" if none fits.
+
+    ``models`` are target and draft, ``later`` the queries while the request is served, ``text`` the right text before
+    the token, and ``prompt`` the length of the prompt.
+    """
     target, draft = models
     if ("target", text) in later:
         return ""
@@ -209,10 +221,7 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt.
-
-    () if it differs otherwise.
-    """
+    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt; else ()."""
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
         return ()
@@ -223,9 +232,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Explain a wrong token by a row that p computed for an earlier request; "" if that does not fit.
+    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if that does not fit.
 
-    It applies if p was never queried after ``text``, and exactly one earlier query has the same length.
+    It applies if p was never queried with ``text`` while this request was served (query indices ``served``), and
+    exactly one earlier query has the same length.
     """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""
@@ -242,7 +252,7 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the queries to the draft model for the request with this prompt, grouped by round."""
+    """Return the texts with which the draft model is queried for the request with this prompt, grouped by round."""
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
     goes_on = False
@@ -260,7 +270,7 @@ def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
 
 
 def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:
-    """Return the draft after ``tokens`` if q gives it probability 1; else None."""
+    """Return the draft after ``tokens`` if q gives one token probability 1; else None."""
     if trace.draft is None:
         return None
     row = trace.draft(tokens).tolist()

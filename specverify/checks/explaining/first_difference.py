@@ -16,30 +16,33 @@ from specverify.reference import Tokens
 Texts = tuple[Tokens, ...]
 Split = Callable[[Any], Texts]
 CERTAIN = 1 - 1e-9
-"""From this probability on an outcome is called certain."""
+"""An outcome with at least this probability is called certain."""
 MOST_ROWS = 6
 SHARE = 0.05
 """A difference of less than this share of the largest one may be rounding."""
 END = -1
-"""Stands behind a text that ends."""
+"""A marker after the last token of a text."""
 
 
 class Difference(NamedTuple):
     """The first difference between two laws of texts."""
 
     fault: str
-    """One sentence."""
+    """A sentence about the difference."""
     rows: tuple[str, ...]
-    """The lines of a table: the smallest texts whose probabilities differ."""
+    """Lines of a table with the shortest texts whose probabilities differ."""
     before: Tokens = ()
-    """The new tokens before the one that differs."""
+    """The new tokens before the first wrong token."""
     seen: Mapping[int, Any] = {}
-    """The law of that token, and below the expected one; empty where they are of several texts."""
+    """The observed law of that token; the next field is the expected one.
+
+    Both are empty for a joint law of several texts.
+    """
     expected: Mapping[int, Any] = {}
     request: int | None = None
-    """Which of several texts differs, where one does by itself."""
+    """The index of the request whose own law is wrong; None if there is one request, or only the joint law is wrong."""
     sentence: str = ""
-    """The fault without the name of the text."""
+    """The sentence ``fault`` without the name of the request."""
 
 
 class _FirstTexts(NamedTuple):
@@ -50,13 +53,13 @@ class _FirstTexts(NamedTuple):
     before: Tokens
     token: int
     longest: int
-    """Tokens of the longest text that is expected."""
+    """Length of the longest expected text."""
 
 
 def first_difference(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], split: Split | None = None, each: str = "request"
 ) -> Difference | None:
-    """Return the first token at which ``law`` differs from ``expected``; None if no text or pair of texts differs.
+    """Return the first token at which ``law`` differs from ``expected``; None if no text and no joint law differs.
 
     ``split`` separates an outcome into texts; ``each`` is the word for one of several texts, such as "request".
     """
@@ -114,7 +117,8 @@ def _of_one(law: Mapping[Any, Any], texts: Split, index: int) -> dict[Tokens, An
 def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _FirstTexts | None:
     """Return the shortest prefixes that differ and, among them, the one with the largest excess; None if all agree.
 
-    A prefix differs if its probability exceeds the expected one by more than ``bound``.
+    ``law`` and ``expected`` map texts to probabilities. A prefix differs if its probability exceeds the expected one by
+    more than ``bound``.
     """
     longest = max(map(len, law.keys() | expected.keys()), default=0)
     for length in range(1, longest + 2):
@@ -182,7 +186,10 @@ def _shown(text: Tokens) -> str:
 def _dependence(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], bound: float, texts: Split, each: str
 ) -> Difference | None:
-    """Return the difference in the joint law of several texts whose marginal laws are right; None if there is none."""
+    """Return the difference in the joint law of several texts, each of which alone is right; None if there is none.
+
+    A difference up to ``bound`` is ignored; ``texts`` splits an outcome into texts, and ``each`` is the word for one.
+    """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)
     if does - ought <= bound:

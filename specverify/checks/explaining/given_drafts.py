@@ -31,11 +31,11 @@ from specverify.subjects.subject import InScenario
 from specverify.subjects.warped_tasks import Processed
 
 MOST_PATHS = 3000
-"""Of a round; one that has more is not explained."""
+"""The largest number of paths of a round that is explained."""
 MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
-"""Where a formula is looked for besides: with two tokens many formulas are one."""
+"""Further scenarios in which formulas are compared: with two tokens many formulas have the same values."""
 
 Law = Mapping[int, Any]
 
@@ -47,32 +47,32 @@ class GivenDrafts(NamedTuple):
     drafts: Tokens
     rows: ModelRows
     raw: ModelRows | None
-    """The same rows before the sampling parameters are applied, where there are such."""
+    """The same rows before sampling parameters are applied; None if there are no parameters."""
     accept: tuple[Any, ...]
-    """P(draft i is accepted), given that those before it are; as far as that is reached."""
+    """P(draft i is accepted | the earlier drafts are accepted), for each draft whose test is reached."""
     replace: Mapping[int, Law]
-    """Rejected draft -> the law of the token in its place."""
+    """Position of the rejected draft -> law of the token that replaces it."""
     bonus: Law | None
-    """The law of the token behind the last draft, where all can be accepted and one follows."""
+    """Law of the token after the last draft; None if not all drafts can be accepted or no token follows."""
     has_bonus: bool
-    """Whether a token comes behind the last draft."""
+    """Whether a bonus token follows the last draft."""
     places: Mapping[tuple[str, int], str]
-    """Lines of the program: ``("accept", i)``, ``("replace", i)``, ``("bonus", gamma)``."""
+    """Program lines of ``("accept", i)``, ``("replace", i)`` and ``("bonus", gamma)``."""
     slack: float
-    """How far rounding can move one of these probabilities."""
+    """The largest rounding error of one of these probabilities."""
     others: Mapping[str, ModelRows] = {}
-    """Rows that may stand in the place of the right ones, by the sentence about them."""
+    """Description -> rows that a wrong program may use instead of the right ones."""
     of_engine: bool = False
-    """Whether this was read off the path of an engine."""
+    """Whether the numbers come from the path of an engine."""
     is_padded: bool = False
-    """Whether the rows of p go on behind the drafts, up to the longest row of a batch."""
+    """Whether p has further rows after the drafts, up to the longest row of a batch."""
     elsewhere: bool = False
-    """Whether this is another case than the one that is explained."""
+    """Whether the round belongs to another scenario than the one that is explained."""
 
 
 @lru_cache(maxsize=512)
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
-    """Return the conditional laws of the first rounds of a decoder, one for each of their drafts.
+    """Return the conditional laws of the first rounds of a decoder, one for each possible draft.
 
     Returns () without a ``propose`` step, for trees and for large rounds. At most ``states`` states are examined.
     """
@@ -94,7 +94,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, one for each of its drafts, and the next states."""
+    """Return the conditional laws of the round from ``state``, one for each possible draft, and the states after it."""
     decoder = here.decoder
     if (propose := decoder.propose) is None:
         return [], []
@@ -158,7 +158,7 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return descriptions of wrongly applied sampling parameters -> the rows of p and q under them."""
+    """Return description -> rows of p and q under wrongly applied sampling parameters, for the drafts ``tokens``."""
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
     if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
@@ -201,7 +201,8 @@ _CUTS: Mapping[str, Cut] = {
         ]
     ),
 }
-"""How a row is truncated otherwise: ``p is ...``, by the row before it, the right one, and the parameter's value."""
+"""Description -> wrong truncation of a row, a function of the full row, the rightly truncated row, and the parameter.
+"""
 
 
 def _in_place(right: ModelRows, wrong: ModelRows, said: str) -> dict[str, ModelRows]:
@@ -239,7 +240,7 @@ def _unprocessed(model: Processed) -> LanguageModel:
 
 
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
-    """Return the number of accepted drafts of a round; for a verifier, which returns tokens only, it is inferred.
+    """Return the number of accepted drafts of a round; for a verifier, which returns only tokens, it is inferred.
 
     With ``bonus``, every round ends in one more token. So a round that emits exactly its drafts counts as one that
     rejected the last draft and replaced it by the same token.
@@ -255,9 +256,10 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
 
 
 def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
-    """Return the program lines of the tests and of the last draws.
+    """Return ("accept" | "replace" | "bonus", position) -> program line of that draw.
 
-    A test is recognised by its probability; the last decision of a path is the replacement or the bonus.
+    ``runs`` are (path, round, accepted drafts), and ``accept`` the acceptance probabilities. A test is recognised by
+    its probability; the last decision of a path is the replacement or the bonus.
     """
     result: dict[tuple[str, int], str] = {}
     for path, _, accepted in runs:
@@ -293,7 +295,7 @@ PARTS = ("accept", "replace", "bonus")
 
 
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
-    """Yield (position, observed value) for ``part``.
+    """Yield (position, observed value) for ``part``: "accept", "replace" or "bonus".
 
     The value is an acceptance probability, or the law of a replacement or bonus.
     """
@@ -306,7 +308,7 @@ def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 
 
 def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
-    """Return the value of the rule for ``part`` at position ``i`` with ``rows``.
+    """Return the value of the rule for ``part`` ("accept", "replace", "bonus") at position ``i`` with these ``rows``.
 
     It is an acceptance probability for "accept", else a pmf.
     """

@@ -15,12 +15,12 @@ from specverify.checks.explaining.round_rules import Row, scaled
 from specverify.checks.explaining.wording import short, short_row
 
 OPEN = 1e-6
-"""A probability nearer than this to 0 or 1 tells no number."""
+"""A probability nearer than this to 0 or 1 does not determine the free number."""
 LEAST_NUMBERS = 2
 
 
 class Accepted(NamedTuple):
-    """The observed acceptance probability of a draft, with p and q of the draft."""
+    """The observed acceptance probability ``seen`` of a draft, with its p and q and the rounding error ``slack``."""
 
     p: float
     q: float
@@ -29,7 +29,7 @@ class Accepted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """The law of the token that replaces a rejected draft, with the rows of p and q."""
+    """The observed law of the token that replaces a rejected draft, with the rows of p and q and the rounding error."""
 
     p: Row
     q: Row
@@ -40,9 +40,9 @@ class Replaced(NamedTuple):
 class _AcceptFamily(NamedTuple):
     words: str
     solve: Callable[[float, float, float], float]
-    """The number by p, q and the acceptance."""
+    """``solve(p, q, acceptance)`` returns the free number."""
     formula: Callable[[float, float, float], float]
-    """The acceptance by p, q and the number."""
+    """``formula(p, q, number)`` returns the acceptance probability, before it is limited to 1."""
 
 
 _ACCEPT = (
@@ -80,9 +80,9 @@ def _is_accepted_by(one: Accepted, family: _AcceptFamily, number: float) -> bool
 class _ReplaceFamily(NamedTuple):
     words: str
     solve: Callable[[Sequence[float], Sequence[float], Sequence[float]], float]
-    """The number by p, q and the law; 0 where this law does not tell it."""
+    """``solve(p, q, law)`` returns the free number; 0 if this law does not determine it."""
     formula: Callable[[Sequence[float], Sequence[float], float], Row]
-    """The law by p, q and the number."""
+    """``formula(p, q, number)`` returns the law of the replacement."""
 
 
 def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
@@ -90,7 +90,9 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the unnormalised entry of ``law`` at the smallest p - q, scaled so that the largest p - q is unchanged.
+    """Return the unnormalised entry of ``law`` at the smallest p - q.
+
+    The scale makes its entry at the largest p - q equal to p - q.
 
     Returns 0 if the smallest p - q is not negative, or has no smaller probability than the largest.
     """
@@ -188,7 +190,7 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return the largest change of the solved number that rounding of ``law`` can cause."""
+    """Return the largest change of the solved ``number`` that the rounding of ``law`` can cause."""
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
 
@@ -223,7 +225,7 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
 
 
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
-    """Return c and the sentence if one number suggests norm(p^c) instead of p; c is 0 if none does."""
+    """Return c and a sentence about it if the rounds use norm(p^c) instead of p; (0, "") if no c fits."""
     power = further_power(all_given)
     if not power:
         return 0.0, ""
@@ -249,5 +251,5 @@ def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
 
 
 def powered(row: Row, power: float) -> Row:
-    """Return norm(row^power)."""
+    """Return the pmf with probabilities proportional to those of ``row`` raised to ``power``."""
     return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])

@@ -46,7 +46,7 @@ from specverify.subjects.subject import InScenario
 PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
 GUESSED = ", as it is not drawn"
-"""What stands behind q = 1 of a draft for which an engine draws nothing."""
+"""Follows "q = 1" in a message about a draft for which an engine draws nothing."""
 
 
 class RoundFault(NamedTuple):
@@ -54,15 +54,15 @@ class RoundFault(NamedTuple):
 
     sentence: str
     parts: frozenset[str]
-    """Which of ``accept``, ``replace`` and ``bonus``."""
+    """The wrong parts: a subset of ``accept``, ``replace`` and ``bonus``."""
     named: bool = True
-    """Whether another rule fits all of it; else numbers are told."""
+    """Whether another rule that fits all numbers is named; else the sentence only quotes numbers."""
 
 
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
-    """Return the difference between the rounds of a decoder and the rule; None if the rounds follow the rule.
+    """Return how the rounds of a decoder differ from the rule; None if they follow it or none can be examined.
 
-    The first rounds and the rounds ``later`` are examined; None also if no round can be examined.
+    The first rounds and the further rounds ``later`` are examined.
     """
     mine = (*rounds_given_drafts(here), *later)
     if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
@@ -85,7 +85,7 @@ def _parameters(label: str) -> str:
 
 
 def _temperature(parameters: str) -> float:
-    """Return the temperature among sampling parameters; 1 where none is set."""
+    """Return the temperature in a text of sampling parameters; 1 if none is set."""
     value = re.search(r"\btemperature=([0-9.e+-]+)", parameters)
     return float(value[1]) if value else 1.0
 
@@ -98,7 +98,10 @@ def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
 
 
 def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
-    """Return the difference between the given rounds and the rule; None if each round follows the rule."""
+    """Return how the given rounds differ from the rule; None if each round follows it.
+
+    ``parameters`` are the sampling parameters as text, for the sentence.
+    """
     return (
         _named(all_given, parameters) if any(is_wrong(given, part) for given in all_given for part in PARTS) else None
     )
@@ -120,7 +123,7 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> s
 
 
 def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence about the wrong formula that ``part`` follows; "" if none is recognised."""
+    """Return the sentence about the wrong formula of ``part`` ("accept", "replace", "bonus"); "" if none fits."""
     name = _name(all_given, part, parameters)
     if part == "accept":
         name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
@@ -131,7 +134,7 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of the only formula that fits all observations of ``part``; "" if none or several fit."""
+    """Return the name of the only formula that fits all observations of ``part``; "" if no formula or several fit."""
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return ""
     seen = [(given, i, value) for given in all_given for i, value in values_of(given, part)]
@@ -158,7 +161,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Name wrong sampling parameters whose rows explain the bonus or the replacement; "" if none do."""
+    """Describe the wrong sampling parameters whose rows explain the bonus or the replacement; "" if none do."""
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
@@ -233,7 +236,10 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether some wrong value lies strictly between 0 and 1; a wrong 0 or 1 would fit too many formulas."""
+    """Return whether some wrong value lies strictly between 0 and 1; a wrong 0 or 1 would fit too many formulas.
+
+    Only the ``parts`` ("accept", "replace", "bonus") are considered.
+    """
     for given in all_given:
         for part in parts:
             for i, seen in values_of(given, part):
@@ -270,9 +276,9 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 
 
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
-    """Return a sentence with the first value of ``part`` that differs.
+    """Return a sentence with the first observed value of ``part`` that differs from the rule.
 
-    ``briefly``: the rule has already been named.
+    ``briefly``: the wrong formula is already named, so the sentence omits it.
     """
     found = [
         (given, i, seen, said)

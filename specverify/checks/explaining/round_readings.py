@@ -27,20 +27,21 @@ MOST_DRAWS = 24
 MOST_DRAFTS = 5
 MOST_READINGS = 6000
 WORST, OF_EACH_DRAW = 8.0, 1.0
-"""A reading that deviates more than this, or than so much for each draw, says nothing."""
+"""A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
 UNKNOWN_ROW, UNDRAWN = 0.5, 1.75
-"""What a deviation from no known row costs more, and what a draft costs that is neither drawn nor tested."""
+"""Costs of a reading: extra cost of a deviation that no known row explains; cost of a draft that is neither drawn nor
+tested."""
 LATE = 2.0
-"""A draw is read into a round, and a longer text than that of the round was asked about before it, or the round's own
-text was not asked about yet."""
+"""Cost of reading a draw into a round if the order of model queries contradicts it: a longer text was queried before,
+or the round's own text was not queried yet."""
 OTHER_LINE = 1.0
-"""A draw is read in a role that its line does not have on other paths."""
+"""The cost of a draw in a role that its line does not have on other paths."""
 PASSED_OVER = 0.75
-"""A token follows without a draft where the draft model was asked for one."""
+"""The cost of a token without a draft although the draft model was queried."""
 UNLIKELY = 0.25
-"""A reading that follows the rule, but is not how rounds usually go."""
+"""The cost of a reading that follows the rule in an unusual order."""
 
 
 ROLES: Mapping[str, frozenset[str]] = {
@@ -49,7 +50,7 @@ ROLES: Mapping[str, frozenset[str]] = {
     "residual": frozenset({"replace"}),
     "bonus": frozenset({"bonus"}),
 }
-"""What a decoder draws under a name."""
+"""The roles of a decoder's labelled draws."""
 
 
 class Models(NamedTuple):
@@ -57,39 +58,39 @@ class Models(NamedTuple):
 
     p: LanguageModel
     q: LanguageModel | None
-    """None where the draft model is not known: a draft is then whatever is drawn before a test."""
+    """The draft model; None if unknown: a draft is then any token drawn before a test."""
     prompt: Tokens
     horizon: int
     asked: tuple[Tokens, ...] = ()
-    """The texts that a model was asked about: rows that may have been used in the place of others."""
+    """The texts with which a model was queried; a program may have used their rows wrongly."""
     queries: tuple[tuple[int, str, Tokens], ...] = ()
-    """The same with the draws that were made before, and the name of the model."""
+    """The model queries of the path as (number of earlier draws, model name, queried text)."""
     roles: Mapping[str, frozenset[str]] = {}
-    """Lines of the program -> what is drawn there, where that is settled."""
+    """Program line -> the roles that its draws have on most paths."""
     guesses: bool = True
-    """Whether drafts may come without a draw."""
+    """Whether a draft may come without a draw."""
     learned: Mapping[Tokens, Row] = {}
-    """Where the draft model is not known: the rows that drafts are drawn from on most paths."""
+    """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
 
 
 class ReadRound(NamedTuple):
-    """One round of a reading, with its numbers."""
+    """One round of a path, with the role and the probability of each of its draws."""
 
     text: Tokens
     drafts: Tokens
     q: tuple[Row, ...]
-    """The rows that the drafts were drawn from."""
+    """The rows that the drafts are drawn from."""
     accept: tuple[float, ...]
-    """P(draft i is accepted), as far as the tests go."""
+    """P(draft i is accepted), for each tested draft."""
     end: tuple[str, Row] = ("", ())
-    """``replace``, ``bonus`` or ``plain`` and the row that the last token was drawn from."""
+    """``replace``, ``bonus`` or ``plain``, and the row that the last token is drawn from."""
     places: tuple[tuple[str, int, str], ...] = ()
-    """Role, position and line of each draw."""
+    """(role, position, program line) of each draw."""
     fault: str = ""
     structure: str = ""
-    """What the round does that no round does: it leaves a draft out, goes on behind a rejection, ..."""
+    """A step that no right round has, such as an untested draft or a test after a rejection; or ""."""
     dropped: int | None = None
-    """A token that was drafted and left out, untested."""
+    """A token that was drafted and then neither tested nor emitted; None if there is none."""
 
 
 class Reading(NamedTuple):
@@ -97,9 +98,9 @@ class Reading(NamedTuple):
 
     words: tuple[str, ...]
     fault: str
-    """The first deviation from the rule, or nothing."""
+    """The first deviation from the rule, or ""."""
     used: tuple[Tokens, ...]
-    """The texts whose rows decide."""
+    """The texts whose rows of p and q decide."""
     cost: float
     rounds: tuple[ReadRound, ...] = ()
 
@@ -114,7 +115,7 @@ class _DraftReading(NamedTuple):
     fault: str = ""
     places: tuple[str, ...] = ()
     drawn: bool = False
-    """Whether the last one was drawn, and not certain."""
+    """Whether the last draft was drawn, and did not have probability 1."""
 
 
 class _RoundReading(NamedTuple):
@@ -129,12 +130,12 @@ class _RoundReading(NamedTuple):
     accept: tuple[float, ...] = ()
     places: tuple[tuple[str, int, str], ...] = ()
     out: Tokens = ()
-    """The tokens that are emitted."""
+    """The emitted tokens so far."""
     structure: str = ""
     dropped: int | None = None
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
-        """Return the completed round, whose last token has the role ``end`` and is drawn from ``row``."""
+        """Return the completed round; its last token has the role ``end`` and comes from ``row`` at line ``place``."""
         drafted = self.drafted
         places = (*self.places, *(("draft", i, at) for i, at in enumerate(drafted.places)))
         last = (end, len(self.accept) - (end == "replace"), place)
@@ -159,7 +160,7 @@ class _Alternative(NamedTuple):
 
 
 def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Convert the labelled draws of a decoder: accept decisions become coins, other draws keep their pmfs."""
+    """Return a decoder's labelled draws as path draws: accept decisions become coins, others keep their pmfs."""
     items = []
     for number, decision in enumerate(decisions):
         weights = tuple(float(weight) for weight in decision.weights)
@@ -174,7 +175,7 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws of a path that emits ``new`` as rounds; None if that is impossible."""
+    """Read the draws ``drawn`` of a path that emits ``new`` as rounds; None if that is impossible."""
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
@@ -191,7 +192,7 @@ def _is_readable(item: PathDraw) -> bool:
 
 
 class _PathReader:
-    """Search for the best reading of one path."""
+    """Search for the reading of one path with the lowest cost (deviations from the rule)."""
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
@@ -227,9 +228,9 @@ class _PathReader:
         return self._rows[name, text]
 
     def read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], number: int) -> Reading | None:
-        """Return the best reading of the draws from index ``at`` on, after the emitted ``text``.
+        """Return the best reading of the draws from index ``at`` on, after the emitted ``text``; None if there is none.
 
-        None if there is none.
+        ``rejected`` are texts that end in a rejected draft, and ``number`` is the number of the round.
         """
         if len(text) >= len(self.final) and (at == len(self.items) or len(text) >= self.end):
             short_of = len(self.final) < self.end
@@ -270,8 +271,8 @@ class _PathReader:
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
         """Return the cost of reading draw ``at`` in ``role``, in a round whose texts have at most ``longest`` tokens.
 
-        It is positive if the line of the draw has another role, or if a model had already been queried with a longer
-        text.
+        It is positive if the line of the draw has another role, or if the model queries show that the engine is not at
+        that point yet or already past it. ``asked`` is the (model, text) query that the role needs, or None.
         """
         if at >= len(self.items):
             return 0.0
@@ -283,7 +284,7 @@ class _PathReader:
         return cost
 
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield every reading of the next draws as one round."""
+        """Yield every reading of the draws from index ``at`` on as one round that begins after ``text``."""
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain))
         for drafted in self._drafts(at, text):
@@ -294,7 +295,10 @@ class _PathReader:
                 yield from self._dropped(drafted, text, rejected)
 
     def _without_draft(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield readings of the next draw as a target token in a round without drafts."""
+        """Yield readings of draw ``at`` as a token drawn from p in a round without drafts.
+
+        ``now`` is the round so far.
+        """
         text = now.text
         for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now.rejected):
             drawn = after > at
@@ -310,7 +314,7 @@ class _PathReader:
             )
 
     def _dropped(self, drafted: _DraftReading, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield readings in which the last draft is discarded without a test."""
+        """Yield readings in which the last draft of ``drafted`` is discarded without a test."""
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
         said = f"drafted {token} (q = {short(drafted.q[-1][token])}{place}), left out without a test"
@@ -327,7 +331,7 @@ class _PathReader:
             yield from self._without_draft(drafted.next, now)
 
     def _drafts(self, at: int, text: Tokens) -> Iterator[_DraftReading]:
-        """Yield every reading of the next draws as the drafts of a round."""
+        """Yield every reading of the draws from index ``at`` on as the drafts of a round after ``text``."""
         open_ones = [_DraftReading((), (), at)]
         while open_ones:
             drafted = open_ones.pop(0)
@@ -363,12 +367,12 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was queried with ``text`` after the first draft query and before ``here``."""
+        """Return whether the target was queried with ``text`` between the first draft query and that for ``here``."""
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield readings with one more draft that no draw produced, as drafts of a lookup or of a greedy draft model.
+        """Yield ``drafted`` with one more draft that no draw produced, as lookup or greedy draft models make them.
 
         Candidates are the tokens whose p equals the bound of the next coin, and the next token of the final text.
         """
@@ -395,7 +399,7 @@ class _PathReader:
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield every reading of the tests of the remaining drafts and of the token after them."""
+        """Yield every reading, from draw ``at`` on, of the tests of the remaining drafts and the token after them."""
         if now.cost >= self.worst:
             return
         drafted, i, text = now.drafted, len(now.accept), now.text
@@ -426,7 +430,7 @@ class _PathReader:
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
-        """Yield every reading of the token that replaces the rejected draft."""
+        """Yield every reading of draw ``at`` as the token that replaces the rejected draft, with rows ``p``, ``q``."""
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
         for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now.rejected):
@@ -457,9 +461,10 @@ class _PathReader:
     def _tests(
         self, at: int, here: Tokens, token: int, q: Row, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, bool, float, str, str, float]]:
-        """Yield every reading of the test of draft ``token``.
+        """Yield every reading of draw ``at`` as the test of draft ``token``, drawn from ``q`` after the text ``here``.
 
-        Each is (index after the test, whether it accepts, cost, words, fault, P(accept)).
+        Each is (index after the test, whether it accepts, cost, words, fault, P(accept)). ``rejected`` are texts that
+        end in a rejected draft.
         """
         item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
         if item is not None:
@@ -488,7 +493,7 @@ class _PathReader:
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the readings after the last test of a round: with and without a bonus token."""
+        """Yield the readings after the last test of a round: with a bonus token at draw ``at``, and without one."""
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)
         used = tuple(text + drafts[:k] for k in range(len(drafts)))
@@ -518,9 +523,10 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield every reading of the next token, which should be drawn from ``rule``.
+        """Yield every reading of the token after ``here``, drawn at ``at``, which the rule draws from ``rule``.
 
-        Each is (token, index after its draw, cost, the fault of its row, program line).
+        ``name`` is the name of that row. Each reading is (token, index after its draw, cost, sentence about a wrong row
+        or "", program line). ``rejected`` are texts that end in a rejected draft.
         """
         yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
@@ -541,9 +547,9 @@ class _PathReader:
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
     def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return the name of the only known row of p in which a token is certain; "" if several rows or none fit.
+        """Return the name of the only known row of p in which ``token`` is certain; "" if no row or several rows fit.
 
-        A certain token fits many rows, so q and the residual after this text must have another one.
+        Returns "" also if the token is certain in q or in the residual after ``here``: a certain token fits many rows.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""
@@ -553,7 +559,7 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the next token without a draw, as ``_token``.
+        """Yield the readings of the next token without a draw, in the form of ``_token``.
 
         The token is certain, is the last one of the path, or is chosen by the program.
         """
@@ -573,7 +579,7 @@ class _PathReader:
             yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
-        """Return the row from which draw ``at`` takes its token; () if it is not known."""
+        """Return the row from which draw ``at`` takes its token; () if it is unknown. ``rule`` is the right row."""
         item = self.items[at]
         if item.pmf:
             return item.pmf
@@ -590,7 +596,10 @@ class _PathReader:
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the reading of a lookup with fewer intervals than tokens, from a row other than ``rule``."""
+        """Yield the reading of a lookup with fewer intervals than tokens, from a row other than ``rule``.
+
+        The tuple has the form of ``_token``. The lengths of the intervals are compared with every known row.
+        """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
             for row_name, row in self._rows_after(text, here):
@@ -608,9 +617,9 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield the alternative that emits ``new``, if the final text continues so.
+        """Yield the alternative that emits ``new`` after ``text``, if the final text continues with these tokens.
 
-        If all drafts are accepted, the final text may lack the last of them.
+        If all drafts are accepted (``all_accepted``), the final text may lack the last of them.
         """
         after = text + new
         kept = after[: len(self.final)]
@@ -648,7 +657,11 @@ class _PathReader:
         return "q/p" if gives(q, p) else "p alone" if abs(p[token] - seen) < NEAR else ""
 
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Format the row ``seen`` with its name, such as ``q`` or ``p after (0, 1)``, if it is a known row."""
+        """Format the row ``seen`` with the name of the known row that equals it, such as ``q`` or ``p after (0, 1)``.
+
+        Without such a row only the numbers are returned. ``here`` is the text at the draw; ``rejected`` are texts that
+        end in a rejected draft.
+        """
         key = tuple(seen), here, rejected
         if key not in self._names:
             self._names[key] = self._name_of_row(seen, here, rejected)
@@ -667,7 +680,7 @@ class _PathReader:
         return shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
-        """Return the named rows after ``text``, and the residuals that mix p after one text with q after the other."""
+        """Return (name, row) after ``text``, and residuals of the row of one model there with that after ``here``."""
         p, q = self.p(text), self.q(text)
         mixed = (
             ("norm(max(p - q, 0)) with q", excess(self.p(here), q)),
@@ -676,7 +689,7 @@ class _PathReader:
         return (*_named_rows(p, q), *(mixed if text != here else ()))
 
     def _texts(self, here: Tokens) -> list[Tokens]:
-        """Return other texts whose rows may have been used instead of those after ``here``, the most probable first."""
+        """Return texts whose rows a wrong program may use instead of those after ``here``, the most probable first."""
         asked = sorted(dict.fromkeys(self.models.asked), key=lambda text: abs(len(text) - len(here)))
         near = [here[:length] for length in range(len(here) - 1, len(self.models.prompt) - 1, -1)]
         return [text for text in dict.fromkeys([*asked, *near]) if text != here and len(text) > 0]
@@ -687,9 +700,9 @@ def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 
 
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-    """Return words for the relation of ``text`` to ``here``.
+    """Return words for how ``text`` differs from ``here``: shorter, longer, with a rejected draft, or unrelated.
 
-    It keeps a rejected draft, is an earlier or a later position, or is another text.
+    ``rejected`` are the texts that end in a rejected draft.
     """
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:

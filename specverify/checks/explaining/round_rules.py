@@ -19,7 +19,7 @@ Row = Sequence[Any]
 
 
 class ModelRows(NamedTuple):
-    """Rows of the models along a draft: ``p[i]`` and ``q[i]`` after i drafts."""
+    """Rows of p and q along a draft: ``p[i]`` and ``q[i]`` are the rows after i drafts."""
 
     p: tuple[Row, ...]
     q: tuple[Row, ...]
@@ -63,14 +63,14 @@ def scaled(row: Row) -> Row:
 
 
 def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(draft i passes | all earlier ones pass) if one uniform is compared with every ratio."""
+    """Return P(draft i passes | all earlier drafts pass) of a wrong rule that uses one uniform for all tests."""
     ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     before = min([1, *ratios[:-1]])
     return min(1, ratios[-1] / before) if before > 0 else 1
 
 
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i tests pass | at least i pass), for a rule that also counts passed tests after a failure."""
+    """Return P(more than i tests pass | at least i pass) of a wrong rule that counts passes after a failure too."""
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
         one = ratio(rows.p[k][token], rows.q[k][token])
@@ -80,7 +80,7 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are kept | at least i are) if drafts are kept up to the last failed test."""
+    """Return P(more than i drafts kept | at least i kept) if drafts are wrongly kept up to the last failed test."""
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
     def at_least(number: int) -> Any:
@@ -120,7 +120,7 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
         rows.p[i][drafts[i]] / total if (total := rows.p[i][drafts[i]] + rows.q[i][drafts[i]]) > 0 else 1
     ),
 }
-"""``drafts are accepted ...``, by the rows of the draft."""
+"""How a message ends that begins with "drafts are accepted" -> the formula, which uses only the rows at the draft."""
 ACCEPT: Mapping[str, AcceptFormula] = {
     **ACCEPT_OF_ROW,
     "by the row of p one position late": _shifted_ratio(1, 0),
@@ -135,7 +135,8 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the number of tests that pass, also behind the first rejection (no cumulative product)": _by_number,
     "up to the last test that fails, not the first": _up_to_the_last,
 }
-"""And those by other rows."""
+"""Message ending -> formula for the acceptance, as in ``ACCEPT_OF_ROW``; some formulas also use rows at other
+positions."""
 
 
 def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
@@ -208,7 +209,8 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
         int(t == _argmax(excess(rows.p[i], rows.q[i]))) for t in range(len(rows.p[i]))
     ],
 }
-"""``a rejected draft is replaced by a draw from ...``, by the rows of the draft."""
+"""End of a message that begins "a rejected draft is replaced by a draw from" -> the formula, which uses only the rows
+at the draft."""
 REPLACE: Mapping[str, RowFormula] = {
     **REPLACE_OF_ROW,
     "p one position late": lambda rows, drafts, i: rows.p[_inside(i + 1, rows.p)],
@@ -226,13 +228,14 @@ REPLACE: Mapping[str, RowFormula] = {
     ),
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
-"""And those by other rows."""
+"""Message ending -> formula for the replacement, as in ``REPLACE_OF_ROW``; some formulas also use rows at other
+positions."""
 REPLACE_WITH_NAN: Mapping[str, RowFormula] = {
     "p on the tokens with p > q (p itself, not p - q), but all of p where q is 0 on one of them (0/0)": (
         _where_more_or_all
     ),
 }
-"""And those that are one of the others where q has no zeros."""
+"""Further formulas, which equal one of the others if q has no zeros."""
 
 BONUS: Mapping[str, RowFormula] = {
     "q": lambda rows, drafts, i: rows.q[i],
@@ -243,4 +246,4 @@ BONUS: Mapping[str, RowFormula] = {
     "p after the last draft minus q before it": lambda rows, drafts, i: excess(rows.p[i], rows.q[i - 1]),
     "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
 }
-"""``the bonus token is drawn from ...``."""
+"""End of a message that begins "the bonus token is drawn from" -> the formula."""

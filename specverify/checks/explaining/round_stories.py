@@ -1,4 +1,4 @@
-"""Describe a path of a decode as rounds: drafted, accepted, rejected, replaced, each with its expected value."""
+"""Describe a path of a decode round by round: drafts, tests, replacements, each with its actual and expected value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from specverify.reference import Round, State
 from specverify.subjects.subject import InScenario
 
 NEAR = 1e-6
-"""Probabilities of floats that are as near as this are not told apart here."""
+"""Probabilities that differ by less than this are reported as equal."""
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the rounds on the path ``choices``; "" for trees and for large rounds."""
+    """Describe the rounds of a decode whose draws have the outcomes ``choices``; "" for trees and large rounds."""
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
@@ -47,7 +47,10 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
-    """Return the conditional laws, given the drafts, of the rounds on the path ``choices``."""
+    """Return the conditional laws, given their drafts, of the rounds of a decode.
+
+    ``choices`` are its draws' outcomes.
+    """
     decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return result
@@ -61,9 +64,10 @@ def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDraft
 
 
 def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Return the step of one path that first emits a token to which p gives 0, in numbers; nothing where that is open.
+    """Describe the first step of a decode that emits a token with p = 0; "" if the cause is not unique.
 
-    Every lossless rule gives such a token 0 at its place, so the step is a cause whichever rule is meant.
+    ``choices`` are the outcomes of its draws. Every lossless rule gives such a token probability 0 at its position, so
+    the step is wrong under every rule.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
@@ -86,7 +90,10 @@ def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
-    """Return how token i of a round, which p excludes, was emitted."""
+    """Describe how a round emits ``token`` at position ``i``, where p is 0.
+
+    ``accepted`` is its number of accepted drafts.
+    """
     part = "accept" if i < accepted else "replace" if i < len(given.drafts) else "bonus"
     law = given.replace.get(i, {}) if part == "replace" else given.bonus or {}
     mass = given.accept[i] if part == "accept" else law.get(token, 0)
@@ -104,7 +111,7 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Describe the token of a round without drafts, with its probability, and with p if that differs."""
+    """Describe the ``token`` of a round without drafts: its probability, and p if that differs."""
     p = here.task.target(start.tokens).tolist()
     given = round_given(here, start, ())
     law = given.bonus if given else None
@@ -132,7 +139,7 @@ def _drafted(given: GivenDrafts) -> str:
 
 
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
-    """Describe whether draft ``i`` was accepted, with its acceptance probability and that of the rule if it differs."""
+    """Describe the test of draft ``i``: its result and acceptance probability, and that of the rule if it differs."""
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
     which = f"draft {i + 1} ({given.drafts[i]}) {word}" if len(given.drafts) > 1 else word
@@ -152,7 +159,7 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
-    """Describe the token after the accepted drafts, with its probability and that of the rule if it differs."""
+    """Describe the ``token`` after the accepted drafts: its probability, and that of the rule if it differs."""
     rejected = accepted < len(given.drafts)
     law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
     rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]

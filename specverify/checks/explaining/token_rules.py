@@ -1,4 +1,4 @@
-"""Name a wrong law of one token: find a wrong rule whose law is exactly the observed one."""
+"""Name the wrong rule whose law of one token is exactly the observed law."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from specverify.checks.explaining.round_rules import (
 
 NEAR = 1e-9
 LEAST = 3
-"""Tokens of a vocabulary in which the laws of wrong rules differ."""
+"""The smallest vocabulary in which the laws of different wrong rules differ."""
 
 
 def name_of_token(seen: Row, p: Row, q: Row) -> str:
     """Return the only wrong rule that gives a token the law ``seen``; "" if none or several do.
 
-    In each rule one draft is drawn from q and decided; either its acceptance or its replacement is wrong.
+    In each rule one draft is drawn from q and tested; its acceptance or its replacement is wrong.
     """
     if len(p) < LEAST or len(q) != len(p) or len(seen) != len(p):
         return ""

@@ -1,4 +1,4 @@
-"""Describe a round with a tree: each child that is tested or skipped, compared with recursive rejection.
+"""Describe a round with a draft tree: each child that is tested or skipped, compared with recursive rejection.
 
 Recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160): children of one node are tested in their
 order, child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. Another rule
@@ -26,20 +26,23 @@ DRAWN_BY_DRAFTER = frozenset({"draft"})
 
 
 class TreeReading(NamedTuple):
-    """The rounds of a path with trees, in words."""
+    """A description of a path whose rounds draft trees."""
 
     words: str
     fault: str
-    """The first test that deviates from the rule and is named, or nothing."""
+    """The first test that deviates from the rule and whose deviation is named; "" if there is none."""
     rounds: tuple[TreeRound, ...] = ()
     example: str = ""
     """The first deviation of a test, in numbers."""
     last: str = ""
-    """The first draw from p in the place of the residual."""
+    """The first draw from p instead of the residual."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
-    """Describe the rounds on the path ``choices``; None if it drafts no tree or cannot be read."""
+    """Describe the rounds of a decode; None if it drafts no tree or cannot be read.
+
+    ``choices`` are its draws' outcomes.
+    """
     if here.decoder.propose is None:
         return None
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
@@ -98,9 +101,9 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read a draw from p that is looked up among the children of a deterministic tree.
+        """Read a draw from p whose token is looked up among the children (``siblings``) of a deterministic tree.
 
-        Returns the matching child (None if no child has the token), the words and p. Returns None for another tree or
+        Returns the child with ``token`` (None if there is none), the words and p. Returns None for another tree or
         draw.
         """
         p_row = self.here.task.target(text)
@@ -128,9 +131,9 @@ class _Walk:
         return same_row([float(mass) for mass in p.tolist()], row, NEAR)
 
     def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
-        """Read the tests of ``siblings``.
+        """Read the tests of the children ``siblings`` of one node, in a round that emits ``token`` after ``text``.
 
-        Return the accepted child (or None), the words, and the residual that is left.
+        Returns the accepted child (or None), the words, and the residual that is left.
         """
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
@@ -183,9 +186,10 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether a coin with the bound ``seen`` tests ``child``, which the rule accepts with certainty.
+        """Return whether a coin with the bound ``seen`` tests ``child``, which the rule would accept with certainty.
 
-        If it may also test another child, no later deviation of this round is reported.
+        ``left`` is the residual before the test. If the coin may also test another child, no later deviation of this
+        round is reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False
@@ -204,7 +208,7 @@ class _Walk:
         return False
 
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
-        """Return whether min(1, r/q) of ``child`` equals ``seen`` for one of ``rows`` as r."""
+        """Return whether min(1, r/q) at the token of ``child`` equals ``seen`` for one of ``rows`` as r."""
         drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
         return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)
 
@@ -234,7 +238,10 @@ class _Walk:
         )
 
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
-        """Describe the token after the last accepted node."""
+        """Describe the ``token`` after the last accepted node.
+
+        ``left`` is the residual, used if a child was ``rejected``.
+        """
         rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
         item = self.items[0] if self.items and self.items[0].is_lookup else None

@@ -20,11 +20,11 @@ NEAR = 1e-6
 
 
 class TreeLevel(NamedTuple):
-    """The children of one node, with the rows of p and q."""
+    """The children of one node of a draft tree, with the row of p at the node and the q of each child."""
 
     p: Row
     whole_q: Row
-    """q of the first child: the draft model's row."""
+    """q of the first child, which is the draft model's row."""
     q: tuple[Row, ...]
     """q of each child."""
     nodes: tuple[int, ...]
@@ -32,17 +32,17 @@ class TreeLevel(NamedTuple):
 
 
 class TreeRound(NamedTuple):
-    """A round with a tree, on one path."""
+    """A round with a draft tree on one path of a decode."""
 
     draft: Draft
     prefix: Tokens
     target: LanguageModel
     items: tuple[PathDraw, ...]
-    """Its draws behind the draft, without those that are certain."""
+    """The draws after the draft, without draws that have a certain outcome."""
     emitted: Tokens
 
     def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
-        """Return the children ``siblings`` of the node that is reached by the first ``depth`` emitted tokens."""
+        """Return the level of the tree with the children ``siblings`` of the node after ``depth`` emitted tokens."""
         p_row = self.target(self.prefix + self.emitted[:depth])
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
@@ -88,7 +88,7 @@ def _without(row: Row, tokens: Tokens) -> Row:
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
     """Return the only wrong rule that every draw of ``rounds`` follows.
 
-    "" if none or several fit, or the right rule does.
+    Returns "" if no wrong rule or several fit, or if the rounds follow the right rule.
     """
     if not rounds or _fits(rounds, "", ""):
         return ""
@@ -105,7 +105,10 @@ def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
 
 
 def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
-    """Return whether the draws of a round have the bounds and the last row that a rule predicts."""
+    """Return whether a round's draws have the bounds and the last row that a rule predicts.
+
+    ``q_rule`` gives the q of a child, and ``residual`` the row r after its rejection.
+    """
     items, nodes = list(one.items), (-1,)
     for depth, token in enumerate(one.emitted):
         level = one.level(depth, children(one.draft.parents, nodes))

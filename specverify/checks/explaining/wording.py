@@ -10,14 +10,14 @@ MOST_DIGITS = 15
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Format a number: integers unchanged, other numbers (also rationals) with ``digits`` digits."""
+    """Format a number: integers unchanged, other numbers (also rationals) with ``digits`` significant digits."""
     if isinstance(value, (Fraction, int)) and value == int(value):
         return str(value)
     return f"{float(value):.{digits}g}"
 
 
 def apart(one: Any, other: Any) -> tuple[str, str]:
-    """Format two numbers with enough digits to show that they differ."""
+    """Format two numbers with just enough digits to show that they differ."""
     if one == other:
         return short(one), short(other)
     for digits in range(3, MOST_DIGITS):
@@ -33,7 +33,7 @@ def short_row(row: Sequence[Any]) -> str:
 
 
 def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
-    """Format two rows as ``(0.5, 0.5)`` with enough digits to show that they differ."""
+    """Format two rows as ``(0.5, 0.5)`` with just enough digits to show that they differ."""
     for digits in range(3, MOST_DIGITS):
         texts = tuple("(" + ", ".join(short(value, digits) for value in row) + ")" for row in (one, other))
         if texts[0] != texts[1]:

@@ -1,4 +1,4 @@
-"""Checks of a batched verification kernel, with given uniforms or by samples on its own device."""
+"""Checks of a batched verification kernel: exact with given uniforms, or by samples of the kernel's own generator."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.kernel_tables import SIZE
 
 CHECKS = 7
-"""Checks of samples, at most, which share one alarm."""
+"""The largest number of checks of samples; they share the alarm budget."""
 COARSEST = 0.2
-"""The largest total variation that may be left unseen."""
+"""The largest total variation that may be requested as detectable."""
 LARGE = 2**12
-"""Rows of one look, at most, where the vocabulary is larger than the tables."""
+"""The most rows of one evaluation if the vocabulary is larger than that of the tables."""
 
 
 def checks_of_uniforms(
@@ -36,8 +36,9 @@ def checks_of_uniforms(
 ) -> tuple[Check, ...]:
     """Return the checks of a kernel that takes its uniforms as arguments.
 
-    With ``deep`` its law is also examined with more drafts, if it runs on them. Raises ``ValueError`` if ``rows`` of
-    one evaluation are too few for one table.
+    They cover all ``gammas`` and ``vocabularies``, with at most ``rows`` rows per evaluation. With ``deep`` the law is
+    also examined with more drafts, if the kernel runs on them. Raises ``ValueError`` if ``rows`` is too small for one
+    table.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
     all_rounds, within = list[KernelRounds](), list[KernelRounds]()
@@ -58,22 +59,25 @@ def checks_of_uniforms(
 
 
 class Precision(NamedTuple):
-    """The precision of samples of a kernel."""
+    """The detectable differences and error probabilities of samples of a kernel."""
 
     tv: float
-    """Of the law, as a total variation."""
+    """Detectable total variation of the law."""
     dependence: float
-    """Of a table from independence."""
+    """Detectable total variation of a table from independence."""
     large: float
-    """Of the law in larger vocabularies."""
+    """Detectable total variation of the law in larger vocabularies."""
     alarm: float
-    """The probability that a right kernel is refuted by any of them."""
+    """The probability that any of the tests refutes a right kernel."""
     miss: float = 1e-3
     seed: int = 0
 
 
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
-    """Return the precision at which the law is known to ``tv``. Raises ``ValueError`` for an invalid number."""
+    """Return the precision at which a total variation of ``tv`` is detected.
+
+    Raises ``ValueError`` for an invalid number.
+    """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")
     check_seed(seed)
@@ -89,7 +93,11 @@ def checks_of_samples(
     *,
     deep: bool = False,
 ) -> tuple[Check, ...]:
-    """Return the checks of a kernel with an internal generator; with ``deep`` also its law with more drafts."""
+    """Return the checks of a kernel with an internal generator, by samples.
+
+    They cover all ``gammas`` and ``vocabularies``. ``calls`` are the rows and seeds of the calls. With ``deep`` the law
+    is also sampled with more drafts.
+    """
     tv, dependence, large, alarm, miss, seed = precision
     sampled = kernel_samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)
     sampled += kernel_samples_fit_law.deep_situations_to_sample(kernel, tv, calls) if deep else []

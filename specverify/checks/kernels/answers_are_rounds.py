@@ -1,4 +1,4 @@
-"""Every row of an answer is a round: accepted drafts, one more token, then padding."""
+"""Every row of a kernel's output is a round: accepted drafts, one more token, then padding."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from specverify.checks.kernels.row_texts import described_rounds, described_row,
 from specverify.subjects.kernel_rounds import KernelRounds, decided
 
 SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
-"""Rows of a launch: on both sides of what a block may hold."""
+"""Numbers of rows per launch: just below and above usual block sizes."""
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Examine every row of launches of several sizes."""
+    """Examine every row of launches of several sizes; a row is a round if its tokens can come from one."""
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
         cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -36,7 +36,7 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
-    """Return ``rows`` cases with uniforms sampled inside the cells, away from every breakpoint."""
+    """Return (case of each row, uniforms ``[size, draws]``) for ``size`` rows, away from every breakpoint."""
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     uniforms = low + (high - low) * rng.uniform(0.25, 0.75, size=low.shape)
@@ -44,7 +44,10 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
 
 
 def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
-    """Describe why a row of the output cannot be a round (accepted drafts, one more token, padding); None if it can."""
+    """Describe why ``answer``, a row of the output, cannot be a round: accepted drafts, one more token, padding.
+
+    Returns None if it can. ``case`` is the index of the row's drafts in ``rounds.cases``.
+    """
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -64,7 +67,7 @@ def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
 
 
 def check_of(all_rounds: Sequence[KernelRounds]) -> Check:
-    """Return the check of the kernel of these rounds."""
+    """Return the check for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
     return kernel_check(
         "answers_are_rounds",
         "a row is its accepted drafts, one token more, and padding",

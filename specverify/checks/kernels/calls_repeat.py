@@ -1,4 +1,4 @@
-"""Equal arguments give equal answers in new arrays, and the arguments are unchanged afterwards."""
+"""A kernel gives equal results for equal arguments, in new arrays, and leaves its arguments unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ ROWS = 65
 
 
 def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Call the kernel twice with the same arguments, then with others, and compare the first answer again."""
+    """Call the kernel twice with equal arguments, then with others.
+
+    Compare the first result with both and with itself.
+    """
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)
     draws = [ordinary_rows(rounds, size, rng) for _ in range(2)]
@@ -43,7 +46,7 @@ def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Compare the arguments before and after a call."""
+    """Compare the arguments of a kernel before and after a call."""
     rng, kernel = np.random.default_rng(3), rounds.kernel
     size = min(ROWS, rounds.most)
     cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -62,7 +65,7 @@ def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the checks of the kernel of these rounds."""
+    """Return the two checks for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
     few = {described_rounds(rounds): rounds for rounds in all_rounds[:1]}
     return (
         kernel_check(

@@ -1,4 +1,4 @@
-"""Tests of several contingency tables of one sample."""
+"""Independence tests of several contingency tables that are counted from one sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from specverify.statistics.independence import Tables, independences
 
 
 def examine_tables(tables: Tables, samples: int, alarm: float, holds: str, conditions: Conditions) -> Examination:
-    """Test all tables and report the worst. ``alarm`` is the false-alarm rate of each."""
+    """Test all tables for independence and report the worst.
+
+    ``alarm`` is the false-alarm rate of each table, ``samples`` their number of samples, and ``holds`` the sentence if
+    none is refuted. ``tables`` counts them from a sample.
+    """
     result = independences(tables, samples=samples, false_alarm=alarm, miss=conditions.miss, seed=conditions.seed)
     shown = {name: item.first if item.second is None else item.second for name, item in result.items()}
     figures = {

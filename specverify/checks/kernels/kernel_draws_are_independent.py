@@ -1,6 +1,6 @@
-"""The random numbers of a row are independent of each other: the coins of several drafts, and the last draw.
+"""The random numbers of a kernel's row are independent: the uniforms of several tests, and that of the last token.
 
-A row shows a draw only if the coins before it lead to it. So rows are compared in which those coins have other
+A row shows a draw only if the tests before it lead to it. So rows are compared in which those tests have other
 probabilities and the draw has the same law: if the outcome depends on the probabilities, they share a random number.
 """
 
@@ -31,7 +31,10 @@ from specverify.subjects.kernel_tables import SIZE
 
 
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
-    """Return a table of conditions against bits for each design, with about ``samples`` observations each."""
+    """Return for each design a table (kind of row x bit) with about ``samples`` observations.
+
+    A bit is the outcome of the draw that the rows of the design show. ``calls`` are the rows and seeds of the calls.
+    """
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)
         for number, (name, design) in enumerate(designs.items())
@@ -47,7 +50,7 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return the share of rows that show their bit."""
+    """Return the share of a design's rows in which the draw that they are made to show takes place."""
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
@@ -65,7 +68,10 @@ def _design(kernel: Kernel, kinds: Sequence[RowKind]) -> Design:
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
-    """Return the checks; the check of positions needs more than one draft per row."""
+    """Return the checks of a kernel with ``gamma`` drafts per row; that of positions needs more than one draft.
+
+    ``samples`` is the number per table, ``alarm`` the false-alarm rate, and ``calls`` the rows and seeds of the calls.
+    """
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
         **{
@@ -100,7 +106,7 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return the rows that show a replacement, with more drafts after the rejected one."""
+    """Return kinds of rows that show the replacement of the first draft and have ``gamma`` drafts."""
     longer = []
     for kind in replacements_after_coins():
         p, q = np.repeat(np.eye(SIZE)[:1], gamma, axis=0), np.repeat(np.eye(SIZE)[:1], gamma - 1, axis=0)

@@ -1,6 +1,6 @@
-"""The law of one round of a kernel, computed from its uniforms: completed by the target, it is the target's law.
+"""The law of one round of a kernel, computed from its uniforms and completed by the target, is the target's law.
 
-The law of the number of accepted drafts must be that of the rule, because a kernel that rejects everything is lossless.
+The number of accepted drafts must also have the law of the rule, because a kernel that rejects everything is lossless.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from specverify.subjects.kernel_rounds import KernelRounds, by_rule, decided, in
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
 
 DOUBT = 64 * MARGIN
-"""A total variation up to this, of steps further than the margin from their places, could be a lower precision."""
+"""A total variation up to this may come from breakpoints that a lower precision moves by more than the margin."""
 REFINED = 8
-"""Rows of later looks at most, as a multiple of those of the first."""
+"""The most rows of later evaluations, as a multiple of the rows of the first evaluation."""
 
 
 class SituationLaws(NamedTuple):
-    """The computed laws of the situations."""
+    """The computed laws of a kernel's output, by situation."""
 
     laws: Mapping[str, Law]
     settled: Sequence[tuple[GridCell, Tokens]]
     rows: int
     blind: float
-    """The probability of what lies within the margin of a breakpoint, where nothing is seen, at most."""
+    """An upper bound on the probability of uniforms within the margin of a breakpoint, which are not evaluated."""
     mixed: bool
-    """Whether a row was answered otherwise beside other rows."""
+    """Whether a row had another result beside other rows."""
 
 
 def found_laws(rounds: KernelRounds) -> SituationLaws:
-    """Evaluate all cells, then refine one situation after the other until a law differs from the target's."""
+    """Evaluate the kernel on all cells of uniforms, then refine one situation after another until a law is wrong."""
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
     most = (1 + REFINED) * rows_of(rounds.cells)
@@ -63,13 +63,13 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the leading cells that belong to one situation."""
+    """Return the cells at the beginning of ``cells`` that belong to the same situation as the first."""
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
 def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the answers of rows depend on the order of the rows."""
+    """Return whether the results of the rows of ``cells`` depend on the order of the rows."""
     if not cells:
         return False
     cases, uniforms = places_in(cells)
@@ -77,7 +77,7 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return, by situation, the probability of the margins of the cells, which are not evaluated."""
+    """Return situation -> probability of the margins of its cells, which are not evaluated."""
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
         inner = 1.0
@@ -91,7 +91,10 @@ def blind_of(rounds: KernelRounds) -> Counter[str]:
 def _laws(
     rounds: KernelRounds, settled: Sequence[tuple[GridCell, Tokens]], others: Sequence[GridCell]
 ) -> dict[str, Law]:
-    """Return the laws of the emitted tokens by situation; unresolved cells are missing mass."""
+    """Return situation -> law of the emitted tokens.
+
+    ``settled`` are (cell, emitted tokens); ``others`` are unresolved cells, whose probability is missing from the law.
+    """
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
     for cell, outcome in settled:
@@ -104,18 +107,24 @@ def _laws(
 
 
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
-    """Return the total variation to the target's law, after the target has completed shorter texts."""
+    """Return the total variation of ``law`` from the target's law in the situation ``name``.
+
+    Texts of the law that are too short are first completed by the target.
+    """
     here = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
 
 
 def situation_named(rounds: KernelRounds, name: str) -> Situation:
-    """Return the situation with this name."""
+    """Return the situation called ``name``."""
     return next(case.situation for case in rounds.cases if case.situation.name == name)
 
 
 def completed(here: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
-    """Return the law of texts of ``length + 1`` tokens; outcomes that are no texts stay unchanged."""
+    """Return the law of texts of ``length + 1`` tokens: shorter texts are completed by the target.
+
+    Outcomes that are no texts stay unchanged.
+    """
     whole: dict[Tokens, Any] = {}
     for tokens, mass in law.items():
         text = 0 < len(tokens) <= here.length + 1 and all(0 <= token < SIZE for token in tokens)
@@ -130,7 +139,7 @@ def _wanted(here: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 
 
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
-    """Compare every law with the target's."""
+    """Compare the law of every situation with the target's law; ``find`` computes the laws."""
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
     worst = max(distances, key=lambda name: (distances[name].low, distances[name].high))
@@ -159,7 +168,10 @@ def _said(found: Distance) -> str:
 
 
 def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Counterexample:
-    """Return the outcome with the largest excess, and a row on which the kernel and the rule differ."""
+    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a row that is wrong.
+
+    ``found`` are the computed laws.
+    """
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
     worst = max(excess, key=lambda tokens: (excess[tokens], tokens))
@@ -191,7 +203,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
 
 
 def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
-    """Describe the first step at which the answer of a row differs from the rule."""
+    """Describe the first step at which a row that emits ``emitted`` differs from the rule, which emits ``ought``."""
     kept, wanted = len(emitted) - 1, len(ought) - 1
     if not 0 <= kept <= len(drafts):
         return f"a row of {len(drafts)} drafts emits {emitted} where the rule emits {ought}"
@@ -204,7 +216,10 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
 
 
 def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
-    """Compare the probability that the first i drafts are accepted with that of the rule."""
+    """Compare the probability that the first i drafts are accepted with that of the rule.
+
+    ``find`` computes the laws.
+    """
     result = find()
     figures = {"runs": result.rows}
     for name, law in result.laws.items():
@@ -222,7 +237,7 @@ def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], 
 
 
 def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
-    """Return the probability that the rule accepts the first i drafts."""
+    """Return i -> probability that the rule accepts the first i drafts, in the situation ``name``."""
     best: Counter[int] = Counter()
     for case in rounds.cases:
         if case.situation.name == name:
@@ -233,7 +248,7 @@ def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the checks of the kernel of these rounds; they share one evaluation of the cells."""
+    """Return the two checks for ``all_rounds``, the settings of one kernel; they share one evaluation of the cells."""
     result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (
         kernel_check(

@@ -1,4 +1,4 @@
-"""The answer of a row is a function of that row alone: not of other rows, of their order, or of padding."""
+"""The result of a kernel's row depends on that row alone: not on other rows, their order, or padding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 257
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Decide rows in several arrangements and compare each with its first answer."""
+    """Decide the same rows in several arrangements, and compare each row with its result in the first one."""
     rng = np.random.default_rng(1)
     cases, uniforms = ordinary_rows(rounds, min(ROWS, rounds.most), rng)
     first, runs = decided(rounds, cases, uniforms), len(cases)
@@ -49,7 +49,7 @@ def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
-    """Yield descriptions, rounds and orders of rows: reversed, random, few rows, other padding."""
+    """Yield (description, rounds, row indices): rows reversed, shuffled, fewer rows, and with other padding."""
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]
     yield "in another order", rounds, rng.permutation(rows)
@@ -61,7 +61,7 @@ def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[s
 
 
 def _other_padding(rounds: KernelRounds) -> KernelRounds:
-    """Return the rounds with other pmfs after the drafts of a row."""
+    """Return the rounds with other pmfs at the positions after the drafts of each row, which a kernel must ignore."""
     p, q, _, lengths = rounds.batch
     vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
     behind_p, behind_q = places > lengths[:, None], places[:-1] >= lengths[:, None]
@@ -71,7 +71,7 @@ def _other_padding(rounds: KernelRounds) -> KernelRounds:
 
 
 def check_of(all_rounds: Sequence[KernelRounds]) -> Check:
-    """Return the check of the kernel of these rounds."""
+    """Return the check for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
     return kernel_check(
         "rows_are_independent",
         "a row is answered alike alone, in every order, and beside any other",

@@ -1,4 +1,4 @@
-"""Planned samples of a kernel with an internal generator: completed by the target, they fit the target's law.
+"""Planned samples of a kernel with an internal generator fit the target's law.
 
 Emitted texts are completed in the counts: the count of every text is divided among its continuations by one
 multinomial, which has the law of drawing each. The number of accepted drafts must fit the rule.
@@ -28,11 +28,11 @@ from specverify.subjects.kernel_samples import Calls, counted, text_of
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation, certain_but
 
 COARSER = 5
-"""The total variation to be seen of the number of accepted drafts, as a multiple of that of the law."""
+"""The detectable total variation of the number of accepted drafts, as a multiple of that of the law."""
 
 
 class SampledKernel(NamedTuple):
-    """A kernel in a situation, and the required precision."""
+    """A kernel in a situation (models and number of drafts), and the total variation to detect."""
 
     kernel: Kernel
     situation: Situation
@@ -42,18 +42,18 @@ class SampledKernel(NamedTuple):
 
     @property
     def design(self) -> Design:
-        """The possible rows of a batch: one for each draft that q can draw."""
+        """Return the possible rows of a batch: one for each draft that q can draw."""
         kinds, shares = drafts_of(self.situation)
         return design_of(kinds, shares, self.vocabulary, self.kernel.convention.draft_padding)
 
     @property
     def name(self) -> str:
-        """The situation and precision in words."""
+        """Return the vocabulary size and the situation in words."""
         return f"vocabulary {self.vocabulary}, {self.situation.name}"
 
 
 def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of emitted texts."""
+    """Return the count of each emitted text in ``samples`` rows."""
     result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
@@ -62,7 +62,10 @@ def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
 
 
 def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return counts of texts of ``length + 1`` tokens; outcomes that are no texts stay unchanged."""
+    """Return counts of texts of ``length + 1`` tokens: shorter texts are completed by samples of the target.
+
+    Outcomes that are no texts stay unchanged.
+    """
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
         rest = here.length + 1 - len(tokens)
@@ -77,7 +80,7 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
 
 
 def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
-    """Return the counts of the number of accepted drafts."""
+    """Return number of accepted drafts -> count in ``samples`` rows."""
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
         result[len(tokens) - 1] += count
@@ -94,7 +97,7 @@ def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
 
 
 def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
-    """Test the completed texts."""
+    """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``."""
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
     fit = _fit(partial(completed, sampled), law, sampled.tv, alarm, conditions)
@@ -102,7 +105,10 @@ def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) ->
 
 
 def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
-    """Test the numbers of accepted drafts; more than by the rule does not refute, since another rule may explain it."""
+    """Test the numbers of accepted drafts against the rule; more than the rule accepts does not refute.
+
+    Another lossless rule may accept more. ``alarm`` is the false-alarm rate.
+    """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
     result = _examination(sampled, fit, "drafts are accepted as often as by the rule", "the rule's acceptance")
@@ -143,7 +149,10 @@ def _examination(sampled: SampledKernel, fit: ConfirmedFit, holds: str, law: str
 def situations_to_sample(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
 ) -> list[SampledKernel]:
-    """Return the tables at the declared total variation, and one in each larger vocabulary at a coarser one."""
+    """Return the situations to sample, one per gamma and one per larger vocabulary.
+
+    The detectable total variation is ``tv``, and ``large_tv`` for the larger vocabularies.
+    """
     result = [
         SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)
     ]
@@ -152,7 +161,7 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return tables of more drafts with few open rows; none if the kernel does not run on this many drafts."""
+    """Return situations with more drafts and few random rows; [] if the kernel does not run on this many drafts."""
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
         for seed, places in enumerate(((0, 3), (1, 4), (2, 3)))
@@ -165,7 +174,7 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
 
 
 def checks_of(all_sampled: Sequence[SampledKernel], alarm: float) -> tuple[Check, ...]:
-    """Return the checks; ``alarm`` is the false-alarm rate of each."""
+    """Return the checks of the sampled situations; ``alarm`` is the false-alarm rate of each check."""
     small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
     large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
     fits = {

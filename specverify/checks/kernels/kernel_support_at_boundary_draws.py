@@ -1,4 +1,4 @@
-"""No token of target probability 0 is emitted when one uniform is at an end of its interval, the others ordinary.
+"""No token with p = 0 is emitted if one uniform is at an end of its range and the others are ordinary.
 
 The ends of [0, 1) are 0 and the largest number of the dtype below 1; those of (0, 1] are the smallest number that
 generators return and 1. Two kinds of rows are examined: those of the tables, and rounded rows, in which p and q differ
@@ -27,24 +27,24 @@ from specverify.subjects.kernel_tables import SIZE
 ROWS = 2000
 ROUNDED = 64
 SMALLEST = 2.0**-32
-"""What cuRAND's uniforms begin with."""
+"""The smallest uniform that cuRAND returns."""
 LIGHT = 2.0**-60
 
 
 class BoundaryRows(NamedTuple):
-    """Rows with their random numbers."""
+    """Rows of a kernel with one random number at an end of its range."""
 
     batch: KernelBatch
     coins: Any
-    """``[rows, gamma]``"""
+    """Uniforms of the tests ``[rows, gamma]``."""
     last: Any
-    """``[rows]``: the last uniform, or the share of the first of two noises."""
+    """The last uniform of each row ``[rows]``; for noise, the share of the first of two tokens."""
     said: tuple[str, ...]
-    """For each row, which number is at an end."""
+    """For each row, a description of the number at an end."""
 
 
 def ends_of(kernel: Kernel) -> dict[str, float]:
-    """Return the ends of the interval of uniforms, in words and as numbers of the dtype."""
+    """Return description -> value for the two ends of the kernel's uniforms, in their dtype."""
     xp = kernel.xp
     if kernel.convention.uniforms == "(0, 1]":
         return {f"{SMALLEST:.3g}": SMALLEST, "exactly 1": 1.0}
@@ -53,7 +53,7 @@ def ends_of(kernel: Kernel) -> dict[str, float]:
 
 
 def table_rows(rounds: KernelRounds) -> BoundaryRows:
-    """Return rows of the tables: each of some cells with each uniform at each end."""
+    """Return rows of the tables: some cells, with each of their uniforms at each end of its range."""
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)
     every = [(cell, place, end) for cell in rounds.cells for place in places for end in ends_of(kernel)]
@@ -71,7 +71,7 @@ def table_rows(rounds: KernelRounds) -> BoundaryRows:
 
 
 def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> BoundaryRows:
-    """Return float32 pmfs over many tokens: q equals p up to its last digit, or is another pmf."""
+    """Return rows of float32 pmfs over ``vocabulary`` tokens; q equals p up to its last digit, or is another pmf."""
     rng, size = np.random.default_rng(5), min(ROUNDED, max(4, ENTRIES // ((2 * gamma + 1) * vocabulary)))
     p = rng.gamma(0.5, size=(size, gamma + 1, vocabulary)) + LIGHT
     p[..., [0, -1]] = 0
@@ -98,7 +98,10 @@ def _said(place: int, gamma: int, end: str) -> str:
 
 
 def examine(kernel: Kernel, asked: Sequence[Callable[[], BoundaryRows]], _: Conditions) -> Examination:
-    """Decide the rows and examine every emitted token; report one forbidden token per random number."""
+    """Run the kernel on the rows that each function of ``asked`` returns, and examine every emitted token.
+
+    One forbidden token is reported for each random number.
+    """
     result, runs = dict[str, tuple[BoundaryRows, Any, int, int, int | None]](), 0
     for make in asked:
         rows = make()
@@ -149,7 +152,7 @@ def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
 
 
 def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
-    """Yield rows with a forbidden token: its position and the token, None if there is none."""
+    """Yield (row, (position, token)) for rows with a forbidden token; the token is None if a row emits nothing."""
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):
         kept = [token for token in tokens if token != -1][: int(batch.lengths[row]) + 1]
@@ -162,7 +165,7 @@ def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[in
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the checks of the kernel of these rounds."""
+    """Return the two checks for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
     kernel = all_rounds[0].kernel
     tables = [partial(table_rows, rounds) for rounds in all_rounds if rounds.vocabulary == SIZE]
     rounded = [partial(rounded_rows, kernel, rounds.gamma, max(8, rounds.vocabulary)) for rounds in all_rounds]

@@ -1,4 +1,4 @@
-"""The shape of a kernel's check, and descriptions of rows."""
+"""The common form of a kernel's checks, and descriptions of its rows for messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Examine = Callable[[Conditions], Examination]
 def kernel_check(
     name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
 ) -> Check:
-    """Return the check of one kernel that examines it in these settings, by name."""
+    """Return a check of one kernel; ``examined`` maps the name of each setting to its examination."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         return (Case(subject, KernelSetting(setting), examine) for setting, examine in examined.items())
@@ -26,7 +26,10 @@ def kernel_check(
 
 
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
-    """Describe a row: ``place``, its drafts, its uniforms."""
+    """Describe a row of a kernel: its ``place`` in the batch, its drafts and its uniforms.
+
+    ``case`` selects the drafts.
+    """
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]
     drafts = in_ids(rounds, here.draft)
@@ -38,13 +41,13 @@ def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], pl
 
 
 def described_rounds(rounds: KernelRounds) -> str:
-    """Describe the arguments of a kernel."""
+    """Describe the sizes and the dtype with which a kernel is called."""
     ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
     return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
 def models_of(rounds: KernelRounds, case: int) -> tuple[str, ...]:
-    """Describe the rows of p and q of a case, for the tokens with mass."""
+    """Return lines with the rows of p and q of case ``case``, for the tokens with positive probability."""
     here = rounds.cases[case]
     lines = []
     for i, p in enumerate(here.p):
@@ -59,7 +62,7 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the token ids in a row of an answer, without padding."""
+    """Return the token ids in a row of a kernel's output, without padding."""
     kept = list(tokens)
     while kept and kept[-1] == -1:
         kept.pop()

@@ -1,4 +1,4 @@
-"""Rows of one call, and calls, draw from streams of their own.
+"""Different rows of one call, and different calls, use independent random numbers.
 
 Each row shows one random number as a fair bit. Two rows that share a stream show the same bits in every call; two calls
 with the same start show the same bits in every row; a stream that is read again at an offset shows the same bits in
@@ -27,16 +27,16 @@ from specverify.subjects.kernel_samples import Calls, answers, binned, bits_of
 from specverify.subjects.kernel_tables import SIZE
 
 ROWS = 1024
-"""Rows of a call in which equal bits are looked for, at most."""
+"""The most rows of a call in which equal bits are searched."""
 SEEDS = 16
-"""Other seeds, at the first offset."""
+"""Number of further seeds, each with the first offset."""
 SPARE = 1.5
 LAGS = tuple(2**i for i in range(11))
-"""How far apart rows are in the tables."""
+"""Distances between the two rows of a pair in the tables."""
 
 
 class Repeats(NamedTuple):
-    """Descriptions of repeated bits; empty if there are none."""
+    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none."""
 
     rows: str
     calls: str
@@ -44,7 +44,7 @@ class Repeats(NamedTuple):
 
 
 def bit_design(kernel: Kernel, gamma: int) -> Design:
-    """Return rows that show one random number each."""
+    """Return the design of a batch whose rows each show one random number as a fair bit."""
     kinds = bits(gamma)
     return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
 
@@ -68,9 +68,11 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Describe two equal rows, and two equal calls, if there are any.
+    """Return descriptions of two equal rows, and of two equal calls; "" for each that does not occur.
 
-    If both rows and calls agree, one follows from the other: the rows are the cause if a call repeats itself.
+    ``seen`` are the bits ``[calls, rows]``, ``length`` the shortest run of rows that counts, and ``keys`` the (seed,
+    offset) of each call. If both rows and calls agree, one follows from the other: the rows are the cause if a call
+    repeats itself.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]
@@ -84,7 +86,10 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 
 
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
-    """Describe the consecutive rows with equal bits, within a call and in two calls."""
+    """Describe ``length`` consecutive rows with equal bits, within one call and in two calls.
+
+    Returns "" for each that is absent.
+    """
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)
     each, within, across = stretches.shape[1], "", ""
@@ -109,7 +114,7 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return a table for every two kinds of random numbers and every lag between rows."""
+    """Return name -> table of bits, for every two kinds of random numbers and every distance between rows."""
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, wanted)
@@ -127,7 +132,7 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return a table for every two kinds of random numbers, of one row in two consecutive calls."""
+    """Return name -> table of bits, for every two kinds of random numbers, of one row in two consecutive calls."""
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, max(64, wanted // 2))
@@ -155,7 +160,10 @@ def _tables(design: Design, counts: Any, where: str) -> dict[str, Any]:
 def _examine(
     which: str, find: Callable[[], Repeats], rest: Callable[[Conditions], Examination], conditions: Conditions
 ) -> Examination:
-    """Report repeated bits, or else test the tables."""
+    """Return the refutation by repeated bits (``which``: "rows" or "calls"), or else the examination of the tables.
+
+    ``find`` searches repeated bits, and ``rest`` tests the tables.
+    """
     result = find()
     if which == "calls" and result.rows and not result.calls:
         return Examination(
@@ -171,7 +179,7 @@ def _examine(
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
-    """Return the checks; ``alarm`` is the false-alarm rate of each."""
+    """Return the two checks, of rows and of calls; ``alarm`` is the false-alarm rate of each."""
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))
     examined = {

@@ -1,4 +1,4 @@
-"""Tests of a black box by samples, one file per question; each may be evaluated after every batch.
+"""Tests of a black box by samples, one file per question; each can be evaluated after every batch of samples.
 
-``law``: against a known law. ``reference``: against another sampler. ``independence``: of rows and of calls.
+``sampler_law``: against a known law. ``reference``: against another sampler. ``independent_rows``: of rows and calls.
 """

@@ -1,8 +1,9 @@
-"""Independence of the rows of one call, and of the rows of two calls.
+"""Independence of the rows of one call, and of rows of two calls.
 
 A batch whose rows share one stream of random numbers, or calls that restart theirs, leave the law of every single row
 right. Two rows form a couple: neighbours in a call (and rows 2, 4, 8 ... or half a call apart), or the same row of two
-calls. Couples are counted in four cells, fixed before the samples; ``statistics.unknown_laws`` describes the evidence.
+calls. Couples are counted in a table of four cells per row, fixed before the samples; ``statistics.unknown_laws``
+describes the evidence.
 
 If independence is not refuted, its violation is bounded: of two couples, one is a sample of the joint law; the other,
 with its second row replaced by that of the first, is a sample of the product law. The bound is the distance of the two
@@ -26,15 +27,15 @@ from specverify.statistics.unknown_laws import NO_COUPLES_YET, dependence_gains,
 
 CELLS = 4
 FULL = 0.98
-"""Share of the couples beyond which a cell holds all there is: then nothing varies, and nothing can depend."""
+"""If one cell holds at least this share of the couples, the outputs are nearly constant and dependence cannot show."""
 CellOf = Callable[[Tokens], int]
 
 
 class IndependencePlan(NamedTuple):
-    """The choices fixed before the first sample."""
+    """The choices of an independence test, fixed before the first sample."""
 
     what: str
-    """Such as ``rows of one call``."""
+    """The tested quantity in words, such as ``rows of one call``."""
     check: str
     cell: CellOf
     alarm: float
@@ -44,24 +45,27 @@ class IndependencePlan(NamedTuple):
 
 
 class IndependenceFound(NamedTuple):
-    """The evidence from the couples so far."""
+    """The counts and the evidence of an independence test so far."""
 
     evidence: Array = NO_COUPLES_YET
     joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
-    """How often two cells came together ``[4, 4]``."""
+    """Number of couples by the cells of their two rows ``[4, 4]``."""
     straight: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     crossed: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
     waiting: tuple[tuple[int, int], ...] = ()
-    """A couple that has no second one yet."""
+    """A couple that waits for another to be compared with."""
 
     @property
     def couples(self) -> int:
-        """Number of couples judged."""
+        """Return the number of couples counted."""
         return int(self.joint.sum())
 
 
 def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
-    """Return the cell of an outcome among four of nearly equal weight, as far as outcomes are known."""
+    """Return the function outcome -> one of four cells; the cells have nearly equal weight.
+
+    ``weights`` are the probabilities of ``outcomes``; other outcomes are assigned by a hash.
+    """
     cells, held = dict[Tokens, int](), [0.0] * CELLS
     for index in sorted(range(len(outcomes)), key=lambda index: -weights[index]):
         lightest = held.index(min(held))
@@ -73,7 +77,10 @@ def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
 def couples_seen(
     plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return the evidence with a batch of couples added; an odd last couple waits for the next batch."""
+    """Return the evidence with the couples ``(left[i], right[i])`` added.
+
+    An odd last couple waits for the next batch.
+    """
     cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
     number = len(cells) - len(cells) % 2
     if not number:
@@ -89,13 +96,16 @@ def couples_seen(
 
 
 def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
-    """Return the rows at distance ``lag`` in one call, each in at most one couple."""
+    """Return the rows of one call in couples at distance ``lag``: first and second rows.
+
+    A row is in at most one couple.
+    """
     starts = [start + i for start in range(0, len(rows) - 2 * lag + 1, 2 * lag) for i in range(lag)]
     return [rows[i] for i in starts], [rows[i + lag] for i in starts]
 
 
 def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Status:
-    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
+    """Return REFUTED, HOLDS (dependence at most ``plan.tv``), NOT_APPLICABLE (constant output), or UNKNOWN so far."""
     if evidence(found.evidence) >= -math.log(plan.alarm):
         return Status.REFUTED
     if _is_constant(found):
@@ -104,7 +114,7 @@ def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Sta
 
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
-    """Return the verdict."""
+    """Return the verdict on the subject ``name`` from the couples so far."""
     status, couples = independence_status(plan, found), found.couples
     bound = _dependence(plan, found)
     same = np.trace(found.joint) / max(couples, 1)
@@ -123,7 +133,7 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
 
 
 def _dependence(plan: IndependencePlan, found: IndependenceFound) -> float:
-    """Return a bound on the total variation between the law of couples and the product of their laws."""
+    """Return an upper bound on the total variation of the couples' joint law from the product of marginals."""
     number = int(found.straight.sum())
     if not number:
         return 1.0

@@ -1,11 +1,12 @@
-"""Whether two black boxes have one law, where it is not known: speculative decoding against plain decoding.
+"""Whether two black boxes have the same unknown law: speculative decoding against plain decoding.
 
 Both are sampled, batch by batch. They are compared as whole sequences, by the token at each of the first positions and
-by length: a joint law too large to be seen twice still has margins, and the mean over all is the evidence.
+by length: an outcome of a large joint law is rarely seen twice, but its marginals are. The mean over all comparisons is
+the evidence.
 
-The bound on their distance is of whole sequences: those that were frequent in a pilot of the plain one, which is not
-judged, have a cell each, the others share one. What moves within that cell is at most its mass in the plain law, which
-is bounded from the samples.
+The bound on their distance is of whole sequences: those that were frequent in a pilot sample of the plain sampler,
+which is not used as evidence, have a cell each, the others share one. Differences inside that cell are at most its
+probability in the plain law, which is bounded from the samples.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from specverify.statistics.unknown_laws import NOTHING_YET, evidence, two_sample
 
 POSITIONS = 4
 FREQUENT = 5
-"""How often an outcome must be in the pilot to have a cell of its own."""
+"""Least count of an outcome in the pilot sample for which it gets its own cell."""
 View = Callable[[Tokens], Hashable]
 
 
 class Compared(NamedTuple):
-    """One function of sequences, compared between both samplers."""
+    """The counts and evidence of one function of sequences, from both samplers."""
 
     ours: Mapping[Hashable, int] = {}
     theirs: Mapping[Hashable, int] = {}
@@ -39,7 +40,7 @@ class Compared(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """What is decided before the first judged sample."""
+    """The choices of a comparison, fixed before the first sample that counts."""
 
     frequent: frozenset[Tokens]
     alarm: float
@@ -49,14 +50,14 @@ class ReferencePlan(NamedTuple):
 
 
 class ReferenceFound(NamedTuple):
-    """The evidence from the samples so far."""
+    """The counts and the evidence of a comparison so far."""
 
     compared: Mapping[str, Compared]
     samples: int = 0
 
 
 def views(longest: int = POSITIONS) -> dict[str, View]:
-    """Return the functions of sequences that are compared, by name."""
+    """Return name -> function of a sequence whose value is compared: whole, length, and each of the first tokens."""
     result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
         result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
@@ -66,18 +67,21 @@ def views(longest: int = POSITIONS) -> dict[str, View]:
 def plan_reference(
     pilot: Sequence[Tokens], *, alarm: float, error: float, tv: float, most_samples: int
 ) -> ReferencePlan:
-    """Return the plan; ``pilot`` is a sample of the plain sampler that is not judged."""
+    """Return the plan of a comparison; ``pilot`` is a sample of the plain sampler that gives no evidence.
+
+    ``alarm`` is the false-alarm rate, ``error`` that of the bound, ``tv`` the total variation up to which it holds.
+    """
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tv, most_samples)
 
 
 def reference_begun() -> ReferenceFound:
-    """Return the evidence before the first sample."""
+    """Return the empty counts and evidence, before the first sample."""
     return ReferenceFound({name: Compared() for name in views()})
 
 
 def reference_seen(found: ReferenceFound, ours: Sequence[Tokens], theirs: Sequence[Tokens]) -> ReferenceFound:
-    """Return the evidence with one more batch of equal size from both."""
+    """Return the evidence with one more batch added: equally many sequences from the tested and the plain sampler."""
     compared = {
         name: _compared(found.compared[name], Counter(map(view, ours)), Counter(map(view, theirs)))
         for name, view in views().items()
@@ -104,12 +108,12 @@ def _compared(past: Compared, ours: Counter[Hashable], theirs: Counter[Hashable]
 
 
 def log_evidence(found: ReferenceFound) -> float:
-    """Return the logarithm of the e-value against one common law."""
+    """Return the logarithm of the e-value against the hypothesis that both samplers have the same law."""
     return float(log_mean([evidence(item.evidence) for item in found.compared.values()]))
 
 
 def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
-    """Return bounds on the total variation between the two laws, of whole sequences and at all times."""
+    """Return bounds on the total variation between the two laws of whole sequences, valid after every batch."""
     whole, n = found.compared["whole sequences"], found.samples
     if not n:
         return Interval(0.0, 1.0)
@@ -122,14 +126,14 @@ def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
 
 
 def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
-    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
+    """Return REFUTED, HOLDS (distance at most ``plan.tv``), or UNKNOWN so far."""
     if log_evidence(found) >= -math.log(plan.alarm):
         return Status.REFUTED
     return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
 
 
 def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
-    """Return the verdict."""
+    """Return the verdict on the subject ``name`` from the samples so far."""
     status, bounds, surprise = reference_status(plan, found), reference_bounds(plan, found), log_evidence(found)
     refuting = max(found.compared, key=lambda view: float(evidence(found.compared[view].evidence)))
     statement = {
@@ -155,7 +159,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Name the outcomes with the largest difference."""
+    """Return a counterexample with the outcomes of ``view`` whose counts differ the most."""
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)
     return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")

@@ -1,4 +1,4 @@
-"""Whether a black box has the law that is known: refuted, within ``tv``, or undecided so far."""
+"""Whether a black box has a known law: refuted, within a total variation of ``tv``, or undecided so far."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from specverify.statistics.confidence_sequences import Interval, tv_sequence
 from specverify.statistics.e_processes import Array, anytime_detectable_tv, log_e_value, log_mean
 
 MISS = 0.1
-"""Probability with which what is called detectable is missed."""
+"""The probability with which a difference that is called detectable is missed."""
 
 
 class LawPlan(NamedTuple):
-    """The choices fixed before the first sample."""
+    """The choices of a test against a known law, fixed before the first sample."""
 
     law: KnownLaw
     views: tuple[Coarsening, ...]
     bound: Coarsening
     unseen: float
-    """Probability of the outcomes that share a cell of ``bound``: what moves among them is not seen."""
+    """Probability of the outcomes that share one cell of ``bound``; differences among them are not detected."""
     alarm: float
     error: float
-    """Probability with which a sampler beyond ``tv`` ever holds."""
+    """The probability that a sampler whose distance is above ``tv`` ever holds."""
     tv: float
     most_samples: int
     rounding: float
 
 
 class LawFound(NamedTuple):
-    """The evidence from the samples so far."""
+    """The counts of a test against a known law so far."""
 
     counts: Array
     samples: int = 0
     impossible: Mapping[Tokens, int] = {}
-    """Outcomes of probability zero, with how often they were seen."""
+    """Outcome of probability 0 -> how often it was sampled."""
 
 
 def plan_law(
@@ -56,19 +56,23 @@ def plan_law(
     draft: Array | None = None,
     more: Mapping[str, Array] | None = None,
 ) -> LawPlan:
-    """Return the plan."""
+    """Return the plan of a test against ``law``.
+
+    ``alarm`` is the false-alarm rate, ``error`` that of the bound, ``tv`` the total variation up to which it holds, and
+    ``rounding`` the largest relative error of the law. ``draft`` and ``more`` give further partitions of the outcomes.
+    """
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
     return LawPlan(law, views, bound, min(unseen + law.unnamed, 1.0), alarm, error, tv, most_samples, rounding)
 
 
 def law_begun(plan: LawPlan) -> LawFound:
-    """Return the evidence before the first sample."""
+    """Return zero counts, before the first sample."""
     return LawFound(np.zeros(len(plan.law.masses), dtype=np.int64))
 
 
 def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
-    """Return the evidence with one more batch."""
+    """Return the counts with the outcomes ``rows`` of one more batch added."""
     places = plan.law.places(rows)
     wrong = (places < 0) | (plan.law.masses[places] == 0)
     impossible = dict(found.impossible)
@@ -79,7 +83,7 @@ def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound
 
 
 def log_evidence(plan: LawPlan, found: LawFound) -> float:
-    """Return the logarithm of the e-value against the law: the mean over the partitions of its outcomes."""
+    """Return the logarithm of the e-value against the law: the mean over several partitions of its outcomes."""
     if found.impossible:
         return math.inf
     seen = np.flatnonzero(found.counts)
@@ -94,7 +98,7 @@ def log_evidence(plan: LawPlan, found: LawFound) -> float:
 
 
 def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
-    """Return bounds on the total variation from the law, of all outcomes and at all times."""
+    """Return bounds on the total variation from the law, valid after every batch."""
     seen = tv_sequence(
         _observed(plan, found), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
     )
@@ -102,21 +106,21 @@ def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
 
 
 def _observed(plan: LawPlan, found: LawFound) -> float:
-    """Return the total variation of the samples from the law, on the cells of the bound."""
+    """Return the total variation of the sampled shares from the law, on the cells used for the bound."""
     shares = plan.bound.counts(found.counts) / found.samples
     outside = sum(found.impossible.values()) / found.samples
     return min(float(np.abs(shares - plan.bound.masses).sum() + outside) / 2, 1.0)
 
 
 def law_status(plan: LawPlan, found: LawFound) -> Status:
-    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
+    """Return REFUTED, HOLDS (distance at most ``plan.tv``), or UNKNOWN so far."""
     if log_evidence(plan, found) >= -math.log(plan.alarm):
         return Status.REFUTED
     return Status.HOLDS if law_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
 
 
 def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
-    """Return the verdicts on the support and on the law."""
+    """Return two verdicts on the subject ``name``: on impossible outcomes, and on the law."""
     status, bounds, surprise = law_status(plan, found), law_bounds(plan, found), log_evidence(plan, found)
     figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
     said = {
@@ -144,7 +148,10 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 
 
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
-    """Bound unseen outcomes: n samples miss a mass u outside the support with probability (1 - u)^n."""
+    """Return the verdict on impossible outcomes; if none was sampled, with a bound on their probability.
+
+    n samples miss a mass u outside the support with probability (1 - u)^n.
+    """
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
     example = None
@@ -172,7 +179,7 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Name the outcomes with the largest deviation, in standard deviations."""
+    """Return a counterexample with the outcomes whose counts deviate the most, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
     cells = plan.bound.masses
@@ -191,7 +198,7 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Name the bias that each partition of the outcomes would have shown."""
+    """Return one line per partition: the total variation between its cells that would have been refuted."""
     lines = []
     for view in plan.views:
         cells = len(view.masses)

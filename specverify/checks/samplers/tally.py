@@ -1,4 +1,4 @@
-"""Observed and expected counts of outcomes: the largest deviations, in words and as a figure."""
+"""Observed and expected counts of outcomes: their largest deviations, in words and as a figure."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import numpy as np
 from specverify.statistics.e_processes import Array
 
 TOLD = 3
-"""Outcomes that a counterexample names."""
+"""The number of outcomes in a counterexample."""
 SHOWN = 12
-"""Outcomes of a figure: so many that are off most, and as many that are likeliest."""
+"""Most outcomes in a figure of those with the largest deviations, and also of the most probable ones."""
 
 
 class Tally(NamedTuple):
-    """Counts of ``k`` outcomes from equally many samples on either side."""
+    """Observed and expected counts of ``k`` outcomes, from equally many samples."""
 
     name: Callable[[int], object]
     seen: Array
-    """``[k]``."""
+    """Observed counts ``[k]``, one for each of the k cells."""
     expected: Array
-    """``[k]``, counts: of a law times the samples, or of a reference."""
+    """Expected counts ``[k]``: probability times samples, or the counts of a reference."""
     variance: Array
-    """``[k]``, nearly that of the difference between the two."""
+    """Approximate variance ``[k]`` of the difference between observed and expected counts."""
     samples: int
     beside: str
-    """What stands beside a count, such as ``the law expects {:.1f}``."""
+    """The text that follows an observed count, such as ``the law expects {:.1f}``."""
     sampled: bool = False
-    """Whether what is expected was itself sampled."""
+    """Whether the expected counts were sampled too."""
 
 
 def farthest(tally: Tally, number: int = TOLD) -> list[int]:
-    """Return the outcomes with the largest deviations, in standard deviations."""
+    """Return the indices of the ``number`` outcomes with the largest deviations, in standard deviations."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.nan_to_num((tally.seen - tally.expected) / np.sqrt(tally.variance))
     return [int(place) for place in np.argsort(-np.abs(off), kind="stable")[:number]]
 
 
 def farthest_told(tally: Tally) -> tuple[str, ...]:
-    """Describe the counts of the outcomes with the largest deviations."""
+    """Return one line with the counts of each of the outcomes that deviate the most."""
     return tuple(
         f"{tally.name(i)} came {tally.seen[i]:.0f} times, {tally.beside.format(tally.expected[i])}"
         for i in farthest(tally)
@@ -48,9 +48,9 @@ def farthest_told(tally: Tally) -> tuple[str, ...]:
 
 
 def tally_figure(tally: Tally) -> Mapping[str, Any]:
-    """Return the table of a report: largest deviations and likeliest outcomes, with expected shares and counts.
+    """Return the table of a report: the most deviating and the most probable outcomes, with expected shares and counts.
 
-    ``cells`` is the total number of outcomes, ``sampled`` states whether the expectation was sampled too.
+    ``cells`` is the total number of outcomes; ``sampled`` states whether the expected counts were sampled too.
     """
     likeliest = np.argsort(-tally.expected, kind="stable")[:SHOWN].tolist()
     chosen = sorted({*farthest(tally, SHOWN), *likeliest}, key=lambda i: (-tally.expected[i], i))

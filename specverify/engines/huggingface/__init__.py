@@ -1,4 +1,4 @@
-"""``generate`` of Hugging Face transformers, unmodified, on tiny models: every way in which it speculates."""
+"""``generate`` of Hugging Face transformers, unmodified, on tiny models, with every kind of speculation that it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tiny models of several architectures, each from its real config class with seeded weights. No model hub is used.
+"""Tiny models of several architectures, each built from its real config class with seeded weights.
+
+Nothing is downloaded.
 
 An architecture is data: the names of two classes of transformers, the entries of the config beside the vocabulary size,
 and the rule that fills the weights. ``build_model`` is the whole recipe, so a script that reproduces a finding can be
@@ -34,11 +36,14 @@ class Architecture(NamedTuple):
     config: str
     model: str
     options: dict[str, Any]
-    """Keyword arguments of the config class beside ``vocab_size``; special tokens are None unless the class insists."""
+    """Arguments of the config class except ``vocab_size``; special tokens are None unless the class requires them."""
     scale: float = WEIGHT_SCALE
     """Standard deviation of every weight of two dimensions or more."""
     fills: tuple[tuple[str, float], ...] = ()
-    """Ends of names, and the value of one-dimensional weights whose name ends so; otherwise biases 0, the rest 1."""
+    """(name suffix, value): one-dimensional weights with this suffix get this value.
+
+    Other biases are 0, other vectors 1.
+    """
 
 
 _COMMON: dict[str, Any] = {

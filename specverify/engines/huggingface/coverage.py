@@ -1,7 +1,7 @@
-"""Options of ``generate`` that the rows use, measured: ``python -m specverify.engines.huggingface.coverage``.
+"""Options of ``generate`` that the examined settings use: ``python -m specverify.engines.huggingface.coverage``.
 
-Options are read from the signature of ``generate`` and the fields of a ``GenerationConfig``. The options of a row are
-read from its recorded call. So a new option of the library appears as not covered.
+Options are read from the signature of ``generate`` and the fields of a ``GenerationConfig``. The options of a setting
+are read from its recorded call. So a new option of the library appears as not covered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specverify.engines.huggingface.generation import GenerateCall, quiet_and_se
 from specverify.engines.huggingface.rows import rows
 
 SHOWN = 4
-"""Rows named of an option; the others are counted."""
+"""The number of settings that are named per option; further ones are counted."""
 NOT_COVERED = "not covered"
 _ONLY_STATIC = "does not touch speculation, because only static caches read it, which speculation refuses"
 _MOVED = "does not touch speculation, because the way of decoding it chooses is no longer in the library"
@@ -49,11 +49,11 @@ REASONS: dict[str, str] = {
     "output_hidden_states": _SHOWN,
     "return_dict_in_generate": _SHOWN,
 }
-"""Why an option that no row uses has none."""
+"""Option -> reason why no examined setting uses it."""
 
 
 def options() -> tuple[str, ...]:
-    """Return every argument of ``generate`` by name, and every public field of a ``GenerationConfig``."""
+    """Return the names of all arguments of ``generate``, and of all public fields of a ``GenerationConfig``."""
     arguments = [
         name for name in inspect.signature(GenerationMixin.generate).parameters if name not in {"self", "kwargs"}
     ]
@@ -63,7 +63,7 @@ def options() -> tuple[str, ...]:
 
 
 def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
-    """Return the table of ``names``, where ``found`` says which rows use which option."""
+    """Return a Markdown table of the options ``names``; ``found`` maps each option to the settings that use it."""
     lines = [
         "# transformers 5.23.0: options of generate and the rows that use them",
         "",
@@ -78,7 +78,7 @@ def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
 
 
 def uses() -> dict[str, list[str]]:
-    """Return option -> names of the rows that pass it, or whose models' generation configs have it."""
+    """Return option -> names of the settings that pass it, or whose models' generation configs set it."""
     result: dict[str, list[str]] = {}
     with quiet_and_seeded(0):
         for name, row in rows().items():
@@ -88,7 +88,7 @@ def uses() -> dict[str, list[str]]:
 
 
 def used_by(engine: GenerateCall) -> set[str]:
-    """Return the options that a speculative call passes, and those that its models' own configs set."""
+    """Return the options that a speculative call of ``engine`` passes or its models' generation configs set."""
     passed: set[str] = set()
 
     def record(*_: Any, generation_config: Any = None, **named: Any) -> Any:

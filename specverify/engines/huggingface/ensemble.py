@@ -23,7 +23,7 @@ WEIGHT = 0.7
 
 
 def ensemble_engine(setting: EngineSetting) -> GenerateCall:
-    """Return assisted generation that is verified against the mixture, with weight ``WEIGHT`` on the target."""
+    """Return assisted generation verified against the mixture of p and q, with weight ``WEIGHT`` on p."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
     drafting, call = {"assistant_ensemble_weight": WEIGHT}, {"assistant_model": assistant}
@@ -31,7 +31,7 @@ def ensemble_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
-    """Return the declared law at temperature 1 without truncation or end-of-sequence tokens, or of greedy decoding."""
+    """Return the declared law of ``ensemble_engine``: greedy, or sampled at temperature 1 without truncation."""
     new_at = len(setting.prompt)
 
     def rows_of(model: Any) -> Any:
@@ -49,7 +49,10 @@ def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
 
 
 def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
-    """Return the mass of each token as an accepted draft, and as the token that replaces a rejected one."""
+    """Return two arrays: the probability of each token as an accepted draft, and as the replacement of a rejected one.
+
+    If not ``sample``, both are those of greedy decoding.
+    """
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:
         chosen = point_on_argmax(mixture)

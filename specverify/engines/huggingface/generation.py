@@ -1,9 +1,8 @@
-"""Ways to call transformers' ``generate``: with a draft model, with prompt lookup, with early exit.
+"""Calls of transformers' ``generate``: with a draft model, with prompt lookup, with early exit.
 
-A ``GenerateCall`` holds the models of one way and one call of ``generate``, which can be made with and without
-speculation. The two calls are equal in all other respects, so their results must have one law. Each call sets every
-option and relies on no default of the library. ``sampled`` lists requirements that only the source of the library
-states.
+A ``GenerateCall`` holds the models and one call of ``generate``, which can be made with and without speculation. The
+two calls are equal in all other respects, so their results must have one law. Each call sets every option and relies on
+no default of the library. ``sampled`` lists requirements that only the source of the library states.
 """
 
 from __future__ import annotations
@@ -28,38 +27,38 @@ except ImportError as error:
 
 
 class GenerateCall(NamedTuple):
-    """One way to call ``generate``: the models it runs, the target first, and the call."""
+    """One call of ``generate``, to be made with and without speculation, and its models, the target first."""
 
     models: tuple[Any, ...]
     generate: Callable[..., Any]
-    """``generate(speculative=True, **extra)`` -> what the library returns, with more keyword arguments."""
+    """``generate(speculative=True, **extra)`` returns the library's result; ``extra`` are further keyword arguments."""
     start: Tokens
-    """What the new tokens follow in the sequences that are returned."""
+    """The tokens before the new ones in the returned sequences."""
     inputs: Mapping[str, Any]
-    """The prompt as ``generate`` is given it."""
+    """The prompt as keyword arguments of ``generate``."""
     configs: tuple[Any, ...]
-    """The generation config of each model as it was built, or None where it has none."""
+    """A copy of each model's original generation config; None if it has none."""
     hidden_states: bool = True
-    """Whether the library can hand out hidden states while it speculates this way."""
+    """Whether the library can return hidden states with this kind of speculation."""
     before: Callable[[], None] = lambda: None
-    """What happens to the objects before the speculative call."""
+    """Called before the speculative call, to change its objects."""
     beside: Mapping[str, Any] = {}
-    """What else the caller hands in and may use again, by name: tokenizers, generation configs."""
+    """Further objects of the caller, by name, that may be reused: tokenizers, generation configs."""
     newest: tuple[list[GenerateCall], Callable[[], None]] | None = None
-    """Where a call changes the models for good: the copy that is called, and what makes a new one of it."""
+    """If a call changes the models for good: a list with the current copy, and a function that renews it."""
 
     @property
     def target(self) -> Any:
-        """The model whose law is promised."""
+        """Return the target model, whose law the call must have."""
         return self.models[0]
 
     @property
     def now(self) -> GenerateCall:
-        """The objects of the next call."""
+        """Return the call with the current copies of the models, which the next call uses."""
         return self if self.newest is None else self.newest[0][0]
 
     def renew(self) -> None:
-        """Copy the models again if a call changes them permanently."""
+        """Replace the models by new copies, if a call changes them permanently."""
         if self.newest is not None:
             self.newest[1]()
 
@@ -68,13 +67,13 @@ class GenerateCall(NamedTuple):
         return self.generate(speculative)[0, len(self.start) :]
 
     def restore(self) -> None:
-        """Give every model the generation config it was built with: some calls write into it."""
+        """Reset the generation config of every model to its original, because some calls write to it."""
         for model, config in zip(self.models, self.configs, strict=True):
             if config is not None:
                 model.generation_config = copy.deepcopy(config)
 
     def draw(self) -> Tokens:
-        """Return the new tokens of one call."""
+        """Return the new tokens of one call as a tuple."""
         return tuple(self.new_tokens().tolist())
 
 
@@ -90,7 +89,7 @@ def layers_of(model: Any) -> Any:
 
 
 PASSES = Passes("past_key_values", layers_of)
-"""What the forward passes of the library's models depend on."""
+"""The data on which forward passes of the library's models depend, so that they can be cached."""
 
 
 def assisted_engine(setting: EngineSetting) -> GenerateCall:
@@ -114,7 +113,7 @@ def early_exit_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def drafts_as(model: Any, setting: EngineSetting) -> None:
-    """Set the draft length of ``model``, the drafter, and its schedule: both belong to the drafter's config."""
+    """Set the drafter's draft length and schedule in its generation config, where the library reads them."""
     wanted = {
         "num_assistant_tokens": setting.gamma,
         "num_assistant_tokens_schedule": "constant",
@@ -134,11 +133,11 @@ def call_of(
     call: Mapping[str, Any] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> GenerateCall:
-    """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
+    """Return the call of ``generate`` on ``target`` whose speculation is switched on by ``drafting`` and ``call``.
 
-    An argument of None is left out. ``drafting`` is merged into the generation config and ``call`` into the arguments
-    of ``generate``; both are left out without speculation. ``beside`` are further objects of the call, which are
-    checked for changes.
+    ``assistants`` are the draft models. An argument of None is left out. ``drafting`` is merged into the generation
+    config and ``call`` into the arguments of ``generate``; both are left out without speculation. ``beside`` are
+    further objects of the call, which are checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
@@ -156,7 +155,10 @@ def call_of(
 
 
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:
-    """Return the config with every sampling parameter explicit; padding may only follow an end-of-sequence id."""
+    """Return the generation config of ``setting`` with every sampling parameter explicit, and with further ``options``.
+
+    Padding may only follow an end-of-sequence id.
+    """
     config: Any = GenerationConfig  # its constructor is not annotated
     sampling = {
         "temperature": float(setting.temperature),
@@ -181,13 +183,13 @@ def prompt_of(setting: EngineSetting) -> dict[str, Any]:
 
 
 def as_lists(value: Any) -> Any:
-    """Return a value of ``EngineSetting.options`` as the library wants it: lists where a setting holds tuples."""
+    """Return a value of ``EngineSetting.options`` with its tuples converted to lists, as the library requires."""
     return [as_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 @contextmanager
 def quiet_and_seeded(seed: int) -> Iterator[None]:
-    """Seed torch and show only errors of the library's log inside the block; restore both afterwards.
+    """In the ``with`` block, seed torch and show only errors of the library's log; restore both afterwards.
 
     The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's
     ``generate``; no setting avoids the notice.
@@ -208,7 +210,7 @@ def quiet_and_seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run on one thread: for models this small, waiting for a second one costs more than it computes."""
+    """In the ``with`` block, run torch on one thread, which is faster for models this small."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""What to install for this engine, in the order in which no other build of torch is pulled in."""
+"""The packages to install for this engine, in an order that does not pull in another build of torch."""
 
 from __future__ import annotations
 

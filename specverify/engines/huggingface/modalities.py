@@ -17,11 +17,11 @@ SCALE = 0.5
 """Standard deviation of every weight matrix."""
 FRAMES, MELS = 8, 4
 PIXELS = 4
-"""An image is so many pixels wide, in patches of two by two: four tokens."""
+"""Width of an image in pixels; its patches of 2 x 2 pixels are four tokens."""
 
 
 def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGeneration") -> Any:
-    """Return a Whisper model, or its decoder alone.
+    """Return a Whisper model, or another model class ``kind`` of Whisper, such as its decoder alone.
 
     Its last token is both end and padding, as in the released models.
     """
@@ -48,7 +48,7 @@ def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGenera
 
 
 def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Build:
-    """Return a transcription with an assistant of this class, or with prompt lookup if the class is None.
+    """Return a builder of a transcription with an assistant of class ``kind``, or with prompt lookup if it is None.
 
     Whisper has its own ``generate``, which takes the temperature as a separate argument and removes the first and last
     special tokens; so the whole result is requested.
@@ -127,9 +127,9 @@ def qwen2_vl(vocabulary: int, seed: int) -> Any:
 
 
 def llava_engine(assistant: str | None) -> Build:
-    """Return an answer about an image.
+    """Return a builder of a call of LLaVA with an image in the prompt.
 
-    The assistant is another LLaVA, a text model given by its key, or prompt lookup.
+    ``assistant`` is another LLaVA ("llava"), a text model given by its key, or None for prompt lookup.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -139,7 +139,7 @@ def llava_engine(assistant: str | None) -> Build:
 
 
 def qwen2_vl_engine(assistant: str | None) -> Build:
-    """Return the same call for Qwen2-VL."""
+    """Return a builder of a call of Qwen2-VL with an image in the prompt; ``assistant`` is as in ``llava_engine``."""
 
     def build(setting: EngineSetting) -> GenerateCall:
         image = torch.tensor([setting.prompt]) == setting.vocabulary - 1
@@ -157,7 +157,10 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 
 
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
-    """Return the call with an image as part of the prompt."""
+    """Return the call with an image, given by the arguments ``seen``, as part of the prompt.
+
+    ``assistant`` is the key of a model, or None for prompt lookup.
+    """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})
     else:

@@ -17,14 +17,17 @@ from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SE
 
 
 def smaller_llama(vocabulary: int) -> Any:
-    """Return a Llama of half the width, one layer and one head."""
+    """Return a Llama draft model with half the width, one layer and one head."""
     config = {**ARCHITECTURES["llama"].options, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     library: Any = transformers
     return fill(library.LlamaForCausalLM(library.LlamaConfig(vocab_size=vocabulary, **config)), ASSISTANT_SEED)
 
 
 def unlike_engine(assistant: str) -> Build:
-    """Return assisted generation by a model of another architecture, or ``smaller``: a Llama of another size."""
+    """Return a builder of assisted generation whose assistant has the architecture ``assistant``.
+
+    ``smaller`` means a Llama of another size.
+    """
 
     def build(setting: EngineSetting) -> GenerateCall:
         small = assistant == "smaller"
@@ -40,8 +43,8 @@ def universal_pair_engine(
 ) -> Build:
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
-    ``before`` is called before each text with the engine that is about to decode it. ``order`` states in which order
-    the assistant's tokenizer numbers the tokens.
+    ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``before`` is called before each
+    text with the call that is about to decode it.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -60,12 +63,12 @@ def universal_pair_engine(
 
 
 def used_once(engine: GenerateCall) -> None:
-    """Make a first, complete call. It samples, because a greedy call changes no object."""
+    """Make a complete first call of ``engine``. It samples, because a greedy call changes no object."""
     engine.generate(do_sample=True)
 
 
 def broken_once(engine: GenerateCall) -> None:
-    """Make a first call that is interrupted while it drafts."""
+    """Make a first call of ``engine`` that is interrupted while it drafts."""
     try:
         with breaking_off(engine):
             engine.generate(do_sample=True)

@@ -1,4 +1,4 @@
-"""Objects of the caller of ``generate``, compared before and after a call.
+"""The caller's objects in a call of ``generate``, compared before and after it.
 
 These are weights, modules (heads and embeddings may be replaced), configs, tokenizers and the prompt. The calls are a
 complete one, one that is interrupted while it drafts, and one with the objects of the call before.
@@ -19,11 +19,11 @@ from specverify.intercept.torch.passes import Memory, digest, remembered
 from specverify.subjects.subject import Observed, Watched
 
 BROKEN = "after a call that was broken off"
-"""What is said of an object that only such a call changes."""
+"""Follows the name of an object that only an interrupted call changes."""
 
 
 def contents(engine: GenerateCall) -> dict[str, bytes]:
-    """Return a digest of all objects that the caller owns and may use again."""
+    """Return name -> digest of every object that the caller owns and may use again."""
     result = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
     result |= {f"the {name}": _digest_of(value) for name, value in engine.beside.items()}
     for number, model in enumerate(engine.models):
@@ -52,7 +52,7 @@ def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> 
 
 
 def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
-    """Return the changes made by a call, by a call interrupted while it drafts, and by a third call.
+    """Return the names of objects changed by a call, by an interrupted call, and by a third call.
 
     The calls draw the library's own random numbers. Exceptions of the calls are ignored; only the changes count.
     """
@@ -73,7 +73,7 @@ def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
 
 @contextmanager
 def ready(models: tuple[Any, ...]) -> Iterator[None]:
-    """Inside the block: seed torch, silence the library, record no gradients, and cache forward passes."""
+    """In the ``with`` block, seed torch, silence the library, disable gradients, cache passes of ``models``."""
     with ExitStack() as stack:
         stack.enter_context(quiet_and_seeded(0))
         stack.enter_context(torch.no_grad())
@@ -84,7 +84,10 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield the engine with the changes that its calls make, measured with the library's own random numbers."""
+    """Yield an observed engine whose only record are the changes that its calls make to the caller's objects.
+
+    ``build`` returns the call. The changes are measured with the library's own random numbers.
+    """
     with quiet_and_seeded(0):
         engine = build()
         start, seen = engine.start, Observed((), (), changed=changed_by_use(engine))

@@ -1,4 +1,4 @@
-"""transformers' ``generate`` as a program of draws: its exact law, by enumerating its own random calls.
+"""transformers' ``generate`` as a program of draws: its exact law, by enumerating its random calls.
 
 The library runs unmodified; ``intercept`` answers its ``torch.multinomial`` and ``torch.rand_like``. Forward passes are
 cached across runs by the content of inputs and cache, so a run costs little more than the library's Python code.
@@ -46,19 +46,16 @@ PROGRAMS: tuple[EngineSetting, ...] = tuple(
         ("T=1.3 top_p=0.9 eos=0", {"temperature": 1.3, "top_p": 0.9, "eos": (0,)}),
     )
 )
-"""The settings whose exact law is computed in a second or two each: three tokens."""
+"""Settings of three new tokens, whose exact law takes a second or two each."""
 
 REPLAYS = 20
-"""Of one setting: a run takes ten milliseconds, and torch's draws are looked after in every run."""
+"""Replays per setting; a run takes ten milliseconds, and torch's own draws are watched in every run."""
 FIVE_TOKENS = EngineSetting("llama V=3 gamma=2 horizon=5 T=1", "llama", horizon=5, vocabulary=3, prompt=(0, 1, 2, 0, 1))
 """Several rounds with full drafts: 499 runs with a draft model, 2720 with a vocabulary of four."""
 
 
 def assisted_programs() -> tuple[EngineProgram, ...]:
-    """Return assisted generation at every enumerated setting.
-
-    Settings of five tokens have too many runs to be observed.
-    """
+    """Return assisted generation as a program at every enumerated setting; settings of five tokens are not observed."""
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),
         engine_program(FIVE_TOKENS, assisted_engine)._replace(watch=None),
@@ -66,12 +63,12 @@ def assisted_programs() -> tuple[EngineProgram, ...]:
 
 
 def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
-    """Return prompt-lookup generation at every enumerated setting."""
+    """Return prompt-lookup generation as a program at every enumerated setting."""
     return tuple(engine_program(setting, prompt_lookup_engine) for setting in (*PROGRAMS, FIVE_TOKENS))
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return one way of calling ``generate`` at one setting, to be compared with the teacher-forced law."""
+    """Return a call of ``generate`` at one setting as a program, whose expected law is the teacher-forced one."""
     return EngineProgram(
         name=setting.name,
         open=partial(opened, partial(build, setting)),
@@ -84,7 +81,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 
 @lru_cache(maxsize=4)
 def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
-    """Return the promised law: that of the same call without speculation, its random calls enumerated."""
+    """Return the expected law: that of the same call without speculation, by enumerating its random calls."""
     with opened(build, speculative=False) as program:
         return complete_law(program)
 
@@ -93,9 +90,10 @@ def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
 def opened(
     build: Callable[[], GenerateCall], forced_uniform: Forced = None, speculative: bool = True, refusal: str = ""
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Build the models and yield one call of ``generate`` as a program of draws; every run starts afresh.
+    """Build the models and yield one call of ``generate`` as a program of draws; every run starts from the same state.
 
-    Raises ``SettingRefused`` if the library raises an error whose message contains ``refusal``.
+    ``forced_uniform`` is the value of all uniforms, if given. Raises ``SettingRefused`` if the library raises an error
+    whose message contains ``refusal``.
     """
     with quiet_and_seeded(0):
         engine = build()

@@ -1,4 +1,4 @@
-"""The real ``model.generate(...)`` of transformers, unmodified, as a sampled subject.
+"""``model.generate(...)`` of transformers, unmodified, as a subject that is sampled.
 
 ``assisted_counts`` and ``prompt_lookup_counts`` sample the library's two speculative paths, ``plain_counts`` its
 target-only path. All three must follow ``exact_law``: the target's own law, enumerated by teacher-forced forward passes
@@ -68,21 +68,24 @@ PLAIN_BATCH = 4096
 
 
 def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of ``samples`` independent calls of assisted generation (100 to 200 a second on one core).
+    """Return the counts of the new tokens of ``samples`` independent calls of assisted generation.
 
-    The output is not cut or cleaned: tokens after an end-of-sequence id or beyond the horizon are counted as emitted.
-    Raises ``ValueError`` for a setting that ``check_setting`` refuses.
+    They take 5 to 10 milliseconds each. The output is not cut or cleaned: tokens after an end-of-sequence id or beyond
+    the horizon are counted as emitted. Raises ``ValueError`` for a setting that ``check_setting`` rejects.
     """
     return _counts(assisted_engine, setting, samples, seed)
 
 
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of ``samples`` independent calls of prompt-lookup generation; see ``assisted_counts``."""
+    """Return the counts of the new tokens of ``samples`` independent calls with prompt lookup.
+
+    See ``assisted_counts``.
+    """
     return _counts(prompt_lookup_engine, setting, samples, seed)
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of the target alone, in batches, without the padding after an end-of-sequence id."""
+    """Return the counts of the new tokens of the target alone, in batches, without the padding after an end."""
     check_setting(setting)
     target = build_target(setting)
     counts: Counter[Tokens] = Counter()
@@ -98,9 +101,9 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
 
 
 def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
-    """Return the numbers of drafted and accepted tokens over ``calls`` calls, from the inputs of the target.
+    """Return the numbers of drafted and accepted tokens in ``calls`` calls, counted from the inputs of the target.
 
-    A subject that never drafts passes every test of its law. Read these numbers before its verdict.
+    A subject that never drafts passes every test of its law, so these numbers belong to its verdict.
     """
     return _activity(assisted_engine, setting, calls, seed)
 
@@ -112,7 +115,7 @@ def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> Acc
 
 @lru_cache(maxsize=64)
 def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
-    """Return new tokens -> probability for the target alone; the values sum to 1 within float64 rounding."""
+    """Return new tokens -> probability for the target alone; the sum is 1 within float64 rounding."""
     return law_of(build_target(setting), setting)
 
 
@@ -137,7 +140,10 @@ def law_of(target: Any, setting: EngineSetting) -> dict[Tokens, float]:
 
 
 def next_token_pmfs(target: Any, setting: EngineSetting, new: list[Tokens]) -> list[list[float]]:
-    """Return the warped next-token pmf ``[vocabulary]`` after the prompt and each of ``new`` (all of one length)."""
+    """Return the warped pmf ``[vocabulary]`` of the token after the prompt and each text of ``new``.
+
+    All texts have the same length.
+    """
     ids: Any = torch.tensor([setting.prompt + tokens for tokens in new], device=target.device)
     with torch.no_grad(), one_thread():
         logits = target(ids).logits[:, -1].float()
@@ -184,7 +190,7 @@ def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> Ac
 
 
 def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
-    """Return the drafts of one call: the inputs of the target after the known tokens."""
+    """Return the numbers of rounds, tokens and drafts of one call; drafts are the inputs after the committed tokens."""
     drafted = reached = accepted = 0
     for forward in forwards:
         draft, kept = drafts_of(forward, prompt), new[committed_before(forward, prompt) - len(prompt) :]

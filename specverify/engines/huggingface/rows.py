@@ -1,7 +1,7 @@
-"""The table of settings: every way in which transformers' ``generate`` speculates, in every situation it documents.
+"""The table of settings: every kind of speculation of transformers' ``generate``, in every situation that it documents.
 
-A row is one setting of one way to speculate. Its promise is not written down here: the same call without speculation
-gives the expected answer.
+A row is one setting of one kind of speculation. Its expected law is not written here: it is that of the same call
+without speculation.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
 
 
 class TableRow(NamedTuple):
-    """One setting of one way to speculate."""
+    """One setting of one kind of speculation, with the expected changes and refusals."""
 
     build: Build
     setting: EngineSetting
     refusal: str = ""
-    """What the library says if it does not take the setting; anything else that it raises is a fault."""
+    """Part of the library's error message if it rejects the setting, else ""; any other error is a fault."""
     documented: tuple[str, ...] = ()
-    """What the library's documentation says a call changes."""
+    """Names of objects that a call may change by the library's documentation."""
     declared: LawOf | None = None
-    """The law of a documented lossy mode."""
+    """The declared law of a documented lossy mode; None for a lossless one."""
     tells: frozenset[str] = EVERYTHING
-    """What is told of a run: ``OBJECTS`` alone unless the prompt is token ids, only the loop runs the target, and
-    float64 is possible."""
+    """What is observed in a run. Only ``OBJECTS`` if the prompt is not token ids, if the target also runs outside the
+    decoding loop, or if float64 is not possible."""
 
 
 BASE = EngineSetting("", "llama", horizon=3, vocabulary=4, prompt=(0, 1, 2, 0, 1))
 SMALL = BASE._replace(vocabulary=3)
-"""The same with a third of the runs."""
+"""A smaller vocabulary, which needs a third of the runs."""
 
 
 _HEARD = SMALL._replace(prompt=(0,))
@@ -58,9 +58,9 @@ _GREEDY = _HEARD._replace(sample=False)
 _SEEN = SMALL._replace(
     vocabulary=4, prompt=(3, 3, 3, 3, 0, 1, 2, 0, 1), horizon=2, options=(("suppress_tokens", (3,)),)
 )
-"""An image first, whose token is never drawn."""
+"""A prompt that begins with an image, whose token is never drawn."""
 _AGAIN = SMALL._replace(vocabulary=4, prompt=(0, 1, 3, 3, 3, 3, 0, 1), horizon=2)
-"""What stood before the image is said again behind it, and its token is not forbidden."""
+"""A prompt that repeats after the image the tokens before it; the image token is not forbidden."""
 _TWO = SMALL._replace(vocabulary=5, horizon=2)
 _OWN = (("repetition_penalty", 1.7), ("suppress_tokens", (1,)))
 _LONG = _TWO._replace(sample=False, horizon=8, assistant=(("assistant_lookbehind", 1), ("target_lookbehind", 1)))
@@ -99,7 +99,7 @@ OF_MODELS: dict[str, TableRow] = {
     "dflash/after-a-broken-call": TableRow(broken_off_before(special.dflash_engine), SMALL),
     "gemma4-assistant/after-a-call": TableRow(used_before(special.gemma4_engine), SMALL._replace(sample=False)),
 }
-"""The prompt of what hears is a sound, of what sees an image and text."""
+"""Pairs of models; the prompt of an audio model is a sound, that of an image model an image and text."""
 
 
 _HOT = {"temperature": 1.5}
@@ -122,7 +122,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "twenty-drafts": {"gamma": 20},
     "beams": {"options": (("num_beams", 2),), "sample": False},
 }
-"""What differs from ``SMALL``."""
+"""Name of a setting -> the fields in which it differs from ``SMALL``."""
 
 ARGUMENTS: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str, frozenset[str]]] = {
     "token-types": (
@@ -164,7 +164,8 @@ ARGUMENTS: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str, frozen
     "float16": (partial(situations.in_low_precision, dtype="float16"), {}, "", OBJECTS),
     "bfloat16": (partial(situations.in_low_precision, dtype="bfloat16"), {}, "", OBJECTS),
 }
-"""Arguments, models and caches that differ: the situation, what differs from ``SMALL``, a refusal, what is told."""
+"""Name of a setting with special arguments, models or caches -> (function that changes the call, differences from
+``SMALL``, part of the error message with which the library rejects it, what is observed)."""
 
 
 SAMPLING: dict[str, dict[str, Any]] = {
@@ -187,7 +188,8 @@ SAMPLING: dict[str, dict[str, Any]] = {
     "one-token": {"horizon": 1},
     "two-tokens": {"horizon": 2},
 }
-"""What differs from ``BASE``; examined with a draft model and with prompt lookup."""
+"""Name of a setting -> the fields in which it differs from ``BASE``. They are examined with a draft model and with
+prompt lookup."""
 
 SITUATIONS: dict[str, tuple[Callable[[Build], Build], dict[str, Any]]] = {
     "embeddings": (partial(with_arguments, arguments=situations.of_embeddings, prompt=True, echoed=False), {}),
@@ -206,7 +208,7 @@ SITUATIONS: dict[str, tuple[Callable[[Build], Build], dict[str, Any]]] = {
     "after-a-broken-call": (situations.broken_off_before, {}),
     "after-a-call": (situations.used_before, {}),
 }
-"""Situations, each with what differs from ``BASE``; examined with every way to speculate that can be in them."""
+"""Name -> (situation, fields that differ from ``BASE``); examined with every kind of speculation that supports them."""
 
 BATCHES = "assisted generate is only supported for batch_size = 1"
 STATIC = "assisted generate is not supported with Static cache classes"
@@ -216,7 +218,7 @@ REFUSED: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str]] = {
     "static-cache": (lambda build: build, {"options": (("cache_implementation", "static"),)}, STATIC),
     "no-cache": (lambda build: build, {"options": (("use_cache", False),)}, "use_cache"),
 }
-"""Settings that the library refuses, and what it says."""
+"""Settings that the library rejects, each with a part of its error message."""
 
 SCHEDULE = "the assistant's generation_config.num_assistant_tokens"
 _LONGER: dict[str, Any] = {"horizon": 4, "vocabulary": 3}
@@ -229,15 +231,17 @@ DRAFTING: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "confidence": ({"assistant": (("assistant_confidence_threshold", 0.4),), "gamma": 3, **_LONGER}, ()),
     "own-temperature": ({"assistant": (("do_sample", True), ("temperature", 2.0), ("top_k", 2))}, ()),
 }
-"""Schedules and an assistant with a generation config of its own; and what is documented to change."""
+"""Name of a setting -> how it differs from ``SMALL``, and the objects that such a call may change by the library's
+documentation. The settings have draft schedules, or an assistant with its own generation config."""
 
 OTHER_ARCHITECTURES = ("gpt2", "qwen2", "mistral", "gemma2", "gemma3", "t5", "bart", "lfm2")
-"""Beside Llama. Mistral and Gemma have windows shorter than a run, T5 and BART an encoder, LFM2 layers with a state."""
+"""Architectures other than Llama. Mistral and Gemma have windows shorter than a text, T5 and BART an encoder, LFM2
+layers with a state."""
 STATEFUL = {
     "mamba2": "not supported with stateful models, such as Mamba2ForCausalLM",
     "falcon_h1": "not supported with stateful models, such as FalconH1ForCausalLM",
 }
-"""A state-space model and a hybrid, and what the library says to them."""
+"""Architecture with a recurrent state -> part of the error message with which the library rejects it."""
 
 SPECIAL: dict[str, TableRow] = {
     "assisted/by-a-copy": TableRow(special.twin_engine, BASE),
@@ -275,11 +279,12 @@ WAYS: dict[str, Build] = {
     "early-exit": early_exit_engine,
 }
 EARLY = ("plain", "greedy", "top-k", "several-ends")
-"""What of ``SAMPLING`` is examined with early exit, which is assisted generation but for its drafts."""
+"""The settings of ``SAMPLING`` that are examined with early exit, which differs from assisted generation only in
+drafting."""
 
 
 def rows() -> dict[str, TableRow]:
-    """Return name -> row."""
+    """Return name -> row of the table."""
     listed = {f"{way}/{name}": row for way in WAYS for name, row in _rows_of(way).items()} | SPECIAL | OF_MODELS
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in listed.items()}
 
@@ -326,14 +331,16 @@ def _of_arguments(build: Build) -> dict[str, TableRow]:
 
 
 def row_subject(name: str, row: TableRow) -> Subject:
-    """Return one row as a subject that claims to be lossless, or to have its declared law."""
+    """Return one row of the table as a subject, which claims to be lossless or to have its declared law."""
     build = partial(row.build, row.setting)
     promised = partial(plain_law, build)
     return Subject(
         name=f"hf:all/{name}",
         summary=f"generate() of transformers {version('transformers')}, unmodified: {name}",
         claims=frozenset() if row.declared else frozenset(Claim),
-        programs=(
+        rational=False,
+        paper="Hugging Face transformers, src/transformers/generation",
+        situations=(
             EngineProgram(
                 name=name,
                 open=partial(opened, build, refusal=row.refusal),
@@ -347,8 +354,6 @@ def row_subject(name: str, row: TableRow) -> Subject:
                 source=ProgramSource(build, row.setting, partial(_row_program, name, row)),
             ),
         ),
-        rational=False,
-        paper="Hugging Face transformers, src/transformers/generation",
     )
 
 

@@ -1,4 +1,4 @@
-"""``generate`` without speculation, under every option that shapes its law, compared with the documented law.
+"""``generate`` without speculation, under every option that changes its law, compared with the documented law.
 
 The law of a row is computed from the model's logits, without a cache and without ``generate``, by steps that follow the
 documentation of the options (``stated_options``). So an error that exists without speculation is found separately.
@@ -34,20 +34,20 @@ ENDING = BASE._replace(eos=(0,))
 
 
 class AloneRow(NamedTuple):
-    """One setting, and the steps that its options stand for."""
+    """One setting of ``generate`` without speculation, and the documented effect of its options."""
 
     setting: EngineSetting
     steps: tuple[Step, ...] = ()
-    """What is done to the logits, in the order of the library."""
+    """Changes of the logits, in the order of the library."""
     situation: Callable[[Build], Build] = lambda build: build
     hidden: int = 0
-    """Tokens of padding before the prompt."""
+    """Number of padding tokens before the prompt."""
     stops: tuple[Tokens, ...] = ()
-    """Stop strings, as tokens."""
+    """Stop strings, each as its tokens."""
 
 
 def hot(setting: EngineSetting, *options: tuple[str, Any]) -> EngineSetting:
-    """Return a setting with options at a high temperature, so that no token is nearly certain."""
+    """Return ``setting`` with ``options`` at a high temperature, so that no token is nearly certain."""
     return setting._replace(temperature=HOT, options=options)
 
 
@@ -71,7 +71,7 @@ _WARM = stated.temperature(HOT)
 _NEGATIVE = stated.guided(1.5, partial(next_logits, BASE), (2, 2))
 _UNAIDED = stated.guided(1.5, partial(next_logits, BASE))
 _PADDED = BASE._replace(prompt=(3, 1, 2, 0, 1), temperature=HOT)
-"""The padding is a token that the text does not have."""
+"""A prompt padded with a token that does not occur in it."""
 _MASKED = partial(with_arguments, arguments=situations.with_padding, prompt=True)
 _EMBEDDED = partial(with_arguments, arguments=situations.of_embeddings, prompt=True, echoed=False)
 _PADDED_EMBEDDED = partial(with_arguments, arguments=situations.of_padded_embeddings, prompt=True, echoed=False)
@@ -123,7 +123,7 @@ OPTIONS: dict[str, AloneRow] = {
         partial(with_arguments, arguments=situations.with_a_negative_prompt),
     ),
 }
-"""Options, one after the other."""
+"""Name -> row of one option each."""
 
 SITUATIONS: dict[str, AloneRow] = {
     "cache-passed-in": AloneRow(BASE, (), partial(with_arguments, arguments=situations.with_filled_cache)),
@@ -170,21 +170,21 @@ SITUATIONS: dict[str, AloneRow] = {
     **{name: AloneRow(SHORT._replace(architecture=name)) for name in ("gpt2", "qwen2", "mistral", "gemma2", "gemma3")},
     **{name: AloneRow(SHORT._replace(architecture=name)) for name in ("lfm2", "mamba2", "falcon_h1")},
 }
-"""Caches, padding, and models; windows of Mistral and Gemma are shorter than a run."""
+"""Name -> row with a special cache, padding or model. The windows of Mistral and Gemma are shorter than a text."""
 
 
 def rows_alone() -> dict[str, AloneRow]:
-    """Return name -> row."""
+    """Return name -> row of the table without speculation."""
     return {name: row._replace(setting=row.setting._replace(name=name)) for name, row in (OPTIONS | SITUATIONS).items()}
 
 
 def alone_engine(setting: EngineSetting) -> GenerateCall:
-    """Return generation by the target alone."""
+    """Return generation by the target alone, without speculation."""
     return call_of(setting, build_target(setting))
 
 
 def stated_law(row: AloneRow) -> dict[Tokens, float]:
-    """Return the law of the new tokens by the documentation of the options."""
+    """Return the law of the new tokens that the documentation of the row's options gives."""
     prompt, setting = row.setting.prompt[row.hidden :], row.setting
 
     def pmf(tokens: Tokens) -> Pmf:
@@ -201,7 +201,7 @@ def stated_law(row: AloneRow) -> dict[Tokens, float]:
 
 
 def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:
-    """Return a text up to the first token that completes one of ``stops``."""
+    """Return ``text`` up to the first new token that completes one of ``stops``, also with tokens of the prompt."""
     for end in range(1, len(text)):
         said = prompt + text[:end]
         if any(said[-len(stop) :] == stop for stop in stops):
@@ -210,13 +210,15 @@ def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:
 
 
 def alone_subject(name: str, row: AloneRow) -> Subject:
-    """Return one row as a subject that must have the documented law."""
+    """Return one row without speculation as a subject, whose expected law is the documented one."""
     build = partial(row.situation(alone_engine), row.setting)
     return Subject(
         name=f"hf:alone/{name}",
         summary=f"generate() of transformers {version('transformers')} without speculation: {name}",
         claims=frozenset({Claim.LOSSLESS, Claim.SUPPORTED}),
-        programs=(
+        rational=False,
+        paper="Hugging Face transformers, src/transformers/generation",
+        situations=(
             EngineProgram(
                 name=name,
                 open=partial(opened, build),
@@ -226,6 +228,4 @@ def alone_subject(name: str, row: AloneRow) -> Subject:
                 tells=OBJECTS,
             ),
         ),
-        rational=False,
-        paper="Hugging Face transformers, src/transformers/generation",
     )

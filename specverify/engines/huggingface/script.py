@@ -1,4 +1,4 @@
-"""A call of transformers' ``generate`` as a script that needs torch and transformers alone.
+"""A call of transformers' ``generate`` as a script that needs only torch and transformers.
 
 The engine is built, and ``generate`` is replaced to record the arguments of its two calls. The arguments are written as
 code; data that both calls share come first. ``script_models`` writes models and tokenizers. ``NoScript`` is raised,
@@ -61,20 +61,23 @@ hook.remove()'''
 
 
 class ScriptCall(NamedTuple):
-    """One call of ``generate``, and its form in the script."""
+    """One recorded call of ``generate``, and its form in the script."""
 
     given: Mapping[str, Any]
     name: str
-    """Of the function that makes it; with ``function`` false of what it returns, or empty."""
+    """The name of the function that makes the call; if not ``function``, the name of its result, or ""."""
     function: bool = True
     first: tuple[str, ...] = ()
-    """What is done before it."""
+    """Lines of the script before the call."""
     drafter: str = ""
-    """The name of the model in whose first drafting pass it is broken off, if it is."""
+    """The name of the model in whose first drafting pass the call is interrupted; "" if it is not."""
 
 
 def calls_code(calls: Sequence[ScriptCall], engine: GenerateCall, written: Written) -> list[str]:
-    """Return the code of the shared arguments, then the code of each call."""
+    """Return the lines of code of all calls, after those of the arguments that they share.
+
+    ``written`` collects the definitions that the code needs.
+    """
     before = [list(call.first) for call in calls]
     given = [
         {key: _value(key, value, engine, written, done) for key, value in call.given.items() if key != CONFIG}
@@ -122,7 +125,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting itself, and not the script, requests a dictionary as the result."""
+    """Return whether the setting itself, and not the script, requests a dictionary as the result of ``generate``."""
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
 
@@ -145,7 +148,7 @@ def _value(key: str, value: Any, engine: GenerateCall, written: Written, before:
 
 
 def _options(config: Any) -> dict[str, str]:
-    """Return the entries of a generation config that differ from the library's, as code."""
+    """Return the entries of a generation config that differ from the library's defaults: name -> value as code."""
     kept = {name: value for name, value in config.to_diff_dict().items() if name != "transformers_version"}
     if kept.get("use_mtp"):
         raise NoScript("layers for multi-token prediction are read from a checkpoint on the disk, which is no script")
@@ -170,7 +173,7 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return the code of a cache that holds the beginning of the prompt: a forward pass of the target."""
+    """Return the code for a cache with the beginning of the prompt, built by a forward pass of the target."""
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
     again: Any = DynamicCache(config=engine.target.config)
@@ -194,7 +197,7 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 
 
 def _source(function: Any, written: Written) -> str:
-    """Write a function, or the factory that returned it, and return the expression for the function."""
+    """Add the source of ``function``, or of the factory that returned it, to ``written``; return its expression."""
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
     if outcome is None or not inspect.isfunction(outcome) or (inner and inspect.signature(outcome).parameters):
@@ -204,7 +207,7 @@ def _source(function: Any, written: Written) -> str:
 
 
 def _bare(source: str) -> str:
-    """Return the source of a function without annotations and docstrings."""
+    """Return the source of a function without annotations and docstring."""
     tree = ast.parse(textwrap.dedent(source))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -218,13 +221,14 @@ def _bare(source: str) -> str:
 
 NAMES = ("target", "assistant")
 NO_GRADIENTS = "torch.set_grad_enabled(False)"
-"""Weights that ask for none are multiplied by another kernel, which rounds otherwise than in most calls."""
+"""Line of the script that disables gradients, because torch uses a kernel with other rounding for weights with
+``requires_grad``."""
 SHOW = object()
-"""Stands for the function of a script that notes what processors are shown."""
+"""Placeholder for the script's function that records the inputs of logits processors."""
 
 
 class Caught(NamedTuple):
-    """The recorded arguments of ``generate``, and whether its models were set to interrupt the call."""
+    """The recorded arguments of ``generate`` calls, and whether a call was interrupted."""
 
     plain: Mapping[str, Any]
     speculative: Mapping[str, Any]
@@ -235,9 +239,9 @@ class Caught(NamedTuple):
 def script_of(build: Callable[[], GenerateCall], fault: Fault, setting: str = "") -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    The script needs torch and transformers alone. Its exit status is 1 if the fault is present and 0 if not. The status
-    is 125 for any other exception, or if the call without speculation has another law than when the script was written.
-    Raises ``NoScript`` for a call that cannot be written.
+    ``setting`` names the setting, for its known cause. The script needs only torch and transformers. Its exit status is
+    1 if the fault is present and 0 if not. The status is 125 for any other exception, or if the call without
+    speculation has another law than when the script was written. Raises ``NoScript`` for a call that cannot be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault, cause_of(setting, fault))
@@ -291,7 +295,10 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the arguments of the two calls, and whether every speculative call gets new objects."""
+    """Return the recorded arguments of the calls, and whether every speculative call gets new objects.
+
+    ``extra`` are further arguments of the calls.
+    """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
 
@@ -318,7 +325,7 @@ def _never(**_: Any) -> Any:
 
 
 def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
-    """Return whether the speculative call uses other objects than those built first."""
+    """Return whether the speculative call uses other objects than those that were built first."""
     try:
         engine.generate(True, **extra)
     except NoScript:
@@ -327,7 +334,7 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return the additional arguments of the call, which return the wrong value or record processor inputs."""
+    """Return further arguments of the call, by which it returns the wrong value or records processor inputs."""
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}
     returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}

@@ -1,4 +1,4 @@
-"""Known causes of faults: a line of the library for each, located in the installed source."""
+"""Known causes of faults: for each a line of the library, found in the installed source."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from specverify.subjects.fault import Fault
 
 
 class Cause(NamedTuple):
-    """A line of transformers, and the faults traced to it."""
+    """A line of transformers, and which faults it causes."""
 
     settings: str
-    """Patterns of the names of rows, one of which fits."""
+    """Patterns of setting names, separated by spaces; one must match."""
     kinds: str
-    """What the fault is of, as ``kind_of`` says it; several words, or none for any."""
+    """Kinds of faults, as ``kind_of`` returns them, separated by spaces; "" matches all."""
     module: str
     line: str
-    """Without the blanks before it."""
+    """The line without its indentation."""
 
 
 CAUSES: tuple[Cause, ...] = (
@@ -98,7 +98,8 @@ CAUSES: tuple[Cause, ...] = (
         "generation_config.begin_suppress_tokens = None",
     ),
 )
-"""The first that fits counts. Traced by hand in 5.23.0; of another version nothing is said where the line is gone."""
+"""Known causes of faults in transformers 5.23.0, found by hand; the first one that matches a fault is reported, if its
+line still exists."""
 
 
 def cause_of(setting: str, fault: Fault) -> str:
@@ -118,7 +119,7 @@ def cause_of(setting: str, fault: Fault) -> str:
 
 
 def kind_of(fault: Fault) -> str:
-    """Return the kind of a fault as one word."""
+    """Return the kind of a fault as one word, such as "boundary", "changed" or "text"."""
     if fault.uniform is not None:
         return "boundary"
     if fault.returned or fault.error:

@@ -1,4 +1,4 @@
-"""The last part of a script: the expected value, the value it gets, and its exit status, by kind of fault."""
+"""The last part of a script, by kind of fault: it compares expected and actual values and sets the exit status."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ NOTED = {
     "held": "(held, [(kept.keys.clone(), kept.values.clone()) for kept in cache.layers] if held else [])",
     "": "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])",
 }
-"""What is noted of a pass, by ``Fault.cache``: its cache and what it is fed, and what
-processors are shown behind it, or where it began and its drafts."""
+"""``Fault.cache`` -> expression that the script records at each forward pass, such as the cache length and the input.
+"""
 
 DRAFTED = """
 ROUNDS, BEFORE, DRAFT, CALLS = {rounds}, {before}, {draft}, {calls}
@@ -211,7 +211,7 @@ OWNED = {
         for name in ["{entry}"]
     }}""",
 }
-"""What an object of the caller's holds, by the name it has where it is said to have changed."""
+"""Kind of a changed object -> code that reads its content."""
 
 
 RIGHT = {
@@ -222,7 +222,7 @@ RIGHT = {
 
 
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
-    """Return the code after the calls: expected value, actual value, and exit status."""
+    """Return the code after the calls, which compares the expected and the actual value and sets the exit status."""
     start = len(engine.start)
     if fault.changed:
         return CHANGED
@@ -238,7 +238,10 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 
 
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
-    """Return the code that records every forward pass of the target; ``early``: the target drafts with fewer layers."""
+    """Return the code that records every forward pass of the target.
+
+    ``early``: the target also drafts, with fewer layers, and these passes are not recorded.
+    """
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
     ids = "decoder_input_ids" if engine.target.config.is_encoder_decoder else "input_ids"
@@ -272,7 +275,7 @@ def _sampled_code(fault: Fault, start: int) -> str:
 
 
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:
-    """Return the code that makes the models compute the compared values in float64."""
+    """Return the code that converts the models called ``names`` to float64, in which the values are compared."""
     eager = fault.returned == "attentions" and bool(engine.inputs["attention_mask"].all())
     alone = '.set_attn_implementation("eager")  # it alone returns attentions' if eager else ""
     if len(names) == 1:
@@ -302,13 +305,16 @@ def is_broken_off(fault: Fault) -> bool:
 
 
 def interrupt_code(engine: GenerateCall) -> str:
-    """Return the function that interrupts a drafting pass: of an assistant, or of the target with fewer layers."""
+    """Return the code of a function that interrupts a pass that drafts.
+
+    It is a pass of the assistant, or of the target with fewer layers.
+    """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)
 
 
 def contents_code(fault: Fault) -> str:
-    """Return the function that reads the changed object, and its first result."""
+    """Return the code of a function that reads the changed objects, and of its first call."""
     parts = []
     for name in fault.changed:
         if is_broken_off(fault) or not name.endswith(BROKEN):

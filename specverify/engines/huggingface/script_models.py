@@ -60,7 +60,10 @@ def all_layers_reuse():
 
 
 def model_code(model: Any, name: str, target: Any, written: Written) -> str:
-    """Return the statement that builds a model, and add its requirements to ``written``. ``target`` is built first."""
+    """Return the statement that builds ``model`` as variable ``name``; add the definitions it needs to ``written``.
+
+    ``target`` is the target model, which the script builds first.
+    """
     written.names[id(model)] = name
     kind = type(model)
     written.imports.add(kind.__name__)
@@ -80,9 +83,9 @@ def model_code(model: Any, name: str, target: Any, written: Written) -> str:
 
 
 def fill_code(written: Written) -> str:
-    """Return the source code of a function that fills the weights of a model with the values in ``written``.
+    """Return the source of a function that fills a model's weights by the rule of ``architectures.fill``.
 
-    Raises ``NoScript`` if names of weights do not tell which value a vector is filled with.
+    Vectors get the values in ``written.vectors``. Raises ``NoScript`` if the names of weights do not determine them.
     """
     rule, left = "", dict(written.vectors)
     for end, value in _ends():
@@ -100,7 +103,7 @@ def _ends() -> tuple[tuple[str, float], ...]:
 
 
 def _weights(model: Any, built: str, written: Written) -> str:
-    """Return the model with its weights as code: by their recipe if there is one, otherwise as stored bytes."""
+    """Return code for the model ``built`` with its weights: from seed and scale if possible, else as bytes."""
     result = _recipe(model)
     vectors = {name: float(weights[0]) for name, weights in model.named_parameters() if weights.ndim == 1}
     if result is None or any(written.vectors.get(name, value) != value for name, value in vectors.items()):
@@ -129,7 +132,7 @@ def _recipe(model: Any) -> tuple[int, float] | None:
 
 
 def _config_code(config: Any, like: Any, written: Written) -> str:
-    """Return a config as a call of its class with the fewest entries, or by its differences from ``like``."""
+    """Return a config as a call of its class with the fewest entries, or as changes of the config ``like``."""
     kind = type(config)
     written.imports.add(kind.__name__)
     wanted = config.to_dict()
@@ -164,7 +167,10 @@ def _config_code(config: Any, like: Any, written: Written) -> str:
 
 
 def settings_code(model: Any, name: str) -> Iterator[str]:
-    """Yield the code that sets the model's own generation config, at every call because some calls write to it."""
+    """Yield the statement that sets the model's generation config.
+
+    It is repeated at every call, because calls write to it.
+    """
     config = getattr(model, "generation_config", None)
     if config is None:
         return
@@ -182,12 +188,12 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (f"letters = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), {LETTERS}])", ()),
     (f"letters = {LETTERS}", ("decoder = decoders.Fuse()",)),
 )
-"""What the tokenizers of the settings are made of beside their words."""
+"""The parts, other than their words, of the tokenizers that the settings use."""
 _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 
 
 def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]:
-    """Yield the statements that build the tokenizers among the arguments, and add their requirements to ``written``."""
+    """Yield the statements that build the tokenizers in ``given``; add the definitions they need to ``written``."""
     for key, value in given.items():
         if isinstance(value, PreTrainedTokenizerFast):
             written.imports.add("PreTrainedTokenizerFast")
@@ -199,7 +205,7 @@ def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]
 
 
 def imports_code(pieces: str) -> list[str]:
-    """Return the import of the names of the library ``tokenizers`` that ``pieces`` use."""
+    """Return the import statement for the names of the library ``tokenizers`` that the code ``pieces`` uses."""
     names = [
         name for name in ("Tokenizer", "decoders", "models", "pre_tokenizers") if re.search(rf"\b{name}[.(]", pieces)
     ]
@@ -228,7 +234,7 @@ def _as_text(key: str, value: Any) -> list[str]:
 
 
 def _fewest(tokenizer: Any) -> dict[str, Any]:
-    """Return the fewest entries that define a tokenizer."""
+    """Return the fewest entries of a tokenizer's JSON that still define it."""
     wanted: str = tokenizer.backend_tokenizer.to_str()
     kept: dict[str, Any] = json.loads(wanted)
     for name in list(kept):

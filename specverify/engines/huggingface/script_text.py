@@ -1,4 +1,4 @@
-"""Parts of scripts: data as code, in readable lines."""
+"""Parts of scripts: data as code, in lines of readable width."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 WIDTH = 120
-"""Of a line; longer than this is only a single value that cannot be parted."""
+"""The width of a line; only a single value that cannot be split is longer."""
 
 UNTESTED = """
 sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot be tested: {kind.__name__}: {error}") or 125)
 """.strip()
-"""Whatever else goes wrong is not taken for the fault."""
+"""Makes the script end with status 125 for any other exception."""
 
 
 class Written(NamedTuple):
-    """The definitions that the calls need, as code."""
+    """The imports and definitions that the calls of a script need, as code."""
 
     imports: set[str]
-    """Names from transformers."""
+    """Names to import from transformers."""
     modules: set[str]
     before: list[str]
-    """Functions and objects that come before the calls."""
+    """Code of functions and objects to place before the calls."""
     names: dict[int, str]
-    """Object, by its identity -> the name it has in the script."""
+    """``id`` of an object -> its name in the script."""
     vectors: dict[str, float]
-    """Name of a weight of one dimension -> what all of it is."""
+    """Name of a one-dimensional weight -> the value of all its entries."""
 
 
 def call_code(name: str, arguments: Mapping[str, str], width: int = WIDTH) -> str:
-    """Return a call as code, on several lines if it is longer than ``width``. Arguments without a name come first."""
+    """Return a call of ``name`` as code, on several lines if it is longer than ``width``.
+
+    Arguments whose name is blank are positional and must come first.
+    """
     written = [value if not key.strip() else f"{key}={value}" for key, value in arguments.items()]
     line = f"{name}({', '.join(written)})"
     if len(line) <= width and "\n" not in line:
@@ -39,7 +42,10 @@ def call_code(name: str, arguments: Mapping[str, str], width: int = WIDTH) -> st
 
 
 def packed(items: Iterable[str], width: int) -> Iterator[str]:
-    """Yield lines with as many items as fit; an item of several lines stands alone."""
+    """Yield lines of at most ``width`` with as many items as fit, separated by commas.
+
+    A multi-line item has its own line.
+    """
     line = ""
     for item in items:
         if line and ("\n" in line + item or len(line) + len(item) + 3 > width):
@@ -56,12 +62,12 @@ def indented(text: str) -> str:
 
 
 def function_code(name: str, lines: Iterable[str]) -> str:
-    """Return a function without arguments."""
+    """Return the code of a function without arguments whose body is ``lines``."""
     return f"def {name}():\n" + indented("\n".join(lines))
 
 
 def code(value: Any) -> str:
-    """Return plain data as code."""
+    """Return plain data (numbers, strings, lists, tuples, dictionaries) as code."""
     if isinstance(value, str):
         return json.dumps(value)
     if isinstance(value, (list, tuple)):
@@ -73,13 +79,13 @@ def code(value: Any) -> str:
 
 
 def list_code(items: list[str]) -> str:
-    """Return a list as code, on several lines if it is long."""
+    """Return a list of ``items``, which are code, as code; on several lines if it is long."""
     line = f"[{', '.join(items)}]"
     return line if len(line) < WIDTH // 2 else "[\n" + indented(",\n".join(packed(items, WIDTH - 4))) + ",\n]"
 
 
 def texts_code(texts: Sequence[Sequence[int]]) -> str:
-    """Return a list of texts as code. In a long list of one-digit tokens, each text is a word of digits."""
+    """Return a list of texts as code; in a long list of one-digit tokens, each text is a word of digits."""
     result = list_code([code(tuple(text)) for text in texts])
     if "\n" not in result or any(token not in range(10) for text in texts for token in text):
         return result
@@ -90,13 +96,13 @@ def texts_code(texts: Sequence[Sequence[int]]) -> str:
 
 
 def once(listed: list[str], item: str) -> None:
-    """Add a piece unless it is there."""
+    """Append ``item`` to ``listed`` unless it is already in it."""
     if item not in listed:
         listed.append(item)
 
 
 def joined(pieces: Iterable[str]) -> str:
-    """Return the pieces in order, with empty lines around every definition."""
+    """Return the pieces of code in order, with empty lines around every definition."""
     text, block = "", False
     for piece in (piece.strip("\n") for piece in pieces):
         defines = piece.startswith(("def ", "class ", "@"))

@@ -1,8 +1,8 @@
 """Situations that ``generate`` documents and that tests of speculation rarely cover.
 
-A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, calls that were
-broken off, objects used again, token types, positions, streamers, low precision. Each function takes a way of calling
-``generate`` and returns that way in the situation, or returns the arguments that make the situation.
+A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, interrupted calls,
+objects used again, token types, positions, streamers, low precision. Each function takes the builder of a call of
+``generate`` and returns the builder of that call in the situation, or returns the arguments that make the situation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SE
 from specverify.laws.rounding import saw
 
 LETTERS = "abcdefgh"
-"""The text of each token, where text matters."""
+"""The text of each token, for tokenizers and stop strings."""
 
 
 class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
@@ -31,9 +31,9 @@ class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
 def with_arguments(
     build: Build, arguments: Callable[[GenerateCall], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
 ) -> Build:
-    """Return the way of calling with the additional arguments ``arguments(engine)``, created anew for every call.
+    """Return a builder of the call with the additional arguments ``arguments(engine)``, created anew for every call.
 
-    With ``prompt`` the arguments are the prompt, and must not be changed by a call. Unless ``echoed``, only the new
+    With ``prompt`` the arguments are the prompt, and a call must not change them. Unless ``echoed``, only the new
     tokens are returned.
     """
 
@@ -56,13 +56,13 @@ def with_arguments(
 
 
 def of_embeddings(engine: GenerateCall) -> dict[str, Any]:
-    """The prompt as embeddings ``[1, length, width]``; the library then returns only new tokens."""
+    """Return the prompt as embeddings ``[1, length, width]``; the library then returns only new tokens."""
     embedded = engine.target.get_input_embeddings()(engine.inputs["input_ids"]).detach()
     return {"inputs_embeds": embedded, "attention_mask": engine.inputs["attention_mask"]}
 
 
 def with_padding(engine: GenerateCall) -> dict[str, Any]:
-    """The prompt after one token of padding, so that positions depend on the mask."""
+    """Return the prompt with its first token masked as padding, so that positions depend on the mask."""
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 0)}
 
@@ -74,19 +74,19 @@ def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
 
 
 def two_prompts(engine: GenerateCall) -> dict[str, Any]:
-    """Two prompts at once."""
+    """Return the prompt twice, as a batch of two."""
     return {name: value.repeat(2, 1) for name, value in engine.inputs.items()}
 
 
 def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
-    """A cache that already contains the prompt without its last token."""
+    """Return a cache that already contains the prompt without its last token."""
     cache: Any = DynamicCache(config=engine.target.config)
     engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
     return {"past_key_values": cache}
 
 
 def with_a_tokenizer(_: GenerateCall) -> dict[str, Any]:
-    """A tokenizer of single letters, for stop strings."""
+    """Return a tokenizer of single letters, for stop strings."""
     return {"tokenizer": letters_tokenizer(len(LETTERS))}
 
 
@@ -102,12 +102,12 @@ def letters_tokenizer(vocabulary: int) -> Any:
 
 
 def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
-    """A processor with state that assumes one call per token."""
+    """Return a logits processor with state, which is right only if it is called once per token."""
     return {"logits_processor": [counting_processor()]}
 
 
 def counting_processor() -> Callable[[Any, Any], Any]:
-    """Return a processor that favours token 0 at every second call.
+    """Return a logits processor that favours token 0 at every second call.
 
     Its source is copied into scripts and needs torch alone.
     """
@@ -122,17 +122,17 @@ def counting_processor() -> Callable[[Any, Any], Any]:
 
 
 def with_a_last_token_criterion(_: GenerateCall) -> dict[str, Any]:
-    """A stopping criterion that reads only the last token, as most do."""
+    """Return a stopping criterion that reads only the last token, as most do."""
     return {"stopping_criteria": [last_token_is_one]}
 
 
 def last_token_is_one(ids: Any, scores: Any) -> Any:
-    """Return for each row whether its last token is 1. Its source is copied into scripts."""
+    """Return for each row of ``ids`` whether its last token is 1. The source is copied into scripts."""
     return ids[:, -1] == 1
 
 
 def broken_off_before(build: Build) -> Build:
-    """Return the way of calling after a first, greedy call that was interrupted while it drafted."""
+    """Return a builder of the call after a greedy first call that was interrupted while it drafted."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -148,7 +148,10 @@ def broken_off_before(build: Build) -> Build:
 
 @contextmanager
 def breaking_off(engine: GenerateCall) -> Iterator[None]:
-    """Raise in the first forward pass that drafts: of the assistant, or of the target with fewer layers."""
+    """In the ``with`` block, raise ``BrokenOff`` in the first forward pass that drafts.
+
+    That is a pass of the assistant, or of the target with fewer layers.
+    """
     layers = engine.target.config.num_hidden_layers
 
     def interrupt(model: Any, *_: Any) -> None:
@@ -164,7 +167,7 @@ def breaking_off(engine: GenerateCall) -> Iterator[None]:
 
 
 def used_before(build: Build) -> Build:
-    """Return the way of calling after a first, complete and greedy call with the same objects."""
+    """Return a builder of the call after a complete greedy call with the same objects."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -195,14 +198,14 @@ def of_padded_embeddings(engine: GenerateCall) -> dict[str, Any]:
 
 
 def at_other_positions(engine: GenerateCall) -> dict[str, Any]:
-    """The prompt at positions with a gap."""
+    """Return the prompt with position ids that have a gap."""
     positions = torch.arange(engine.inputs["input_ids"].shape[1])[None].clone()
     positions[:, -2:] += 3
     return {**engine.inputs, "position_ids": positions}
 
 
 def with_allowed_tokens(_: GenerateCall) -> dict[str, Any]:
-    """A function of the prefix that says which tokens may come next."""
+    """Return a function that allows or forbids next tokens depending on the last token."""
     return {"prefix_allowed_tokens_fn": allowed_after}
 
 
@@ -212,12 +215,12 @@ def allowed_after(_: int, ids: Any) -> list[int]:
 
 
 def with_a_negative_prompt(_: GenerateCall) -> dict[str, Any]:
-    """A negative prompt for guidance."""
+    """Return a negative prompt for classifier-free guidance."""
     return {"negative_prompt_ids": torch.tensor([[2, 2]])}
 
 
 def at_the_last_position(build: Build) -> Build:
-    """Return the way of calling with models whose positions suffice exactly for the prompt and the new tokens."""
+    """Return a builder of the call with models that have just enough positions for the prompt and the new tokens."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -233,12 +236,12 @@ def at_the_last_position(build: Build) -> Build:
 
 
 def with_a_cache_of_bytes(build: Build) -> Build:
-    """Return the way of calling with a cache of 8-bit floats, which needs no further package."""
+    """Return a builder of the call with a KV cache of 8-bit floats, which needs no further package."""
     return _with_options(build, lambda: {"cache_implementation": "quantized", "cache_config": {"backend": "fp8"}})
 
 
 def with_healed_tokens(build: Build) -> Build:
-    """Return the way of calling with token healing: the last token of the prompt is chosen again by its text."""
+    """Return a builder of the call with token healing: the last token of the prompt is chosen again by its text."""
 
     def options() -> dict[str, Any]:
         tokenizer = letters_tokenizer(4)
@@ -249,7 +252,7 @@ def with_healed_tokens(build: Build) -> Build:
 
 
 def with_eager_attention(build: Build) -> Build:
-    """Return the way of calling with eager attention; the default of the library is PyTorch's attention."""
+    """Return a builder of the call with eager attention; the library's default is PyTorch's attention."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -261,7 +264,7 @@ def with_eager_attention(build: Build) -> Build:
 
 
 def in_low_precision(build: Build, dtype: str) -> Build:
-    """Return the way of calling with models in 16-bit floats, whose rounding the bound takes into account."""
+    """Return a builder of the call with models in the 16-bit ``dtype``; the rounding bound accounts for it."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine, wanted = build(setting), getattr(torch, dtype)
@@ -278,22 +281,22 @@ def in_low_precision(build: Build, dtype: str) -> Build:
 
 
 class Listener:
-    """A streamer that records its input."""
+    """A streamer that records the token ids it receives."""
 
     def __init__(self) -> None:
-        """No input so far."""
+        """Create an empty record."""
         self.told: list[Any] = []
 
     def put(self, value: Any) -> None:
-        """Keep token ids."""
+        """Record the token ids ``value``."""
         self.told.append(value.reshape(1, -1))
 
     def end(self) -> None:
-        """The input is complete."""
+        """Do nothing: the library calls this at the end of the stream."""
 
 
 def streamed(build: Build) -> Build:
-    """Return the way of calling whose result is the input of a streamer, the prompt first."""
+    """Return a builder of the call whose result are the tokens sent to a streamer, the prompt first."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -309,7 +312,7 @@ def streamed(build: Build) -> Build:
 
 
 def _with_options(build: Build, options: Callable[[], dict[str, Any]]) -> Build:
-    """Return the way of calling with further keyword arguments, created anew for every call."""
+    """Return a builder of the call with the keyword arguments ``options()``, created anew for every call."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

@@ -1,4 +1,4 @@
-"""Smaller settings of an engine: one option fewer, one token fewer. Where a fault survives, it is easier to see."""
+"""Smaller settings of an engine, with one option or one token fewer, in which a fault may be easier to see."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class ProgramSource(NamedTuple):
     generation: Callable[[], GenerateCall]
     setting: EngineSetting
     program: Callable[[EngineSetting], EngineProgram]
-    """The same program at another setting."""
+    """``program(setting)`` returns the same program at another setting."""
 
 
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield every setting with one option or token removed, and the name of the difference; most visible ones first.
+    """Yield (difference, setting) for each setting with one option or token fewer, the clearest differences first.
 
     Tokens of the prompt and of the end of sequence stay below the vocabulary. The engine decides whether it accepts the
     setting.
@@ -52,7 +52,7 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield settings that may show a fault in fewer calls: hotter, one greedy call, other prompts."""
+    """Yield (difference, setting) for settings that may show a fault in fewer calls: hotter, greedy, other prompts."""
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
     if setting.sample:
@@ -62,7 +62,10 @@ def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
-    """Yield the prompts that differ in one token: some prompts show a fault more clearly than others."""
+    """Yield the prompts that differ from the setting's in one token.
+
+    Some prompts show a fault more clearly than others.
+    """
     for place, held in enumerate(setting.prompt):
         for token in range(setting.vocabulary):
             if token != held:
@@ -74,12 +77,12 @@ def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tu
 
 
 def smaller_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield the program of every smaller setting."""
+    """Yield (difference, program) for every smaller setting of ``source``."""
     for said, smaller in smaller_settings(source.setting):
         yield said, source.program(smaller)
 
 
 def clearer_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield the program of every setting that may show more."""
+    """Yield (difference, program) for every setting that may show a fault in fewer calls."""
     for said, clearer in clearer_settings(source.setting):
         yield said, source.program(clearer)

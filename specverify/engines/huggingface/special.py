@@ -1,6 +1,6 @@
-"""``generate`` with drafters that need a special model, and with tables instead of networks.
+"""``generate`` with drafters that need a special model, and with table models instead of networks.
 
-MTP layers, a DFlash drafter, Gemma 4's assistant, an assistant with another tokenizer.
+The drafters are MTP layers, a DFlash drafter, Gemma 4's assistant, and an assistant with another tokenizer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SE
 
 TABLE_SEED = 1
 IN_ORDER, REVERSED = "xdcbya", "aybcdx"
-"""Two orders in which a tokenizer may list its vocabulary: that of its ids, and the opposite one."""
+"""Two orders in which a tokenizer may list its vocabulary: by increasing id and by decreasing id."""
 
 
 def twin_engine(setting: EngineSetting) -> GenerateCall:
@@ -34,7 +34,7 @@ def twin_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def mtp_engine(layers: int) -> Build:
-    """Return drafts from the target's own multi-token prediction layers, one token a layer."""
+    """Return a builder of drafts from the target's own multi-token prediction layers, one token per layer."""
 
     def build(setting: EngineSetting) -> GenerateCall:
         target = mtp_target(setting.vocabulary, TARGET_SEED, layers)
@@ -44,7 +44,7 @@ def mtp_engine(layers: int) -> Build:
 
 
 def dflash_engine(setting: EngineSetting) -> GenerateCall:
-    """Return drafts from one pass of a block-diffusion drafter over the target's hidden states."""
+    """Return drafting by one pass of a block-diffusion drafter over the target's hidden states."""
     target = build_target(setting)
     assistant = dflash_assistant(target, ASSISTANT_SEED, setting.gamma + 1)
     drafting, call = {"speculation_type": "dflash"}, {"assistant_model": assistant}
@@ -52,13 +52,16 @@ def dflash_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def gemma4_engine(setting: EngineSetting) -> GenerateCall:
-    """Return drafts from an assistant that attends to the target's own cache."""
+    """Return drafting by an assistant that attends to the target's own KV cache."""
     target, assistant = gemma4_pair(setting.vocabulary, TARGET_SEED, setting.gamma)
     return call_of(setting, target, (assistant,), call={"assistant_model": assistant})
 
 
 def universal_engine(order: str | None) -> Build:
-    """Return assisted generation with another tokenizer for the assistant, its vocabulary in this ``order``."""
+    """Return a builder of assisted generation whose assistant has another tokenizer.
+
+    ``order`` is the order in which that tokenizer lists its vocabulary; None leaves it arbitrary.
+    """
 
     def build(setting: EngineSetting) -> GenerateCall:
         return afresh(partial(universal, setting), two_tokenizers(TARGET_SEED, order=order))
@@ -67,7 +70,7 @@ def universal_engine(order: str | None) -> Build:
 
 
 def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
-    """Return assisted generation by the assistant of ``pair``, which the library changes."""
+    """Return assisted generation by the assistant of ``pair``; the library modifies this assistant."""
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
@@ -79,9 +82,9 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 
 
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
-    """Return an engine with a new copy of ``pair`` at each speculative call.
+    """Return a call that uses a new copy of ``pair`` whenever it speculates: the library changes the assistant.
 
-    The library rebuilds the assistant's head in place. All calls share the target, whose forward passes are cached.
+    All calls share the target, whose forward passes are cached. ``build`` returns the call for a pair.
     """
 
     def made() -> GenerateCall:
@@ -100,7 +103,7 @@ def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> Gen
 
 
 def table_engine(setting: EngineSetting) -> GenerateCall:
-    """Return tables for target and draft, whose cache stores token ids and audits itself at every forward pass."""
+    """Return assisted generation with table models; their cache stores token ids and is checked in each pass."""
     target = build_table(setting.vocabulary, TABLE_SEED)
     assistant = build_table(setting.vocabulary, TABLE_SEED, side="draft")
     drafts_as(assistant, setting)
@@ -108,6 +111,6 @@ def table_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def table_lookup_engine(setting: EngineSetting) -> GenerateCall:
-    """Return prompt lookup on a table."""
+    """Return prompt lookup with a table model as target."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return call_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)

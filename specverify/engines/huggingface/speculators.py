@@ -1,6 +1,6 @@
-"""Tiny models for the candidate generators of transformers that need more than a second model of the same kind.
+"""Tiny models for drafters of transformers that need more than a second model of the same kind.
 
-Each builder returns fresh models with seeded weights, made with the library's own classes and without a hub:
+Each builder returns new models with seeded weights, made with the library's own classes; nothing is downloaded:
 multi-token prediction (``generate(use_mtp=True)``), block drafts from hidden states (``speculation_type="dflash"``), a
 Gemma 4 assistant that reads the target's keys and values, and a pair of models with different tokenizers. Early exit
 (``assistant_early_exit``) needs no builder: any model whose forward stops after ``config.num_hidden_layers`` layers
@@ -35,7 +35,7 @@ ASSISTANT_ALPHABET = "xdcbya"
 """Four letters in common, under other ids and in another order; one is the target's alone, two the assistant's."""
 
 _library: Any = transformers
-"""Its classes by name: their constructors are annotated in part."""
+"""The library without type annotations, because its constructors are only partly annotated."""
 
 SOFT_SCALE = 0.45
 """Standard deviation of weights where ``WEIGHT_SCALE`` would make pmfs close to one-hot."""
@@ -45,7 +45,7 @@ _EXPERTS = {"num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
 
 class Tokenizers(NamedTuple):
-    """Two character-level tokenizers and a pair of Llamas with their vocabulary sizes."""
+    """Two character-level tokenizers, and two Llamas with their vocabulary sizes."""
 
     target: Any
     assistant: Any
@@ -194,7 +194,7 @@ def _glm4_moe(vocabulary: int, layers: int) -> Any:
 
 
 def _checkpoint_name(name: str, model: Any) -> str:
-    """Return the name of a prediction layer's weight in a released checkpoint; in the model it is ``layers.0...``."""
+    """Return the name of a prediction layer's weight in a released checkpoint; ``name`` is its name in ``model``."""
     if isinstance(model, _library.MellumForCausalLM):
         return f"mtp.{name}"
     _, number, rest = name.split(".", 2)

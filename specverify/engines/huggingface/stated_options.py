@@ -1,4 +1,4 @@
-"""Options of ``generate`` as their documentation describes them: steps on float64 arrays, without the library.
+"""The documented effect of options of ``generate``: steps on float64 arrays, without the library.
 
 A step takes logits ``[vocabulary]``, the text and the number of its new tokens, and returns other logits. The text has
 no padding.
@@ -15,36 +15,39 @@ from specverify.reference import Pmf, Tokens, repetition_penalty
 from specverify.reference.warpers import Logits, min_p, softmax, top_k, top_p
 
 Step = Callable[[Logits, Tokens, int], Logits]
-"""``step(logits, text, new)`` -> logits."""
+"""``step(logits, text, new)`` returns the changed logits; ``new`` is the number of new tokens in ``text``."""
 
 
 def temperature(value: float) -> Step:
-    """Divide the logits by the temperature."""
+    """Return the step that divides the logits by the temperature ``value``."""
     return lambda logits, text, new: logits / value
 
 
 def greedy() -> Step:
-    """Keep the largest logit alone."""
+    """Return the step that keeps only the largest logit."""
     return _of_pmf(lambda pmf: pmf == pmf.max())
 
 
 def most_likely(count: int) -> Step:
-    """Keep the ``count`` most likely tokens (``top_k``)."""
+    """Return the step that keeps the ``count`` most probable tokens (``top_k``)."""
     return _of_pmf(lambda pmf: top_k(pmf, count))
 
 
 def nucleus(mass: float) -> Step:
-    """Keep the smallest set of the most likely tokens that add up to ``mass`` (``top_p``)."""
+    """Return the step that keeps the fewest most probable tokens with total probability ``mass`` (``top_p``)."""
     return _of_pmf(lambda pmf: top_p(pmf, mass))
 
 
 def near_the_top(ratio: float) -> Step:
-    """Keep tokens with at least ``ratio`` times the probability of the most probable token (``min_p``)."""
+    """Return the step that keeps tokens with at least ``ratio`` times the largest probability (``min_p``)."""
     return _of_pmf(lambda pmf: min_p(pmf, ratio))
 
 
 def typical(mass: float) -> Step:
-    """Keep the smallest set of tokens nearest to the entropy in surprise that add up to ``mass`` (``typical_p``)."""
+    """Return the step of ``typical_p``: tokens are sorted by the distance of -log p from the entropy.
+
+    The first tokens whose probabilities add up to ``mass`` are kept.
+    """
 
     def kept(pmf: Pmf) -> Any:
         order = np.argsort(np.abs(_surprise(pmf) - _entropy(pmf)), kind="stable")
@@ -55,17 +58,23 @@ def typical(mass: float) -> Step:
 
 
 def above(epsilon: float) -> Step:
-    """Keep tokens with a probability of at least ``epsilon``, and the most probable token (``epsilon_cutoff``)."""
+    """Return the step that keeps tokens of probability ``epsilon`` or more, and the best (``epsilon_cutoff``)."""
     return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= epsilon))
 
 
 def above_either(epsilon: float) -> Step:
-    """Keep tokens with a probability above epsilon or above ``sqrt(epsilon) * exp(-entropy)`` (``eta_cutoff``)."""
+    """Return the step of ``eta_cutoff``: it keeps tokens of probability at least min(e, ``sqrt(e) * exp(-entropy)``).
+
+    e is ``epsilon``. The most probable token is always kept.
+    """
     return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= min(epsilon, np.sqrt(epsilon) * np.exp(-_entropy(pmf)))))
 
 
 def within_entropy(share: float) -> Step:
-    """Keep the most probable tokens up to a ``share`` of the whole entropy, renormalised (``top_h``)."""
+    """Return the step of ``top_h``: it keeps the most probable tokens within an entropy budget.
+
+    Their entropy, renormalised, is at most ``share`` times the entropy of the whole pmf.
+    """
 
     def kept(pmf: Pmf) -> Any:
         order, budget = np.argsort(-pmf, kind="stable"), share * _entropy(pmf)
@@ -77,22 +86,25 @@ def within_entropy(share: float) -> Step:
 
 
 def repeated(penalty: float) -> Step:
-    """Lower the logit of every token of the text (``repetition_penalty``)."""
+    """Return the step that lowers the logit of every token of the text (``repetition_penalty``)."""
     return lambda logits, text, new: repetition_penalty(logits, text, penalty)
 
 
 def of_new_tokens(step: Step) -> Step:
-    """Apply ``step`` to the new tokens alone: the tokens of a prompt of embeddings are not known."""
+    """Return ``step`` applied to the new tokens only, because the tokens of a prompt of embeddings are not known."""
     return lambda logits, text, new: step(logits, text[len(text) - new :], new)
 
 
 def of_the_prompt(reward: float) -> Step:
-    """Raise the logit of every token of the prompt (``encoder_repetition_penalty``)."""
+    """Return the step that raises the logit of every token of the prompt (``encoder_repetition_penalty``)."""
     return lambda logits, text, new: repetition_penalty(logits, text[: len(text) - new], 1 / reward)
 
 
 def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
-    """Forbid tokens that would repeat an n-gram of the text, or of the prompt (``no_repeat_ngram_size``)."""
+    """Return the step that forbids tokens that would repeat an n-gram of ``size`` tokens (``no_repeat_ngram_size``).
+
+    With ``of_prompt`` only n-grams of the prompt count.
+    """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         said = text[: len(text) - new] if of_prompt else text
@@ -104,7 +116,10 @@ def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
 
 
 def biased(*sequences: tuple[Tokens, float]) -> Step:
-    """Add to the logit of a token that completes a sequence (``sequence_bias``; -inf is ``bad_words_ids``)."""
+    """Return the step that adds a bias to the logit of the last token of each sequence, if the rest of it precedes.
+
+    It is ``sequence_bias``; a bias of -inf is ``bad_words_ids``.
+    """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         result = logits.copy()
@@ -117,22 +132,25 @@ def biased(*sequences: tuple[Tokens, float]) -> Step:
 
 
 def forbidden(*words: Tokens) -> Step:
-    """Forbid tokens that complete one of ``words`` (``bad_words_ids``, ``suppress_tokens``)."""
+    """Return the step that forbids tokens that complete one of ``words`` (``bad_words_ids``, ``suppress_tokens``)."""
     return biased(*((word, -np.inf) for word in words))
 
 
 def at_first(step: Step) -> Step:
-    """Apply ``step`` at the first new token alone (``begin_suppress_tokens``)."""
+    """Return ``step`` applied to the first new token only (``begin_suppress_tokens``)."""
     return lambda logits, text, new: step(logits, text, new) if new == 0 else logits
 
 
 def no_end_before(ends: Tokens, *, new_tokens: int = 0, length: int = 0) -> Step:
-    """Forbid an end before a number of new tokens or a length of the text (``min_new_tokens``, ``min_length``)."""
+    """Return the step that forbids the ``ends`` before ``new_tokens`` new tokens or a text of ``length`` tokens.
+
+    These are ``min_new_tokens`` and ``min_length``.
+    """
     return lambda logits, text, new: _without(logits, ends) if new < new_tokens or len(text) < length else logits
 
 
 def end_at(horizon: int, end: int) -> Step:
-    """Force an end as the last token (``forced_eos_token_id``)."""
+    """Return the step that forces the token ``end`` as the last of ``horizon`` new tokens (``forced_eos_token_id``)."""
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         return (
@@ -143,7 +161,10 @@ def end_at(horizon: int, end: int) -> Step:
 
 
 def sooner_ended(start: int, factor: float, end: int) -> Step:
-    """Raise the end's logit by its size times ``factor ** n - 1``, n tokens after ``start``."""
+    """Return the step of ``exponential_decay_length_penalty``, which makes the end token more probable in long texts.
+
+    n tokens after ``start``, its logit x is raised by ``|x| * (factor ** n - 1)``.
+    """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         result = logits.copy()
@@ -154,7 +175,10 @@ def sooner_ended(start: int, factor: float, end: int) -> Step:
 
 
 def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = ()) -> Step:
-    """Apply guidance: move away from the logits of ``model`` after ``negative``, or after the prompt's last token."""
+    """Return the step of classifier-free guidance, which moves away from the logits of ``model`` after ``negative``.
+
+    ``scale`` is its strength. If ``negative`` is empty, the last token of the prompt is used.
+    """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         begin = len(text) - new
@@ -165,7 +189,7 @@ def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = (
 
 
 def _of_pmf(rule: Callable[[Pmf], Any]) -> Step:
-    """Return the step that keeps the tokens with a positive entry in ``rule(pmf)``."""
+    """Return the step that keeps the tokens at which ``rule(pmf)`` is positive."""
     return lambda logits, text, new: np.where(rule(softmax(logits)) > 0, logits, -np.inf)
 
 

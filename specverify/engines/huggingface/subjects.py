@@ -1,4 +1,4 @@
-"""The engine subjects of transformers: each way to speculate, and generation without."""
+"""The main subjects of transformers: each kind of speculation, and generation without speculation."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from specverify.reference import AcceptanceStatistics, Claim, Tokens
 from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Subject
 
 DETECT = 0.2
-"""Total variation to be seen in an engine's own random numbers: every halving takes four times as long."""
+"""Total variation to detect in samples with an engine's own random numbers; half of it takes four times as long."""
 DETECT_PLAIN = 0.03
-"""The same for target-only generation, which is batched."""
+"""Total variation to detect in samples of batched generation without speculation."""
 OF_A_CALL, OF_A_BATCHED_CALL = Cost(0.5, 7e-3), Cost(0.5, 2e-5)
 ACTIVITY_CALLS = 100
 
 
 def assisted() -> Subject:
-    """Return assisted generation with a draft model."""
+    """Return the subject of assisted generation with a draft model."""
     settings = _speculative(assisted_counts, assisted_activity, assisted_engine)
     return _subject("hf:assisted", "assisted generation with a draft model", settings, assisted_programs())
 
 
 def prompt_lookup() -> Subject:
-    """Return assisted generation with drafts copied from the prompt."""
+    """Return the subject of generation with drafts copied from the prompt."""
     settings = _speculative(prompt_lookup_counts, prompt_lookup_activity, prompt_lookup_engine)
     return _subject("hf:prompt-lookup", "prompt-lookup generation", settings, prompt_lookup_programs())
 
 
 def plain() -> Subject:
-    """Return generation by the target alone, which has the promised law, sampled by the library."""
+    """Return the subject of generation by the target alone, which must have the same law as with speculation."""
     settings = tuple(
         SampledSetting(
             name=setting.name,
@@ -84,9 +84,8 @@ def _subject(
         name=name,
         summary=f"{what}: generate() of transformers {version('transformers')}, unmodified, on tiny Llama and GPT-2",
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        settings=settings,
-        programs=programs,
         paper="Hugging Face transformers, src/transformers/generation",
+        situations=(*programs, *settings),
     )
 
 

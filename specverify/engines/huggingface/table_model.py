@@ -1,4 +1,4 @@
-"""A table language model as a real model of transformers, whose KV cache contains the token ids themselves.
+"""A table language model as a real model of transformers; its KV cache contains the token ids themselves.
 
 ``TableModel`` is a ``PreTrainedModel`` with ``generate``. Its next-token pmf is a row of a rational table of
 ``laws.tables``, selected by *all* tokens so far, so its law is a closed form. It stores no context: every forward pass
@@ -35,11 +35,11 @@ SIDES = ("target", "draft")
 
 
 class CacheFault(RuntimeError):  # noqa: N818 - not a mistake of the program that raises it
-    """The entries of the cache do not fit the input tokens."""
+    """Raised if the positions of the cache entries do not fit the input tokens."""
 
 
 class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """The table: a key of ``laws.tables.SHAPES``, a side of that pair, a seed, and the vocabulary size."""
+    """The config of a table model: shape (a key of ``laws.tables.SHAPES``), side, seed, vocabulary size."""
 
     model_type = "specverify_table"
 
@@ -57,13 +57,13 @@ class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ign
 
 
 class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-call, unused-ignore]
-    """A causal language model whose forward pass is a table."""
+    """A causal language model whose forward pass looks up a table."""
 
     config_class = TableConfig
     main_input_name = "input_ids"
 
     def __init__(self, config: TableConfig) -> None:
-        """Raise ``ValueError`` for an unknown shape or side."""
+        """Create the model. Raises ``ValueError`` for an unknown shape or side."""
         super().__init__(config)
         if config.shape not in SHAPES or config.side not in SIDES:
             raise ValueError(
@@ -75,7 +75,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         self.post_init()  # type: ignore[no-untyped-call, unused-ignore]
 
     def next_pmf(self, tokens: Tokens) -> tuple[Fraction, ...]:
-        """Return the next-token pmf after all of ``tokens`` from the table, without the weight."""
+        """Return the next-token pmf after all of ``tokens`` from the table, without the temperature weight."""
         return tuple(_table(self.config.shape, self.config.side, self.config.vocab_size, self.config.seed)(tokens))
 
     def forward(
@@ -118,7 +118,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         return [float(mass) for mass in self.next_pmf(tokens)]
 
     def _init_weights(self, module: Any) -> None:
-        """Leave the weight at 1."""
+        """Do nothing: the weight stays 1."""
 
 
 def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str = "target") -> TableModel:
@@ -132,7 +132,7 @@ def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str
 
 
 def table_law(model: TableModel, prompt: Tokens, horizon: int) -> dict[Tokens, Fraction]:
-    """Return new tokens -> probability of sampling ``horizon`` tokens at temperature 1, exactly; zeros are left out."""
+    """Return new tokens -> exact probability of sampling ``horizon`` tokens at temperature 1, without zeros."""
     law: dict[Tokens, Fraction] = {(): Fraction(1)}
     for _ in range(horizon):
         law = {
@@ -157,8 +157,8 @@ def _entries(rows: Any) -> Any:
 def _audit(ids: list[list[int]], positions: list[list[int]], fed: int, masked: int | None) -> None:
     """Raise ``CacheFault`` unless the positions of each row are 0, 1, 2, ... and the attention mask covers all of them.
 
-    ``positions`` holds those of the cache entries followed by those of the ``fed`` input tokens; ``masked`` is the
-    length of the mask, or None without a mask.
+    ``ids`` and ``positions`` are those of the cache entries followed by those of the ``fed`` input tokens; ``masked``
+    is the length of the mask, or None without a mask.
     """
     for row, stands in zip(ids, positions, strict=True):
         held, expected = len(row) - fed, list(range(len(row)))

@@ -1,4 +1,4 @@
-"""Settings of tiny seeded Llama and GPT-2 models. No model hub is used."""
+"""Settings of ``generate`` with tiny seeded Llama and GPT-2 models; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ __all__ = [
 
 TARGET_SEED = 2
 ASSISTANT_SEED = 3
-"""Seeds of the weights, chosen so that the laws of ``SETTINGS`` are spread out and a third to a half of drafts stay."""
+"""Seed of the assistant's weights. Both seeds are chosen so that the laws of ``SETTINGS`` are spread out and a third to
+a half of the drafts are accepted."""
 
 
 class EngineSetting(NamedTuple):
@@ -30,23 +31,23 @@ class EngineSetting(NamedTuple):
 
     name: str
     architecture: str
-    """A key of ``architectures.ARCHITECTURES``; target and assistant share it, not the seed of their weights."""
+    """A key of ``architectures.ARCHITECTURES``, for target and assistant, which have different weights."""
     temperature: float = 1.0
     top_k: int | None = None
-    """None or 0 keeps every token."""
+    """``top_k`` of the sampling; None or 0 means no truncation."""
     top_p: float | None = None
-    """None or 1 keeps every token."""
+    """``top_p`` of the sampling; None or 1 means no truncation."""
     gamma: int = 2
     """``num_assistant_tokens`` or ``prompt_lookup_num_tokens``."""
     horizon: int = 3
-    """``max_new_tokens``."""
+    """Largest number of new tokens, ``max_new_tokens``."""
     vocabulary: int = 5
     prompt: Tokens = (3, 1, 2, 3, 1)
     eos: Tokens = ()
     sample: bool = True
-    """False decodes greedily."""
+    """Whether to sample; False means greedy decoding."""
     options: tuple[tuple[str, Any], ...] = ()
-    """More entries of the ``GenerationConfig``; tuples stand for lists."""
+    """Further entries of the ``GenerationConfig``; tuples stand for lists."""
     assistant: tuple[tuple[str, Any], ...] = ()
     """Entries of the assistant's own generation config."""
 
@@ -78,7 +79,7 @@ def build_assistant(setting: EngineSetting) -> Any:
 
 
 SAMPLED_ARCHITECTURES = {name: architectures.ARCHITECTURES[name] for name in ("llama", "gpt2")}
-"""The architectures of ``SETTINGS``; ``build_model`` knows more."""
+"""The architectures of ``SETTINGS``; ``build_model`` supports more."""
 
 _SAMPLING: dict[str, dict[str, Any]] = {
     "T=1": {},

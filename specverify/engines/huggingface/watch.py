@@ -1,6 +1,6 @@
 """transformers' ``generate``, observed while it runs.
 
-Observed are the cache before every forward pass of the target, the ids that its logits processors get, the other
+Recorded are the cache before every forward pass of the target, the ids that its logits processors get, the other
 returned values, and changed objects. The models compute in float64, also where their code requests float32 (norms,
 rotary angles, the softmax of eager attention). Otherwise one float32 number that rounds differently, as on some
 processors for rows in one batch, would appear as 4e-7 in a cache. So a wrong entry differs from a rounding difference
@@ -28,7 +28,7 @@ from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import Forward, Observed, Watched
 
 ALSO_RETURNED = ("scores", "logits", "hidden_states", "attentions")
-"""Fields of what ``generate`` returns, with one entry a new token; the last two may be called ``decoder_*``."""
+"""Fields of the result of ``generate`` with one entry per new token; the last two may be called ``decoder_*``."""
 _ASKED = {
     "return_dict_in_generate": True,
     "output_scores": True,
@@ -40,7 +40,7 @@ _ASKED = {
 
 @contextmanager
 def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Build the models in float64 and yield the engine with the observers of its run."""
+    """Build the models in float64, and yield the engine with the observer that records its runs."""
     with quiet_and_seeded(0):
         use, engine = changed_by_use(build()), build()
     hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()
@@ -60,7 +60,7 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
             rows.append([])
 
     class Shown:
-        """A processor as a class, because the library inspects the signature of a function slowly."""
+        """A logits processor that records its input; a class, because the library inspects functions slowly."""
 
         def __call__(self, ids: Any, scores: Any) -> Any:
             if rows:
@@ -93,7 +93,7 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
 
 def pass_of(target: Any) -> ReadPass:
-    """Return a function that describes a pass of ``target``: its input and its cache, or that it drafts."""
+    """Return a function that reads a pass of ``target``: its input and its cache, or None if it drafts."""
     layers = layers_of(target)
 
     def read(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Forward | None:
@@ -108,7 +108,7 @@ def pass_of(target: Any) -> ReadPass:
 
 
 class _Float64(TorchFunctionMode):
-    """Replace float32 by float64 in requests for a dtype."""
+    """In its ``with`` block, torch functions get float64 wherever they are called with the dtype float32."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args = tuple(torch.float64 if value is torch.float32 else value for value in args)
@@ -117,7 +117,7 @@ class _Float64(TorchFunctionMode):
 
 
 def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the forward pass of a float64 model that computes entirely in float64."""
+    """Return ``forward``, the forward pass of a float64 model, without its conversions to float32."""
 
     @wraps(forward)  # the library reads the signature to know what it may pass
     def computed(*args: Any, **kwargs: Any) -> Any:
@@ -128,7 +128,10 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
-    """Return the requested values beside the tokens; hidden states and attentions only if a plain call returns them."""
+    """Return the arguments that request further values.
+
+    Hidden states and attentions only if a plain call returns them.
+    """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)
     for name in ("hidden_states", "attentions"):
@@ -151,7 +154,7 @@ def _returned(found: Any) -> dict[str, tuple[Any, ...]]:
 
 
 def _array(entry: Any) -> Any:
-    """Return one token's tensor, or those of all layers, as one array."""
+    """Return one token's tensor, or the tensors of all layers, as one array."""
     if isinstance(entry, (tuple, list)):
         layers = [look_at(layer).double().numpy() for layer in entry]
         alike = len({layer.shape for layer in layers}) == 1

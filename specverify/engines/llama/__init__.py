@@ -1,4 +1,4 @@
-"""Llama.generate of llama-cpp-python on a tiny Llama: its own drafter, and drafts that are scripted."""
+"""Llama.generate of llama-cpp-python on a tiny Llama, with the library's own drafter and with scripted drafts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of llama-cpp-python: ``Llama.generate`` with scripted drafts. One object serves all texts."""
+"""Calls of ``Llama.generate`` of llama-cpp-python with scripted drafts; one object serves all texts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ except ImportError as error:
 TARGET = Path(__file__).parent / "models" / "target.gguf"
 VOCABULARY = 5
 MINIMUM = 2
-"""New tokens before an end, where the library's own processor asks for them."""
+"""Number of new tokens before an end, if the library's processor for a minimum length is used."""
 Drafter = Callable[..., Any]
 
 
 @cache
 def model(precise: bool = True) -> Any:
-    """Return the target; its cache holds float32, or its default, float16."""
+    """Return the target; ``precise``: its KV cache is float32, else float16, the library's default."""
     kind = GGML_TYPE_F32 if precise else GGML_TYPE_F16
     sizes: dict[str, Any] = {"n_ctx": 256, "n_batch": 64, "n_threads": 1, "n_threads_batch": 1}
     return Llama(str(TARGET), **sizes, type_k=kind, type_v=kind, logits_all=True, verbose=False)
 
 
 def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
-    """Return a drafter of ``gamma`` tokens, each chosen by the script from all tokens before it."""
+    """Return a drafter of ``gamma`` tokens: ``script(tokens)`` returns the next draft after all earlier tokens."""
 
     def drafts(input_ids: Any, /, **options: Any) -> Any:
         tokens = input_ids.tolist()
@@ -46,32 +46,32 @@ def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
 
 
 def lookup(decoding: Decoding) -> Drafter:
-    """Return the library's own drafter."""
+    """Return the library's own drafter, which looks n-grams up in the prompt."""
     result: Drafter = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=decoding.gamma)
     return result
 
 
 def constant(decoding: Decoding) -> Drafter:
-    """Draft the same probable token everywhere."""
+    """Return a drafter of the same probable token at every position."""
     return scripted(lambda tokens: 3, decoding.gamma)
 
 
 def unlikely(decoding: Decoding) -> Drafter:
-    """Draft tokens of low target probability, which are hardly ever accepted."""
+    """Return a drafter of tokens with a small target probability, which are almost never accepted."""
     return scripted(lambda tokens: 0, decoding.gamma)
 
 
 def wandering(decoding: Decoding) -> Drafter:
-    """Draft a different token at every position, sometimes an accepted one."""
+    """Return a drafter of different tokens at every position, some of which are accepted."""
     return scripted(lambda tokens: (3 * sum(tokens) + len(tokens)) % VOCABULARY, decoding.gamma)
 
 
 def nothing(decoding: Decoding) -> None:
-    """Decode without speculation."""
+    """Return None: no drafter, so decoding is plain."""
 
 
 def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
-    """Return the text of a seed, up to an end."""
+    """Return the text that ``seed`` gives, up to an end token or the horizon."""
     loaded.set_seed(seed)
     result: list[int] = []
     for token in loaded.generate(list(decoding.prompt), **_options(decoding)):
@@ -82,7 +82,10 @@ def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
 
 
 def texts(drafter: Callable[[Decoding], Drafter | None], decoding: Decoding, precise: bool = True) -> Texts:
-    """Return the function that draws a text for each seed."""
+    """Return a function that draws texts of ``decoding``; ``drafter`` returns its drafter, or None for plain decoding.
+
+    ``precise``: the KV cache is float32.
+    """
     return partial(_texts, drafter, decoding, precise)
 
 

@@ -1,4 +1,4 @@
-"""Rows of llama-cpp-python: the library's drafter, and scripted drafts, against plain decoding."""
+"""Settings of llama-cpp-python: plain decoding, the library's drafter, and scripted drafters."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ PENALISED: Mapping[str, Decoding] = {
     "typical-p 0.7": Decoding(horizon=3, more=(("options", (("typical_p", 0.7),)),)),
     "mirostat 2": Decoding(horizon=3, more=(("options", (("mirostat_mode", 2),)),)),
 }
-"""Penalties of what was generated alone, and samplers without a law of ours: speculation is compared with plain."""
+"""Penalties on new tokens only, and samplers without a known law; speculation is compared with plain decoding."""
 SHORTEST = Decoding(eos=(2,), horizon=3, more=(("minimum", True),))
 
 
 def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if no end is allowed before ``MINIMUM`` new tokens."""
+    """Return the law of the new tokens if no end is allowed before ``MINIMUM`` of them."""
     free = next_pmf(decoding)
 
     def pmf(tokens: Tokens) -> Any:
@@ -56,7 +56,7 @@ def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     result = dict[str, Row]()
     for way, drafter in WAYS.items():
         same = None if drafter is nothing else nothing

@@ -1,4 +1,4 @@
-"""The C++ server of llama.cpp over HTTP: slots, caches, its chain of samplers and every way in which it drafts."""
+"""The C++ server of llama.cpp over HTTP: its slots, caches, samplers, and every kind of drafting."""
 
 from __future__ import annotations
 

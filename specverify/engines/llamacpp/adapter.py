@@ -1,4 +1,4 @@
-"""Texts of llama.cpp's server: one server per kind of speculation, called over HTTP on the loopback address."""
+"""Texts of llama.cpp's server; one server per kind of speculation, called over HTTP on the loopback address."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ except ImportError as error:
 MODELS: Final = Path(__file__).parent / "models"
 SLOTS: Final = 4
 CONTEXT: Final = 256
-"""Positions of a slot."""
+"""Context size of one server slot, in tokens."""
 RIGHT: Final[Tokens] = (1,)
-"""The outcome of a text whose promise beside the law is kept."""
+"""The outcome of a text that keeps a promise other than the law."""
 WRONG: Final[Tokens] = (0,)
 LOGPROB: Final = 1e-3
-"""How far a returned log-probability may be from that in float64: a hundred times its rounding."""
+"""Allowed error of a returned log-probability: a hundred times the rounding of float32."""
 ACTIVE: Final = 128
-"""Texts in which drafted and accepted tokens are counted."""
+"""Number of texts in which drafted and accepted tokens are counted."""
 
 
 class Way(NamedTuple):
-    """How a server is started."""
+    """How a server is started: its kinds of speculation and its options."""
 
     kinds: tuple[str, ...] = ()
-    """Kinds of speculation, as ``common_speculative_type`` names them."""
+    """Kinds of speculation, by their names in ``common_speculative_type``."""
     options: tuple[tuple[str, Any], ...] = ()
-    """Fields of ``CommonParams``, ``speculative.draft.n_max`` for example, and their values."""
+    """(field of ``CommonParams``, value), such as ``speculative.draft.n_max``."""
 
 
 class Drawing(NamedTuple):
-    """How the texts of a request are drawn: with other requests beside them, or streamed."""
+    """How the texts of a request are drawn: alone or with other requests, streamed or not."""
 
     beside: bool = False
-    """As many unlike requests take turns with them, ``SLOTS`` at once."""
+    """Whether other requests (``BESIDE``) run at the same time, one for each text, at most ``SLOTS`` requests together.
+    """
     streamed: bool = False
 
 
@@ -67,12 +68,12 @@ BESIDE: Final[Sequence[Request]] = (
     request((6,), 3, n_probs=3),
     request((1, 3, 1, 3, 1, 3), 6, xtc_probability=0.5, dry_multiplier=0.8),
 )
-"""Requests unlike each other, some of which share their beginning with the usual prompt."""
+"""Different requests, some of which begin like the usual prompt."""
 
 
 @cache
 def server(way: Way) -> Any:
-    """Return the server of a kind of speculation; it runs until the process ends."""
+    """Return a running server with the arguments of ``way``; it runs until this process ends."""
     given = xl.CommonParams()
     fields: dict[str, Any] = {
         "model.path": str(MODELS / "target.gguf"),
@@ -114,7 +115,7 @@ _LOCAL = threading.local()
 
 
 def post(way: Way, body: dict[str, Any]) -> Any:
-    """Return the answer of ``/completion``; of a stream, its joined parts."""
+    """Return the server's JSON answer to ``/completion`` with this body; of a stream, its parts joined."""
     status, read = _sent(way, json.dumps(body))
     if status != 200:
         raise RuntimeError(f"the server answers {status}: {read[:300]}")
@@ -125,7 +126,7 @@ def post(way: Way, body: dict[str, Any]) -> Any:
 
 
 def _sent(way: Way, body: str) -> tuple[int, str]:
-    """Return status and body of an answer. A connection that the server closed while it was idle is opened again."""
+    """Return status and body of an answer; a connection that the server closed while idle is opened again."""
     connections = _LOCAL.__dict__.setdefault("connections", {})
     if way not in connections:
         address = urlsplit(server(way).listening_address)
@@ -144,7 +145,7 @@ def _sent(way: Way, body: str) -> tuple[int, str]:
 
 
 def body_of(asked: Request, seed: int, **more: Any) -> dict[str, Any]:
-    """Return the JSON body of a request."""
+    """Return the JSON body of the request ``asked`` with this seed and further fields."""
     options = {**NEUTRAL, **dict(asked.options)}
     if letters := options.pop("letters", None):
         options["grammar"] = f"root ::= [{''.join(LETTERS[token] for token in letters)}]+"
@@ -152,7 +153,7 @@ def body_of(asked: Request, seed: int, **more: Any) -> dict[str, Any]:
 
 
 class Answered(NamedTuple):
-    """The text of an answer, and the number of drafted and of accepted tokens."""
+    """The text of one answer, and its numbers of drafted and of accepted tokens."""
 
     text: Tokens
     drafted: int
@@ -160,14 +161,14 @@ class Answered(NamedTuple):
 
 
 def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
-    """Ask for one text."""
+    """Return the server's text for the request ``asked`` with this seed."""
     answer = post(way, body_of(asked, seed, **more))
     timings = answer["timings"]
     return Answered(tuple(answer["tokens"]), timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))
 
 
 def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) -> Sequence[Answered]:
-    """Return ``number`` answers to a request, each with a seed of its own."""
+    """Return ``number`` answers to the request ``asked``, each with a seed derived from ``seed``."""
     numbers = np.random.default_rng(seed)
     more: dict[str, Any] = {"stream": True} if drawing.streamed else {}
     rows: list[tuple[Request, int, dict[str, Any]]] = [(asked, each, more) for each in seeds_of(seed, number)]
@@ -183,7 +184,7 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return the function ``(seed, number)`` -> texts drawn for a request."""
+    """Return a function of (seed, number) that returns so many texts for the request ``asked``."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         return [each.text for each in answers(way, asked, drawing, seed, number)]
@@ -192,7 +193,7 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 
 
 def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
-    """Return how much is drafted and accepted in some texts, and how many are those of plain decoding seed for seed."""
+    """Return a sentence with the numbers of drafted and accepted tokens, and of texts equal to plain ones by seed."""
     done = answers(way, asked, drawing, 0, ACTIVE)
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)
     if not drafted:
@@ -206,7 +207,10 @@ Keep = Callable[[Way, Request, int], bool]
 
 
 def promise(way: Way, asked: Request, keep: Keep) -> Texts:
-    """Return the sampler that gives ``RIGHT`` for each seed whose text keeps a promise."""
+    """Return a sampler whose outcome is ``RIGHT`` for each text that keeps a promise, else ``WRONG``.
+
+    ``keep(way, asked, seed)`` tests the promise on the text of one seed.
+    """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         return [RIGHT if keep(way, asked, each) else WRONG for each in seeds_of(seed, number)]
@@ -215,19 +219,22 @@ def promise(way: Way, asked: Request, keep: Keep) -> Texts:
 
 
 def same_as_plain(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether a seed gives the text of plain decoding."""
+    """Return whether the text of ``seed`` equals that of plain decoding with the same seed."""
     return answered(way, asked, seed).text == answered(Way(), asked, seed).text
 
 
 def same_again(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether a seed gives the same text again, after another request and from an empty cache."""
+    """Return whether ``seed`` gives the same text twice, the second time with an empty cache.
+
+    Another request comes between the two.
+    """
     first = answered(way, asked, seed)
     answered(way, BESIDE[seed % len(BESIDE)], seed + 1)
     return first.text == answered(way, asked, seed, cache_prompt=False).text
 
 
 def right_logprobs(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether the log-probabilities returned beside a text are those of our model, at every token."""
+    """Return whether the log-probabilities in an answer are those of the float64 model, at every token."""
     answer = post(way, body_of(asked, seed, n_probs=3))
     tokens, told = tuple(answer["tokens"]), answer.get("completion_probabilities", [])
     if len(told) != len(tokens):

@@ -1,4 +1,4 @@
-"""The law of a request to ``/completion``: our forward pass and each sampler of the chain as the server documents it.
+"""The law of a request to ``/completion``: a float64 forward pass, and each sampler as the server documents it.
 
 The samplers act in the order in which ``samplers`` lists them. Penalties count the prompt and the new tokens among the
 last ``repeat_last_n``. A text ends at the end token, at a stop string or after ``n_predict`` tokens.
@@ -20,7 +20,7 @@ from specverify.subjects.subject import UnusableSubject
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
 WRITTEN: Final = (*LETTERS[:END], "")
-"""What each token writes: an end is special, and has no letter."""
+"""Token id -> its text; the end token is special and has the empty text."""
 NEUTRAL: Final[Mapping[str, Any]] = {
     "temperature": 1.0,
     "dynatemp_range": 0.0,
@@ -42,27 +42,30 @@ NEUTRAL: Final[Mapping[str, Any]] = {
     "mirostat_eta": 0.1,
     "samplers": ("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"),
 }
-"""Every option of the chain at the value that changes nothing, and the documented order."""
+"""Every option of the samplers at the value without effect, and their documented order."""
 
 
 class Request(NamedTuple):
-    """A prompt and the fields of the JSON body that differ from ``NEUTRAL``."""
+    """A prompt, and the JSON fields that differ from ``NEUTRAL``."""
 
     prompt: Tokens = PROMPT
     options: tuple[tuple[str, Any], ...] = ()
 
     def option(self, name: str) -> Any:
-        """Return a field, or its neutral value."""
+        """Return the value of field ``name``, or its neutral value."""
         return dict(self.options).get(name, NEUTRAL.get(name))
 
 
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
-    """Return a request for at most ``horizon`` new tokens. ``letters`` are the tokens that its grammar allows."""
+    """Return a request for at most ``horizon`` new tokens.
+
+    The option ``letters`` lists the tokens its grammar allows.
+    """
     return Request(prompt, tuple(sorted({"n_predict": horizon, **options}.items())))
 
 
 def law(asked: Request) -> dict[Tokens, float]:
-    """Return the law of the new tokens, an end included."""
+    """Return the law of the new tokens of the request ``asked``, including an end token."""
     ends, stops = () if asked.option("ignore_eos") else (END,), asked.option("stop") or ()
     return law_of_texts(
         next_pmf(asked), asked.prompt, asked.option("n_predict"), ends, lambda text: up_to_stop(text, WRITTEN, stops)
@@ -70,12 +73,15 @@ def law(asked: Request) -> dict[Tokens, float]:
 
 
 def raw_logprobs(tokens: Tokens) -> Any:
-    """Return the log-probabilities ``[vocabulary]`` after tokens, before any sampler."""
+    """Return the log-probabilities ``[vocabulary]`` of the token after ``tokens``, before any sampler."""
     return np.log(softmax(_logits()(tokens)))
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
-    """Return new tokens -> pmf ``[vocabulary]`` of the next one; it raises ``UnusableSubject`` near a tie."""
+    """Return the function new tokens -> pmf ``[vocabulary]`` of the next token of the request ``asked``.
+
+    It raises ``UnusableSubject`` near a tie.
+    """
     samplers = [SAMPLERS[name] for name in asked.option("samplers") if name in SAMPLERS]
 
     @cache
@@ -96,7 +102,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def _branches(result: Any) -> list[tuple[float, Any]]:
-    """Return the results of a sampler with their probabilities; most samplers give one row of logits."""
+    """Return the results of a sampler as (probability, logits); most samplers have one result."""
     return result if isinstance(result, list) else [(1.0, result)]
 
 
@@ -114,7 +120,10 @@ def _biased(asked: Request, logits: Any) -> Any:
 
 
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
-    """Return a pmf without the tokens that the grammar ``[letters]+`` forbids; the end is allowed after one letter."""
+    """Return ``masses`` restricted to the tokens that the request's grammar ``[letters]+`` allows after ``new``.
+
+    The end is allowed after one letter.
+    """
     letters = asked.option("letters")
     if not letters:
         return masses
@@ -169,7 +178,10 @@ def _top_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _first(logits: Any, masses: Any, order: Any, share: float, what: str, asked: Request) -> Any:
-    """Keep the first tokens of an order until their masses reach a share, at least ``min_keep`` and one."""
+    """Return ``logits`` with only the first tokens of ``order`` whose ``masses`` reach ``share``; others are -inf.
+
+    At least ``min_keep`` tokens and one are kept; ``what`` names the sampler in errors.
+    """
     sums = np.cumsum(masses[order])
     check_clear(sums[:-1] - share, what, asked.prompt)
     number = max(int(np.argmax(sums >= share)) + 1, asked.option("min_keep"))
@@ -182,7 +194,7 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
-    """Exclude, with a probability, all tokens of at least the threshold but the least probable of them."""
+    """Return XTC's two results with their probabilities: unchanged, and without likely tokens but the least."""
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:
         return logits
@@ -221,11 +233,11 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
     "xtc": _xtc,
     "temperature": _temperature,
 }
-"""Samplers that have a statement here; ``dry`` and ``adaptive_p`` are compared with plain decoding."""
+"""The samplers with a known law; ``dry`` and ``adaptive_p`` are compared with plain decoding."""
 
 
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
-    """Return the pmf of mirostat 2.0 after new tokens, and its bound of surprise, in bits (Basu et al. 2007.14966)."""
+    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) after the tokens ``new``, and its surprise bound in bits."""
     if new:
         before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))
         drawn, bound = _mirostat(asked, new[:-1], before)

@@ -1,4 +1,4 @@
-"""The settings examined of llama.cpp's server: every kind of speculation by its samplers and its promises."""
+"""The settings of llama.cpp's server: every kind of speculation with its samplers, and its promises."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ FINE: Final = 0.07
 
 
 class Asked(NamedTuple):
-    """One option, or several that act together."""
+    """A request with one option, or with several that interact, and how it is sampled."""
 
     request: Request
     drawing: Drawing = ALONE
     detect: float = COARSE
     lawful: bool = True
-    """Whether the law is stated; else the texts are compared with those of plain decoding."""
+    """Whether its law is known; if not, the texts are compared with those of plain decoding."""
 
 
 NARROW: Final = request(horizon=4, top_k=2)
@@ -82,9 +82,9 @@ WITHOUT_LAW: Final[Mapping[str, Asked]] = {
         request(adaptive_target=0.3, samplers=(*NEUTRAL["samplers"], "adaptive_p")), lawful=False, detect=COARSER
     ),
 }
-"""Samplers without a statement of ours: texts with speculation are compared with texts without."""
+"""Samplers without a known law: texts with speculation are compared with texts without it."""
 AGAIN: Final = (3, 1, 2, 3, 1, 3, *(6,) * 5, 2, 5, *(6,) * 5, 2, 5, *(6,) * 4)
-"""A prompt that repeats itself, for the kinds that look n-grams up."""
+"""A prompt with repeated n-grams, for drafters that look n-grams up."""
 SIZES_OF_NGRAMS: Final = (
     ("speculative.ngram_simple.size_n", 2),
     ("speculative.ngram_simple.size_m", 2),
@@ -105,7 +105,7 @@ WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(("DRAFT_SIMPLE",)),
     "draft, probabilistic": Way(("DRAFT_SIMPLE",), PROBABLE),
 }
-"""Examined by all options."""
+"""Kinds of speculation that are examined with all options."""
 LOOKUPS: Final[Mapping[str, Way]] = {
     "n-gram simple": Way(("NGRAM_SIMPLE",), SIZES_OF_NGRAMS),
     "n-gram map": Way(("NGRAM_MAP_K",), SIZES_OF_NGRAMS),
@@ -130,7 +130,7 @@ LOOKED_UP: Final[Mapping[str, Asked]] = {
         request(AGAIN, 12, temperature=0.0, ignore_eos=True, repeat_penalty=1.1, frequency_penalty=0.1)
     ),
 }
-"""What is asked of the kinds that look n-grams up: texts that are long enough to repeat something."""
+"""Requests for drafters that look n-grams up, with texts long enough to repeat some."""
 OTHERS: Final[Mapping[str, Way]] = {
     "draft, likely tokens": Way(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5),)),
     "draft, probabilistic, likely tokens": Way(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5), *PROBABLE)),
@@ -143,11 +143,12 @@ PROMISES: Final[Mapping[str, Keep]] = {
     "a seed again": same_again,
 }
 SEED_BY_SEED: Final[Mapping[str, Keep]] = {"texts of plain seeds": same_as_plain}
-"""Not promised: a kind that compares drafts with the sampled token draws as plain decoding does."""
+"""Behaviour that no documentation promises: with drafts compared to sampled tokens, a seed gives the text of plain
+decoding."""
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS

@@ -1,4 +1,4 @@
-"""The tiny Llama whose law is promised, and the draft: seeded weights, written as GGUF by ``make_models.py``."""
+"""The tiny Llama whose law is known, and its draft model: seeded weights, written as GGUF by ``make_models.py``."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ SPREAD: Final = 2.0
 LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "</s>")
 END: Final = 7
 NOISE: Final = 0.1
-"""Share of the draft's weights that is noise: about half of its tokens are accepted."""
+"""Share of noise in the draft model's weights, with which about half of its tokens are accepted."""
 
 
 @lru_cache(maxsize=1)
 def target() -> Llama:
-    """Return the model whose law is promised."""
+    """Return the target model."""
     return random_llama(1, SIZES, spread=SPREAD)
 
 
 @lru_cache(maxsize=1)
 def draft() -> Llama:
-    """Return the target with noise in every matrix."""
+    """Return the draft model: the target with noise in every matrix."""
     ours, other = target(), random_llama(2, SIZES, spread=SPREAD)
     mixed = {
         name: (np.sqrt(1 - NOISE**2) * value + NOISE * other.weights[name]).astype(np.float32)

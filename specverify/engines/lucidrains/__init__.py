@@ -1,4 +1,4 @@
-"""``speculative_decoding`` of lucidrains: its own networks, tiny; one row at a time, and batches."""
+"""``speculative_decoding`` of lucidrains with its own networks, tiny: one row at a time, and batches."""
 
 from __future__ import annotations
 

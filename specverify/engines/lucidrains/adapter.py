@@ -1,4 +1,4 @@
-"""Calls of speculative-decoding (lucidrains): its own networks, tiny, with seeded weights."""
+"""Calls of speculative-decoding (lucidrains) with its own networks, tiny and with seeded weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ except ImportError as error:
 VOCABULARY = 5
 Decode = Callable[..., Any]
 Way = Callable[[Decoding, Any], Any]
-"""(decoding, prompts ``[batch, length]``) -> new tokens ``[batch, horizon]``."""
+"""``way(decoding, prompts)`` decodes ``prompts`` ``[batch, length]`` and returns new tokens ``[batch, horizon]``."""
 
 
 @cache
 def network(seed: int, depth: int) -> Any:
-    """Return a network with random weights that depends on all previous tokens."""
+    """Return a network of ``depth`` layers with random weights, whose output depends on all previous tokens."""
     with _seeded(seed):
         made = Decoder(num_tokens=VOCABULARY, dim=16, depth=depth, heads=2, dim_head=8)
         for weight in made.parameters():
@@ -45,7 +45,7 @@ def target() -> Any:
 
 
 def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
-    """Return the pmf after tokens: the network in float64 without a cache, then top-k and temperature."""
+    """Return the function from tokens to the next pmf: target in float64 without a cache, top-k, temperature."""
     exact = copy.deepcopy(target()).double()
 
     @cache
@@ -59,18 +59,24 @@ def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
 
 
 def plain(decoding: Decoding, prompts: Any) -> Any:
-    """Decode without speculation."""
+    """Return the new tokens ``[batch, horizon]`` of decoding without speculation."""
     return base_decoding(target(), prompts, _length(decoding), decoding.temperature, _threshold(decoding))
 
 
 def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decoding) -> Any:
-    """Decode with a draft network."""
+    """Return the new tokens ``[batch, horizon]`` of decoding with a draft network.
+
+    ``decode`` is the library's function.
+    """
     options = {"gamma": decoding.gamma, "temperature": decoding.temperature, "filter_thres": _threshold(decoding)}
     return decode(target(), network(DRAFT_SEED, 1), prompts, _length(decoding), **options)[0]
 
 
 def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
-    """Return a sampler of texts, ``rows`` of them per call; with ``joined`` the texts of one call as a single text."""
+    """Return a function that draws texts by ``way(decoding, prompts)``, ``batch`` rows per call.
+
+    With ``joined`` above 1, so many rows of a call are concatenated to one text, whose law is their joint law.
+    """
     return partial(_texts, way, decoding, batch, joined)
 
 
@@ -85,7 +91,7 @@ def _texts(way: Way, decoding: Decoding, batch: int, joined: int, seed: int, num
 
 
 def _threshold(decoding: Decoding) -> float:
-    """Return the value x of the option for which top-k is ``ceil((1 - x) * vocabulary)``."""
+    """Return the option's value x for which the library keeps ``ceil((1 - x) * vocabulary)`` tokens, which is top-k."""
     return 1 - ((decoding.top_k or VOCABULARY) - 0.5) / VOCABULARY
 
 

@@ -1,4 +1,4 @@
-"""Rows of lucidrains' speculative-decoding: one row at a time, and batches, whose rows are aligned."""
+"""Settings of lucidrains' speculative-decoding: one row at a time, and batches, whose rows the library aligns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DECODINGS: Mapping[str, Decoding] = {
 }
 BATCH = 64
 COARSE = 0.15
-"""A row at a time is decoded some twenty times a second."""
+"""Total variation to detect; single rows are decoded about twenty times a second."""
 
 
 def law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the new tokens of a row."""
+    """Return the law of the new tokens of one row."""
     return target_law(Task(target=next_pmf(decoding), horizon=decoding.horizon), decoding.prompt)
 
 
@@ -39,7 +39,7 @@ def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     result = dict[str, Row]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)

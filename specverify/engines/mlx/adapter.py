@@ -1,4 +1,4 @@
-"""Calls of mlx-lm on the CPU: ``generate_step`` and ``speculative_generate_step``, on Llamas built from our weights."""
+"""Calls of mlx-lm on the CPU: ``generate_step`` and ``speculative_generate_step``, on the tiny Llamas."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ except ImportError as error:
     raise ImportError('the subject of MLX needs mlx-lm and mlx: pip install mlx-lm "mlx[cpu]"') from error
 
 Way = Callable[[Decoding, dict[str, Any]], Sequence[int]]
-"""(decoding, sampler and processors) -> new tokens."""
+"""``way(decoding, options)`` returns new tokens; ``options`` are the sampler and the logits processors."""
 
 
 @cache
 def model(seed: int) -> Any:
-    """Return one of our models, in float32."""
+    """Return the tiny Llama with this seed as an MLX model in float32."""
     mx.set_default_device(mx.cpu)
     ours = tiny_llama(seed)
     sizes = ours.sizes
@@ -47,20 +47,20 @@ def model(seed: int) -> Any:
 
 
 def plain(decoding: Decoding, options: dict[str, Any]) -> Sequence[int]:
-    """Decode without speculation."""
+    """Return the new tokens of decoding without speculation."""
     steps = generate_step(mx.array(decoding.prompt), model(TARGET_SEED), max_tokens=decoding.horizon, **options)
     return _until_end(steps, decoding)
 
 
 def draft(decoding: Decoding, options: dict[str, Any], decode: Any = speculative_generate_step) -> Sequence[int]:
-    """Decode with a draft model."""
+    """Return the new tokens of decoding with a draft model; ``decode`` is the library's function."""
     models = model(TARGET_SEED), model(DRAFT_SEED)
     lengths = {"num_draft_tokens": decoding.gamma, "max_tokens": decoding.horizon}
     return _until_end(decode(mx.array(decoding.prompt), *models, **lengths, **options), decoding)
 
 
 def texts(way: Way, decoding: Decoding) -> Texts:
-    """Return the function that draws a text for each seed."""
+    """Return a function that draws texts by the call ``way(decoding, options)``, one for each seed."""
     return partial(_texts, way, decoding)
 
 
@@ -88,7 +88,7 @@ def _options(decoding: Decoding) -> dict[str, Any]:
 
 
 def _until_end(steps: Any, decoding: Decoding) -> list[int]:
-    """Return the tokens up to an end, as ``stream_generate`` does."""
+    """Return the tokens that ``steps`` yields up to an end token, as ``stream_generate`` does."""
     result = []
     for token, *_ in steps:
         result.append(int(token))

@@ -1,4 +1,4 @@
-"""Rows of mlx-lm, and the law of each. Its samplers truncate before the temperature is applied."""
+"""Settings of mlx-lm and the law of each. The library's samplers truncate before the temperature is applied."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from specverify.reference import Task, Tokens, min_p, softmax, top_k, top_p
 from specverify.subjects.decoding import TARGET_SEED, Decoding, Row, decoding_law, tiny_llama
 
 COARSE = 0.2
-"""Some fifty texts a second."""
+"""Total variation to detect, at about fifty texts per second."""
 XTC = (("sampler", (("xtc_probability", 0.5), ("xtc_threshold", 0.1))),)
 NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return processors in the form of the function ``Decoding``."""
+    """Return arguments for the library's logits processors in the form of ``Decoding.more``."""
     return (("processors", tuple(values.items())),)
 
 
 def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if top-p, min-p and top-k select tokens at temperature 1 and the temperature is applied last."""
+    """Return the law if top-p, min-p and top-k are applied at temperature 1, and the temperature last."""
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:
@@ -41,7 +41,7 @@ def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if at each token, half of the time, all probable tokens but the least are excluded."""
+    """Return the law with XTC: with probability 1/2 per token, all likely tokens but the least likely are excluded."""
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:
@@ -55,7 +55,7 @@ def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def processed_law(decoding: Decoding, process: Callable[[Any, Tokens], Any]) -> dict[Tokens, float]:
-    """Return the law if ``process`` changes the logits, given all previous tokens."""
+    """Return the law if ``process(logits, tokens)`` changes the logits after all previous tokens."""
     logits = next_logits(tiny_llama(TARGET_SEED))
     return _law(decoding, lambda tokens: softmax(process(logits(tokens).copy(), tokens)))
 
@@ -111,7 +111,7 @@ DESCRIBED: Mapping[str, Described] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     ways = {"plain": plain, "draft": draft}
     return {
         f"{name}/{told}": Row(texts(way, decoding), partial(law, decoding), detect=COARSE)

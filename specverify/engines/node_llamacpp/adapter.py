@@ -1,6 +1,6 @@
 """Texts of node-llama-cpp: one Node.js process per configuration, which answers in lines of JSON (``driver.mjs``).
 
-``NODE_LLAMA_CPP`` names the folder that has ``node_modules``.
+The environment variable ``NODE_LLAMA_CPP`` is the path of the folder that has ``node_modules``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from specverify.subjects.decoding import NOTHING_DRAFTED, Texts
 HERE: Final = Path(__file__).parent
 FOLDER: Final = "NODE_LLAMA_CPP"
 PARTS: Final = 256
-"""Texts of one question."""
+"""The most texts per request to the process."""
 ACTIVE: Final = 128
-"""Texts in which drafted and accepted tokens are counted."""
+"""Number of texts in which drafted and accepted tokens are counted."""
 RIGHT: Final[Tokens] = (1,)
-"""The outcome of a text whose promise beside the law is kept."""
+"""The outcome of a text that keeps a promise other than the law."""
 WRONG: Final[Tokens] = (0,)
 ENDING: Final = 2.0
-"""Seconds that a process has to end by itself."""
+"""Time in seconds for a process to end before it is killed."""
 CONFIDENCE: Final = 1e-3
-"""How far a returned probability may be from that in float64: a hundred times its rounding."""
+"""Allowed error of a returned probability: a hundred times the rounding of float32."""
 
 if not (os.environ.get(FOLDER) and shutil.which("node")):
     raise ImportError(
@@ -39,26 +39,26 @@ if not (os.environ.get(FOLDER) and shutil.which("node")):
 
 
 class Way(NamedTuple):
-    """The arguments with which a process is started."""
+    """How a process is started: the arguments of the driver, and the drafter."""
 
     words: tuple[str, ...] = ()
-    """Arguments of the driver; ``target`` and ``draft`` stand for the files of the models."""
+    """Arguments of the driver; ``target`` and ``draft`` are replaced by the files of the models."""
     predictor: tuple[tuple[str, Any], ...] = ()
-    """Options of the predictor of tokens."""
+    """Options of the library's token predictor (drafter)."""
 
 
 class Asked(NamedTuple):
-    """A request: the fields of the question."""
+    """A request to the driver: prompt, number of new tokens, and sampling options."""
 
     prompt: Tokens
     horizon: int
     temperature: float = 1.0
     options: tuple[tuple[str, Any], ...] = ()
-    """Options of ``evaluate`` by their names."""
+    """(name, value) of the options of ``evaluate``."""
 
 
 class Answer(NamedTuple):
-    """Texts and the values beside them, an element for each text."""
+    """Texts, and for each its numbers of drafted and accepted tokens and the reported confidences."""
 
     texts: Sequence[Tokens]
     drafted: Sequence[int]
@@ -67,19 +67,21 @@ class Answer(NamedTuple):
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """Return the command of the driver."""
+    """Return the command that starts the driver with the arguments ``words``."""
     files = {name: str(HERE / "models" / f"{name}.gguf") for name in ("target", "draft")}
     return ["node", str(HERE / "driver.mjs"), files["target"], *(files.get(word, word) for word in words)]
 
 
 _IDLE: Final = dict[tuple[str, ...], Any]()
-"""Arguments of the driver -> a process that waits for a question."""
+"""Arguments of the driver -> its idle process."""
 
 
 def ask(way: Way, question: dict[str, Any]) -> Any:
-    """Return the answer to a question. Raises ``RuntimeError`` if it is an error or the process has ended.
+    """Return the process's answer to ``question``, a JSON object.
 
-    A process that was interrupted while it answered is ended, and the next question is for a new one.
+    Raises ``RuntimeError`` for an error or an ended process.
+
+    A process that was interrupted while it answered is ended, and the next question starts a new one.
     """
     process: Any = _IDLE.pop(way.words, None) or subprocess.Popen(  # noqa: S603 - the command is ours
         command(way.words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -102,7 +104,7 @@ def ask(way: Way, question: dict[str, Any]) -> Any:
 
 
 def end(process: Any) -> None:
-    """End a process and close its streams."""
+    """End ``process`` and close its streams; it is killed if it does not end in ``ENDING`` seconds."""
     with suppress(OSError):
         process.stdin.close()
     process.stdout.close()
@@ -114,7 +116,7 @@ def end(process: Any) -> None:
 
 
 def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
-    """Return ``number`` texts; the driver derives their seeds from ``seed``."""
+    """Return ``number`` texts for the request ``asked``; the driver derives their seeds from ``seed``."""
     result = Answer([], [], [], [])
     options = {**dict(asked.options), "draft": dict(way.predictor)}
     question = {"ask": "sample", "prompt": asked.prompt, "max_tokens": asked.horizon, "options": options}
@@ -127,12 +129,12 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
 
 
 def texts(way: Way, asked: Asked) -> Texts:
-    """Return the sampler of the texts of a request."""
+    """Return a function of (seed, number) that returns so many texts for the request ``asked``."""
     return lambda seed, number: answers(way, asked, seed, number).texts
 
 
 def activity(way: Way, asked: Asked) -> str:
-    """Return the numbers of drafted and accepted tokens, and of texts equal to plain decoding with the same seed."""
+    """Return a sentence with the numbers of drafted and accepted tokens, and of texts equal to plain ones by seed."""
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
         return NOTHING_DRAFTED
@@ -143,11 +145,11 @@ def activity(way: Way, asked: Asked) -> str:
 
 
 Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
-"""(way, request, seed, number) -> for each text whether a promise is kept."""
+"""``keep(way, request, seed, number)`` returns for each text whether it keeps a promise."""
 
 
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
-    """Return the sampler that gives ``RIGHT`` for each text that keeps a promise."""
+    """Return a sampler whose outcome is ``RIGHT`` for each text that keeps a promise, else ``WRONG``."""
     return partial(_kept, way, asked, keep)
 
 
@@ -156,14 +158,14 @@ def _kept(way: Way, asked: Asked, keep: Keep, seed: int, number: int) -> Sequenc
 
 
 def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return whether a seed gives the same text again, after texts of another prompt."""
+    """Return for each text whether its seed gives the same text again, after texts of another prompt."""
     first = answers(way, asked, seed, number).texts
     answers(way, asked._replace(prompt=(*asked.prompt[::-1], 0)), seed, 3)
     return [one == other for one, other in zip(first, answers(way, asked, seed, number).texts, strict=True)]
 
 
 def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return whether every draft within a text was accepted: greedy drafts of the model itself are its texts."""
+    """Return for each text whether all its drafts were accepted, as greedy drafts of the target itself must be."""
     done = answers(way, asked, seed, number)
     rounds = [-(-len(text) // (dict(way.predictor).get("maxTokens", 3) + 1)) for text in done.texts]
     kept = (len(text) - number for text, number in zip(done.texts, rounds, strict=True))

@@ -1,4 +1,4 @@
-"""The settings examined of node-llama-cpp: its predictors by the samplers of ``evaluate`` and its promises."""
+"""The settings of node-llama-cpp: its drafters with the samplers of ``evaluate``, and its promises."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from specverify.subjects.request_laws import check_clear, law_of_texts, only
 END: Final = 4
 PROMPT: Final = (3, 1, 2, 3, 1)
 REPEATING: Final = (0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1)
-"""A prompt that repeats itself, for the predictor that looks n-grams up."""
+"""A prompt with repeated n-grams, for the drafter that looks n-grams up."""
 LETTERS: Final = ("a", "b", "ab", "c")
-"""What each token writes; the end writes nothing."""
+"""The string of each token; the end token has none."""
 COARSE: Final = 0.15
 COARSER: Final = 0.25
 
 
 def asked(horizon: int = 4, temperature: float = 1.0, **options: Any) -> Asked:
-    """Return a request whose prompt is ``PROMPT``."""
+    """Return a request with the prompt ``PROMPT`` for ``horizon`` new tokens; ``options`` are those of ``evaluate``."""
     return Asked(PROMPT, horizon, temperature, tuple(options.items()))
 
 
 class Option(NamedTuple):
-    """A request and how it is judged."""
+    """A request, and how its texts are tested."""
 
     asked: Asked
     detect: float = COARSE
     lawful: bool = True
-    """Whether the law is stated; else the texts are compared with those of plain decoding."""
+    """Whether its law is known; if not, the texts are compared with those of plain decoding."""
 
 
 def penalty(**numbers: float) -> dict[str, Any]:
-    """Return a penalty that counts the prompt and the new tokens."""
+    """Return options for a repeat penalty on prompt and new tokens, with these ``numbers``."""
     return {"repeatPenalty": {"penalty": 1.0, **numbers}}
 
 
@@ -88,12 +88,12 @@ WAYS: Final[Mapping[str, Way]] = {
     "lookup": Way(("--lookup",)),
 }
 SHORT: Final = ("temperature 1", "top-k 2", "frequency penalty 0.7, top-k 2", "greedy", "greedy, frequency penalty")
-"""Options of the ways that are variants of another one."""
+"""The options for kinds of speculation that are variants of another kind."""
 VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it comes")
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}
@@ -122,12 +122,15 @@ def _promise(way: Way, request: Asked, keep: Keep) -> Row:
 
 
 def law(request: Asked) -> dict[Tokens, float]:
-    """Return the law of the new tokens, an end included."""
+    """Return the law of the new tokens of ``request``, including an end token."""
     return law_of_texts(next_pmf(request), request.prompt, request.horizon, (END,), lambda text: text)
 
 
 def next_pmf(request: Asked) -> Callable[[Tokens], Any]:
-    """Return new tokens -> pmf ``[vocabulary]``: bias, penalties, top-k, top-p, min-p, XTC, temperature, grammar."""
+    """Return the function new tokens -> pmf ``[vocabulary]`` of the next token of ``request``.
+
+    It applies bias, penalties, top-k, top-p, min-p, XTC, temperature and grammar, in this order.
+    """
     logits_after, options = next_logits(tiny_llama(TARGET_SEED)), dict(request.options)
 
     @cache

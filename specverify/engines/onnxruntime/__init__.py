@@ -1,4 +1,4 @@
-"""``Generator`` of onnxruntime-genai on tiny Llamas: with a draft model, and with drafts copied from the text."""
+"""``Generator`` of onnxruntime-genai on tiny Llamas, with a draft model and with drafts copied from the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of onnxruntime-genai: one seeded generator per text; the models are loaded once for each set of ends."""
+"""Calls of onnxruntime-genai: one seeded generator per text; models are loaded once per set of end tokens."""
 
 from __future__ import annotations
 
@@ -22,27 +22,30 @@ MODELS = Path(__file__).parent / "models"
 VOCABULARY = 5
 PLAIN: dict[str, Any] = {}
 Way = Callable[[Decoding], tuple[bool, dict[str, Any]]]
-"""decoding -> whether there is a draft model, and the speculative options."""
+"""``way(decoding)`` returns whether there is a draft model, and the speculative options."""
 
 
 def plain(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Decode without speculation."""
+    """Return the options of decoding without speculation."""
     return False, PLAIN
 
 
 def draft(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Decode with a draft model."""
+    """Return the options of decoding with a draft model."""
     return True, {"max_draft_tokens": decoding.gamma} | _more(decoding, "speculative")
 
 
 def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Decode with drafts copied from the previous text."""
+    """Return the options of decoding with drafts copied from the previous text."""
     return False, {"max_draft_tokens": decoding.gamma, "ngram_size": 2} | _more(decoding, "speculative")
 
 
 @cache
 def model(drafting: bool, eos: Tokens) -> Any:
-    """Return the target, or both models, with these ends. An overlay of the configuration can only add ends."""
+    """Return the model with the end tokens ``eos``; if ``drafting``, together with the draft model.
+
+    Each set of end tokens has its own configuration folder, because an overlay of the configuration can only add ends.
+    """
     config = json.loads((MODELS / "genai_config.json").read_text("utf-8"))
     config["model"]["eos_token_id"] = list(eos)
     decoder = config["model"]["decoder"]
@@ -58,7 +61,7 @@ def model(drafting: bool, eos: Tokens) -> Any:
 
 
 def generator(way: Way, decoding: Decoding, seed: int) -> Any:
-    """Return a generator that has read the prompt."""
+    """Return a generator of the library with this seed that has processed the prompt; ``way`` gives its options."""
     drafting, speculative = way(decoding)
     loaded = model(drafting, decoding.eos)
     parameters = library.GeneratorParams(loaded)
@@ -80,26 +83,29 @@ def generator(way: Way, decoding: Decoding, seed: int) -> Any:
 
 
 def continued(made: Any, tokens: int = -1) -> None:
-    """Decode the given number of tokens, or up to the end."""
+    """Let the generator ``made`` decode this number of tokens; with -1 up to the end."""
     while not made.is_done() and tokens != 0:
         made.generate_next_token()
         tokens -= 1
 
 
 def new_tokens(made: Any, decoding: Decoding) -> Tokens:
-    """Return the tokens of a generator after the prompt, without ends."""
+    """Return the tokens of the generator ``made`` after the prompt, without end tokens."""
     return tuple(made.get_sequence(0)[len(decoding.prompt) :].tolist())
 
 
 def text(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return the text of a seed."""
+    """Return the new tokens of a text with this seed."""
     made = generator(way, decoding, seed)
     continued(made)
     return new_tokens(made, decoding)
 
 
 def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return two texts of one generator, which is rewound to the prompt between them."""
+    """Return two texts of two tokens each from one generator, concatenated.
+
+    It is rewound to the prompt between them.
+    """
     made = generator(way, decoding, seed)
     continued(made, 2)
     first = new_tokens(made, decoding)
@@ -122,7 +128,7 @@ APPENDED = 1
 
 
 def texts(way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens] = text) -> Texts:
-    """Return the function that draws a text for each seed."""
+    """Return a function that draws texts with the options of ``way``; ``one`` returns the text of a seed."""
     return partial(_texts, way, decoding, one)
 
 

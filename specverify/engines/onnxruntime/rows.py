@@ -1,7 +1,7 @@
-"""Rows of onnxruntime-genai, and the law of each.
+"""Settings of onnxruntime-genai and the law of each.
 
-An end must always be configured, and is not part of the returned tokens. Copied drafts are decided by the same random
-numbers as plain decoding, so a seed should give the same text; a note beside the verdict reports whether it does.
+An end token must always be configured, and is not part of the returned tokens. Copied drafts are decided by the same
+random numbers as plain decoding, so a seed should give the same text; a note with the verdict reports whether it does.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _with(kind: str, **options: Any) -> tuple[tuple[str, tuple[tuple[str, Any], 
 
 
 def usual_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of the returned tokens."""
+    """Return the law of the returned tokens, which do not include an end token."""
     return without_ends(decoding_law(decoding), decoding.eos)
 
 
 def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two independent texts of two tokens, none of which can end."""
+    """Return the law of two concatenated independent texts of two tokens without an end."""
     half = decoding_law(decoding._replace(horizon=2, eos=()))
     return {one + other: p * q for one, p in half.items() for other, q in half.items()}
 
@@ -46,12 +46,12 @@ def appended_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if no end is allowed before a number of tokens, the prompt included."""
+    """Return the law if no end is allowed before the text has ``MINIMUM`` tokens, including the prompt."""
     return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
 
 
 def unrepeated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if no pair of successive tokens may repeat."""
+    """Return the law if no pair of successive tokens may occur twice."""
     return _forbidding_law(decoding, lambda tokens: [b for a, b in pairwise(tokens) if a == tokens[-1]])
 
 
@@ -69,7 +69,7 @@ def _forbidding_law(decoding: Decoding, forbidden: Callable[[Tokens], Sequence[i
 
 Special = tuple[Decoding, Callable[[Way, Decoding, int], Tokens], Callable[[Decoding], dict[Tokens, float]]]
 NARROW = Decoding(eos=(0,), top_k=2, horizon=6)
-"""The end is never among its two tokens."""
+"""A request with two possible tokens at each position; the end token is never one of them."""
 SPECIAL: Mapping[str, Special] = {
     "rewound to the prompt": (NARROW, rewound, rewound_law),
     "rewound, four drafts": (NARROW._replace(gamma=4), rewound, rewound_law),
@@ -85,7 +85,7 @@ SPECIAL: Mapping[str, Special] = {
     "top-k 0, top-p 0.8": (Decoding(eos=(0,), top_p=0.8, more=_with("search", top_k=0)), text, usual_law),
 }
 REFUSED = {("draft", "no two tokens twice")}
-"""What is answered with an exception that says so."""
+"""Settings that the library rejects with a clear exception."""
 DRAFTING: Mapping[str, Decoding] = {
     "adaptive width": Decoding(eos=(0,), more=_with("speculative", min_adaptive_k=1)),
     "cooldown": Decoding(eos=(0,), top_k=2, horizon=8, more=_with("speculative", min_adaptive_k=1, cooldown=True)),
@@ -97,7 +97,7 @@ COPYING: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     result = dict[str, Row]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
     for name, decoding in {**usual, **DRAFTING, **COPYING}.items():

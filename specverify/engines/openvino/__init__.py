@@ -1,4 +1,4 @@
-"""LLMPipeline of openvino-genai on tiny Llamas: with a draft model, and with prompt lookup."""
+"""LLMPipeline of openvino-genai on tiny Llamas, with a draft model and with prompt lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of openvino-genai: one pipeline per kind of speculation, in float32 by default."""
+"""Calls of openvino-genai: one pipeline per kind of speculation, in float32 unless the name says otherwise."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ Open = Callable[[], Any]
 
 @cache
 def plain() -> Any:
-    """Decode without speculation."""
+    """Return the pipeline without speculation."""
     return library.LLMPipeline(str(MODELS / "target"), "CPU", **FLOAT32)
 
 
 @cache
 def plain_as_it_comes() -> Any:
-    """Decode without speculation, with the default cache of 8 bits."""
+    """Return the pipeline without speculation, with the default 8-bit KV cache."""
     return library.LLMPipeline(str(MODELS / "target"), "CPU", **ONE_THREAD)
 
 
 @cache
 def lookup() -> Any:
-    """Decode with drafts copied from the previous text."""
+    """Return the pipeline with drafts copied from the previous text."""
     return library.LLMPipeline(str(MODELS / "target"), "CPU", prompt_lookup=True, **FLOAT32)
 
 
 @cache
 def lookup_as_it_comes() -> Any:
-    """Decode with copied drafts and the default cache."""
+    """Return the pipeline with drafts copied from the previous text, with the default 8-bit KV cache."""
     return library.LLMPipeline(str(MODELS / "target"), "CPU", prompt_lookup=True, **ONE_THREAD)
 
 
 def draft() -> Any:
-    """Decode with a draft model, in a new pipeline: a pipeline that failed once does not answer again."""
+    """Return a new pipeline with a draft model; a pipeline that failed once does not answer again."""
     return _drafting()
 
 
 @cache
 def draft_without_prefixes() -> Any:
-    """Decode with a draft model, and no cache of prefixes."""
+    """Return the pipeline with a draft model and without a cache of prefixes."""
     plans = [library.SchedulerConfig(), library.SchedulerConfig()]
     for plan in plans:
         plan.enable_prefix_caching, plan.cache_size = False, 1
@@ -69,7 +69,10 @@ def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - n
 
 
 def configured(decoding: Decoding, seed: int, way: str) -> Any:
-    """Return the configuration of a call."""
+    """Return the configuration of a call with this seed.
+
+    ``way`` is the name of the function that opens the pipeline.
+    """
     result = library.GenerationConfig()
     result.max_new_tokens, result.rng_seed = decoding.horizon, seed
     result.do_sample = decoding.temperature > 0
@@ -89,7 +92,7 @@ def configured(decoding: Decoding, seed: int, way: str) -> Any:
 
 
 def texts(way: Open, decoding: Decoding) -> Texts:
-    """Return the function that draws a text for each seed."""
+    """Return a function that draws texts, one for each seed; ``way()`` opens the pipeline."""
     return partial(_texts, way, decoding)
 
 

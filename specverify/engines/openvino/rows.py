@@ -1,4 +1,4 @@
-"""Rows of openvino-genai, and the law of each."""
+"""Settings of openvino-genai and the law of each."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ DECODINGS: Mapping[str, Decoding] = {
 PENALISED: Mapping[str, Decoding] = {
     "presence penalty 1": Decoding(horizon=2, more=(("presence_penalty", 1.0),)),
 }
-"""Penalties of what was generated alone: speculation is compared with plain."""
+"""Penalties on new tokens only; speculation is compared with plain decoding."""
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row."""
+    """Return name -> examined setting."""
     result = dict[str, Row]()
     for way, pipeline in WAYS.items():
         for name, decoding in DECODINGS.items():

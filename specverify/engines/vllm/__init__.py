@@ -1,4 +1,4 @@
-"""Whole vLLM on a CPU: its scheduler, caches, processors and samplers around tiny Llamas of our own weights."""
+"""vLLM as a whole on a CPU: its scheduler, caches, processors and samplers, with tiny Llamas of known weights."""
 
 from __future__ import annotations
 

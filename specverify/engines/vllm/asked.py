@@ -1,4 +1,4 @@
-"""The requests examined with every kind of speculation: by name, each with a law and a way to draw its texts."""
+"""The requests that are examined with every kind of speculation, by name, and how their texts are drawn."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ FINE: Final = 0.07
 
 
 class Drawing(NamedTuple):
-    """How the texts of a request are drawn."""
+    """How the texts of a request are drawn: seeds, other requests, and copies."""
 
     seeded: bool = False
-    """Each text by a seed of its own, else all by the engine's generator."""
+    """Whether each text has its own seed; if not, all use the engine's generator."""
     beside: bool = False
-    """As many requests of ``BESIDE`` take turns with them."""
+    """Whether other requests (``BESIDE``) run at the same time, one for each text."""
     copies: int = 1
-    """Texts of one request, its ``n``."""
+    """Number of texts per request (its ``n``)."""
 
 
 ALONE: Final = Drawing()
 
 
 class Asked(NamedTuple):
-    """One option, or several that act together: the request, how its texts are drawn, the TV to detect."""
+    """A request with one option, or with several that interact, how its texts are drawn, and the TV to detect."""
 
     request: Request
     drawing: Drawing = ALONE
@@ -81,13 +81,13 @@ PLAIN_ONLY: Final[Mapping[str, Asked]] = {
     "min-p 0.27": Asked(request(horizon=4, min_p=0.27)),
     "logit bias": Asked(request(horizon=4, top_k=2, logit_bias={0: 2.0, 4: -1.0})),
 }
-"""What vLLM refuses beside speculation."""
+"""Options that vLLM rejects together with speculation."""
 AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
-"""A prompt that repeats itself, as what n-grams are looked up in."""
+"""A prompt with repeated n-grams, in which drafts can be looked up."""
 
 
 def repeating(options: Mapping[str, Asked]) -> dict[str, Asked]:
-    """Return the options with a repetitive prompt in place of the usual one."""
+    """Return the requests of ``options`` that have the usual prompt, with a repetitive prompt instead."""
     return {
         name: asked._replace(request=asked.request._replace(prompt=AGAIN), detect=max(asked.detect, COARSER))
         for name, asked in options.items()

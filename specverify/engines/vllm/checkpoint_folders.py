@@ -1,4 +1,4 @@
-"""Folders that vLLM loads: a checkpoint and a tokenizer of letters."""
+"""Folders that vLLM loads: a tiny checkpoint and a tokenizer of letters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ except ImportError as error:
 
 @lru_cache(maxsize=8)
 def folder(name: str) -> str:
-    """Return the folder of ``target``, ``draft``, ``eagle``, ``eagle3``, ``eagle3 of five tokens`` or ``medusa``."""
+    """Return the path of the checkpoint ``name``, a key of ``CHECKPOINTS``; it is written at the first call."""
     made = Path(tempfile.mkdtemp(prefix="specverify-vllm-")) / name.replace(" ", "-")
     made.mkdir()
     config, weights = CHECKPOINTS[name]()

@@ -1,7 +1,7 @@
-"""Exact laws of ``LLM.generate``: its random numbers are answered while scheduler, caches and samplers run as they are.
+"""Exact laws of ``LLM.generate``: random numbers are intercepted; scheduler, caches and samplers run unmodified.
 
-Two parts of the CPU build hand random numbers to compiled code, where they cannot be followed. The rejection kernels
-are launched as their PyTorch statements (``kernels``), which ``test_stand_ins`` and ``test_exact`` compare with the
+Two parts of the CPU build pass random numbers to compiled code, where they cannot be followed. The rejection kernels
+are replaced by PyTorch functions (``kernel_statements``), which ``test_stand_ins`` and ``test_exact`` compare with the
 compiled ones. The sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
 """
 
@@ -24,7 +24,7 @@ from specverify.engines.vllm.tiny_checkpoints import SIZES
 from specverify.reference import Draws, Tokens
 from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer
-from specverify.subjects.subject import Forward, Observed, Subject, Watched
+from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
 EXACT_WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(DRAFT),
@@ -40,20 +40,19 @@ EXACT_OPTIONS: Final = (
     "bad words",
     "stop tokens",
 )
-"""Names in ``OPTIONS``; each leaves two or three tokens a place, so that all texts can be followed."""
+"""Names in ``OPTIONS`` with only two or three possible tokens per position, so that all texts can be enumerated."""
 LENGTHS: Final = {"two tokens": 2, "three tokens": 3}
 BESIDE: Final[Mapping[int, Request]] = {
     2: request((6, 5, 4), 2, top_k=2),
     3: request((6, 5, 4), 1, temperature=0.0),
 }
-"""The second request of a call, by the tokens of the first: drawn beside two, one greedy token beside three.
-
-The engine draws for greedy requests too and drops what is drawn; each such draw multiplies the runs by the vocabulary.
-"""
+"""Number of new tokens of the first request -> the second request of the same call: two sampled tokens, or one greedy
+token. It is short because the engine also draws for greedy requests, and each draw multiplies the runs by the
+vocabulary."""
 MATCHED: Final[Tokens] = (1, 5, 4, 3, 6, 0, 1)
-"""A prompt after which n-grams are found: its likely next tokens, 1 and 5, occur before."""
+"""A prompt after which n-gram lookup drafts: its likely next tokens, 1 and 5, occur in it."""
 NO_TOKEN: Final = SIZES.vocabulary
-"""Fills a text that ended early, where the texts of two requests follow each other."""
+"""Pads a text that ended early, if the texts of two requests are concatenated."""
 
 
 def exact_names() -> list[str]:
@@ -68,7 +67,7 @@ def exact_names() -> list[str]:
 
 
 def exact_subject(name: str) -> Subject:
-    """Return the call of one of ``exact_names`` as the subject of the exact checks."""
+    """Return the call called ``name``, one of ``exact_names``, as a subject of the exact checks."""
     way_name, options, ending = name.split("/")
     length, two, _ = ending.partition(", two requests")
     first = shortened(OPTIONS[options].request, LENGTHS[length], MATCHED if way_name == "n-gram" else PROMPT)
@@ -76,12 +75,12 @@ def exact_subject(name: str) -> Subject:
 
 
 def shortened(asked: Request, tokens: int, prompt: Tokens) -> Request:
-    """Return a request with another prompt and another number of new tokens."""
+    """Return the request ``asked`` with another prompt and ``tokens`` new tokens."""
     return asked._replace(prompt=prompt, options=tuple((dict(asked.options) | {"max_tokens": tokens}).items()))
 
 
 def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
-    """Return a call of one or more requests as a subject whose forward passes are observed if it is one request."""
+    """Return a call of one or more requests as a subject; the forward passes of a single request are observed."""
 
     def decode() -> list[int]:
         with random_numbers_followed(way):
@@ -95,7 +94,7 @@ def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
     (program,) = subject.programs
     look = observer(way, asked[0])
     watch = partial(_watched, look, decode, asked[0])
-    return subject._replace(programs=(program._replace(watch=watch, tells=look.tells),))
+    return subject.with_situations(EngineProgram, (program._replace(watch=watch, tells=look.tells),))
 
 
 @contextmanager
@@ -105,7 +104,7 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode a request token by token from the promised pmfs, and record the cache contents at each pass."""
+    """Return the record of decoding a request token by token from the expected pmfs: its tokens and cache contents."""
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
         tokens = asked.prompt + new
@@ -118,7 +117,7 @@ def plain(asked: Request, draws: Draws) -> Observed:
 
 @contextmanager
 def random_numbers_followed(way: Way) -> Iterator[None]:
-    """While the ``with`` block runs, launch the kernels' statements in PyTorch, and sample plain tokens as GPUs do."""
+    """In the ``with`` block, run the rejection kernels as PyTorch functions, and sample plain tokens as GPUs do."""
     sampler = model_runner(way).sampler.topk_topp_sampler
     held, sampler.forward = sampler.forward, sampler.forward_native
     try:
@@ -129,7 +128,7 @@ def random_numbers_followed(way: Way) -> Iterator[None]:
 
 
 def model_runner(way: Way) -> Any:
-    """Return the model runner of an engine in this process."""
+    """Return vLLM's model runner of the engine ``way`` in this process."""
     return engine(way).llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
 
 
@@ -140,7 +139,7 @@ def _joined(asked: tuple[Request, ...], texts: list[Tokens]) -> Tokens:
 
 
 def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
-    """Return the joint law of independent texts, which are concatenated."""
+    """Return the joint law of the concatenated, independent texts of the requests ``asked``."""
     result: dict[tuple[Tokens, ...], float] = {(): 1.0}
     for each in asked:
         own = law(each)
@@ -151,8 +150,8 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 def observer(way: Way, asked: Request) -> Observer:
     """Return an observer that records, before each pass of the target, the fed tokens and the cache slots it reads.
 
-    The entries that are compared are ``[1, 1, held, 2]``: the token and the position that were last written to the
-    slot of each place, as the block table of the request names it.
+    The recorded entries are ``[1, 1, held, 2]``: the token and the position that were last written to the slot of each
+    position, as the block table of the request maps it.
     """
     written = dict[int, tuple[int, int]]()
 

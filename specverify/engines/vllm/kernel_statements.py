@@ -1,7 +1,7 @@
-"""The rejection kernels stated in PyTorch after their Triton sources, to replace the stand-ins of the CPU build.
+"""The rejection kernels as PyTorch functions, written after their Triton sources, to replace those of the CPU build.
 
 The CPU build has no Triton: it launches compiled stand-ins (``vllm/utils/cpu_triton_utils.py``), which GPUs do not use.
-Each statement here has the parameters of the kernel of its name and writes into the tensors that it is given.
+Each function here has the parameters of the kernel of its name and writes into the tensors passed to it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Any, Final
 import torch
 
 NOTHING: Final = -1
-"""Stands where no token is emitted."""
+"""Marks positions without an emitted token."""
 
 
 def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
-    """Write each request's value once per token of the request, with ``replace_from`` replaced."""
+    """Write each request's value of ``given`` once per token of the request.
+
+    ``replace_from`` becomes ``replace_to``.
+    """
     replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
     output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))
 
@@ -31,7 +34,10 @@ def rejection_greedy_sample(
     max_spec_len: int,
     *_: Any,
 ) -> None:
-    """Write the argmax of each row up to the first draft that differs, or all of them and the bonus token."""
+    """Write the target's argmax at each draft up to the first draft that differs from it.
+
+    If no draft differs, the bonus token is written too.
+    """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
             continue
@@ -55,7 +61,7 @@ def rejection_random_sample(
     is_greedy: Any,
     *_: Any,
 ) -> None:
-    """Accept drafts while p/q is at least their uniform; write the recovered token at the first rejection."""
+    """Accept drafts while p/q is at least the uniform; at the first rejection write the recovered token."""
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
             continue
@@ -80,7 +86,7 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write the argmax of residual / exponential number, an exponential per request and token."""
+    """Write the argmax of residual / exponential random number, with one number per request and token."""
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
             if draft_probs is None:
@@ -113,7 +119,7 @@ def eagle_prepare_next_token_padded(
     num_reqs: int,
     *_: Any,
 ) -> None:
-    """Write the last token that each request emitted and how many, or its backup token where there is none."""
+    """Write the last token that each request emitted and their number; the backup token if it emitted none."""
     for request in range(num_reqs):
         row = sampled[request, :width]
         valid = row[(row != NOTHING) & (row < vocab_size)]
@@ -127,7 +133,7 @@ def _lengths(cumulative: Any) -> Any:
 
 
 def places_of(cumulative: Any) -> Iterator[tuple[int, range]]:
-    """Yield each request with the row indices of its drafts."""
+    """Yield (request index, row indices of its drafts), from the cumulative numbers of drafts."""
     start = 0
     for request, end in enumerate(cumulative.tolist()):
         yield request, range(start, end)
@@ -142,4 +148,4 @@ STATEMENTS: Final[Mapping[str, Callable[..., None]]] = {
     "vllm.v1.spec_decode.utils.eagle_prepare_inputs_padded_kernel": eagle_prepare_inputs_padded,
     "vllm.v1.spec_decode.utils.eagle_prepare_next_token_padded_kernel": eagle_prepare_next_token_padded,
 }
-"""Kernel, as the dispatcher of the CPU build names it -> what it computes."""
+"""Name of a kernel in the CPU build's dispatcher -> the PyTorch function that replaces it."""

@@ -1,6 +1,7 @@
-"""Faults of vLLM's CPU build alone, each with a fix, so that code shared with GPUs can be examined.
+"""Fixes of faults that only vLLM's CPU build has, so that code shared with GPUs can be examined.
 
-A row whose name says ``mended`` is examined with all of them in place, and so judges what all platforms share.
+A setting whose configuration is ``mended`` is examined with all of them in place, and so tests the code that all
+platforms share.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ class Mend(NamedTuple):
 
     cause: str
     where: str
-    """A kernel as the dispatcher names it, or a function as ``module.name``."""
+    """The name of a kernel in the dispatcher, or of a function as ``module.name``."""
     make: Callable[[Callable[..., Any]], Callable[..., Any]]
-    """``make(theirs)`` -> ours."""
+    """``make(theirs)`` returns the replacement of the function ``theirs``."""
 
 
 def _expanded(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that writes into its output tensor, also if the tensor is not int64."""
+    """Return a kernel that also writes into an output tensor that is not int64; ``theirs`` writes only int64."""
     return STATEMENTS[EXPAND]
 
 
 def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that rejects the padding -1; the stand-in reads the entry before the row instead."""
+    """Return a kernel that rejects the padding -1; ``theirs`` reads the entry before the row instead."""
     ours = STATEMENTS[RANDOM]
 
     def launch(*given: Any) -> None:
@@ -40,7 +41,7 @@ def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a top-k function that accepts a step without drafts, such as one of prompts alone."""
+    """Return ``theirs``, a top-k function, so that it accepts a step without drafts, such as one of prompts only."""
 
     @wraps(theirs)
     def apply(logits: Any, k: Any) -> Any:
@@ -50,7 +51,7 @@ def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a step of sampling after which the generator of a request whose sample is discarded is as before."""
+    """Return ``theirs``, a sampling step, so that a discarded sample leaves the generator of its request unchanged."""
 
     @wraps(theirs)
     def sample(runner: Any, *given: Any, **more: Any) -> Any:
@@ -66,7 +67,7 @@ def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the bookkeeping step without generators to rewind: CPU generators have no offset."""
+    """Return ``theirs``, a bookkeeping step, so that it rewinds no generators: those of a CPU have no offset."""
 
     @wraps(theirs)
     def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:
@@ -108,14 +109,14 @@ def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
 
 @contextmanager
 def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
-    """While the ``with`` block runs, launch these functions in place of the kernels."""
+    """In the ``with`` block, launch these functions instead of the kernels of the same names."""
     with around({name: lambda theirs, ours=ours: ours for name, ours in kernels.items()}):  # type: ignore[misc]
         yield
 
 
 @contextmanager
 def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> Iterator[None]:
-    """While the ``with`` block runs, launch ``make(theirs)`` in place of each of these kernels."""
+    """In the ``with`` block, launch ``makes[name](theirs)`` instead of each kernel ``theirs`` with this name."""
     restored = [_put(name, make) for name, make in makes.items()]
     try:
         yield
@@ -125,7 +126,7 @@ def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def _put(where: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
-    """Replace a function or its stand-in by ``make(theirs)`` wherever it is held; return the undo function."""
+    """Replace the function at ``where``, or its stand-in, by ``make(theirs)``; return a function that undoes this."""
     from vllm.triton_utils.dispatcher import KernelOverride, _resolve_kernel  # noqa: PLC0415 - after its environment
 
     owner, name = _resolve_kernel(where)

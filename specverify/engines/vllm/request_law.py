@@ -1,4 +1,4 @@
-"""The law of a request, from the words of the documentation of ``SamplingParams`` and our own forward pass.
+"""The law of a request, by the documentation of ``SamplingParams`` and a float64 forward pass.
 
 Options act in the order that ``Sampler`` documents: allowed tokens, bad words, minimum of tokens, bias, penalties, then
 temperature, min-p, top-k, top-p. Repetition counts the prompt and the new tokens, frequency and presence the new ones.
@@ -19,7 +19,7 @@ from specverify.subjects.request_laws import check_clear, law_of_texts, only, up
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
 WRITTEN: Final = (*LETTERS[:END], "")
-"""What each token writes: an end is special, and has no letter."""
+"""Token id -> its text; the end token is special and has the empty text."""
 
 
 class Request(NamedTuple):
@@ -29,14 +29,14 @@ class Request(NamedTuple):
     options: tuple[tuple[str, Any], ...] = ()
 
     def option(self, name: str, default: Any = None) -> Any:
-        """Return the value of an option, or its default."""
+        """Return the value of option ``name``, or ``default``."""
         return dict(self.options).get(name, default)
 
 
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
-    """Return a request for ``horizon`` new tokens.
+    """Return a request for ``horizon`` new tokens; the end token ends it only if the option ``ends`` is set.
 
-    An end ends it only if ``ends`` is set. ``letters`` are the tokens that a structured output may consist of.
+    The option ``letters`` lists the tokens that a structured output may consist of.
     """
     ends = options.pop("ends", False)
     given = {"max_tokens": horizon, "ignore_eos": not ends, **options}
@@ -44,7 +44,7 @@ def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Reques
 
 
 def law(asked: Request) -> dict[Tokens, float]:
-    """Return the law of the new tokens, an end included."""
+    """Return the law of the new tokens of the request ``asked``, including an end token."""
     stops = asked.option("stop", ())
     return law_of_texts(
         next_pmf(asked),
@@ -56,7 +56,7 @@ def law(asked: Request) -> dict[Tokens, float]:
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
-    """Return new tokens -> pmf ``[vocabulary]`` of the next; raises ``UnusableSubject`` near a tie."""
+    """Return the function new tokens -> pmf ``[vocabulary]`` of the next; it raises ``UnusableSubject`` near a tie."""
     logits = _logits()
 
     @cache
@@ -79,13 +79,13 @@ def _logits() -> Callable[[Tokens], Any]:
 
 
 def ends(asked: Request) -> Tokens:
-    """Return the tokens that end a text."""
+    """Return the tokens that end a text of the request ``asked``."""
     own = () if asked.option("ignore_eos") else (END,)
     return (*own, *asked.option("stop_token_ids", ()))
 
 
 def _masked(asked: Request, new: Tokens, logits: Any) -> Any:
-    """Mask tokens that are not allowed, complete a bad word, or end too early; add the bias."""
+    """Return ``logits`` with the bias, and -inf for tokens that are not allowed, end a bad word, or end early."""
     if allowed := asked.option("allowed_token_ids") or asked.option("letters"):
         logits[np.setdiff1d(np.arange(len(logits)), allowed)] = -np.inf
     for word in asked.option("_bad_words_token_ids", ()):

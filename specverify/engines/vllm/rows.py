@@ -1,4 +1,4 @@
-"""The settings examined of vLLM: every kind of speculation by every option with a law (rest: see coverage)."""
+"""The settings of vLLM: every kind of speculation with every option that has a known law."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAYS: Final[Mapping[str, Way]] = {
     "EAGLE-3, five tokens": Way(_speculation("eagle3", model="eagle3 of five tokens")),
     "Medusa": Way(_speculation("medusa")),
 }
-"""Examined by all options, with the faults of the CPU build alone mended."""
+"""Kinds of speculation examined with all options; faults that only the CPU build has are fixed."""
 OF_SCHEDULES: Final = (
     "top-k 2",
     "others beside",
@@ -61,21 +61,21 @@ SCHEDULES: Final[Mapping[str, Way]] = {
     "EAGLE, probabilistic": Way(_speculation("eagle", draft_sample_method="probabilistic")),
     "EAGLE-3": Way(_speculation("eagle3")),
 }
-"""Examined where steps, blocks and drafts are cut otherwise."""
+"""Configurations in which scheduler steps, cache blocks and drafts are cut differently."""
 AS_IT_IS: Final[Mapping[str, Way]] = {
     "draft, as it is": Way(DRAFT, mended=False),
     "n-gram, as it is": Way(NGRAM, mended=False),
 }
 OF_AS_IT_IS: Final = ("temperature 1", "top-p 0.7", "greedy", "greedy, penalties", "top-k 2")
-"""The last raises, and ends its process."""
+"""Options for these; the last one raises and ends its process."""
 
 
 PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_seeds}
-"""What is promised beside the law, asked of each text by itself."""
+"""Promises other than the law, tested on each text by itself."""
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row; rows of one configuration are adjacent and share a process."""
+    """Return name -> examined setting; settings of one configuration are adjacent and share a process."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = repeating(OPTIONS) if way == WAYS["n-gram"] else OPTIONS

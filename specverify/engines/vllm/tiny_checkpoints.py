@@ -1,4 +1,4 @@
-"""Tiny checkpoints: the target Llama, whose law is known, and its drafters, with seeded weights."""
+"""Tiny checkpoints with seeded weights: the target Llama, whose law is known, and its drafters."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from specverify.laws.llama import Array, Llama, LlamaSizes, random_llama
 
 SIZES: Final = LlamaSizes(vocabulary=8, width=64, inner=96, layers=2, heads=2, kv_heads=1, head_width=32)
-"""The smallest heads that the attention of the CPU build takes."""
+"""Sizes of the models, with the smallest heads that the attention of the CPU build supports."""
 SPREAD: Final = 2.0
 LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "</s>")
 END: Final = 7
 POSITIONS: Final = 512
 NOISE: Final = 0.1
-"""How much of a draft's weights is noise: about half of its tokens are accepted."""
+"""Share of noise in the draft model's weights, with which about half of its tokens are accepted."""
 
 
 @lru_cache(maxsize=4)
@@ -28,7 +28,7 @@ def target() -> Llama:
 
 @lru_cache(maxsize=4)
 def draft(noise: float = NOISE) -> Llama:
-    """Return a model like the target, some of whose weights' variance is that of another random model."""
+    """Return the draft model: the target, a share ``noise`` of whose weights come from another random model."""
     ours, other = target(), random_llama(2, SIZES, spread=SPREAD)
     mixed = {
         name: (np.sqrt(1 - noise**2) * value + noise * other.weights[name]).astype(np.float32)
@@ -79,7 +79,7 @@ def _layer(prefix: str, model: Llama) -> dict[str, Array]:
 
 
 def _through(columns: int, place: int) -> Array:
-    """Return a matrix that hands on one of several hidden states and takes a little of the others."""
+    """Return a matrix that passes on hidden state ``place`` of ``columns`` ones and a little of the others."""
     numbers = np.random.default_rng(3)
     mixed = 0.1 * numbers.standard_normal((SIZES.width, columns * SIZES.width)) / np.sqrt(SIZES.width)
     mixed[:, place * SIZES.width : (place + 1) * SIZES.width] += np.eye(SIZES.width)
@@ -87,14 +87,14 @@ def _through(columns: int, place: int) -> Array:
 
 
 def _eagle() -> Checkpoint:
-    """Return EAGLE's head: embedding and hidden state mixed, one layer of the draft's."""
+    """Return EAGLE's head: a layer that mixes embedding and hidden state, and one layer of the draft model."""
     layer = _layer("layers.0.", draft())
     del layer["layers.0.input_layernorm.weight"]
     return _config(architectures=["EagleLlamaForCausalLM"], num_hidden_layers=1), {"fc.weight": _through(2, 1), **layer}
 
 
 def _eagle3(vocabulary: int = SIZES.vocabulary) -> Checkpoint:
-    """Return EAGLE-3's head, whose first layer reads embeddings and mixed hidden states, over so many first tokens."""
+    """Return EAGLE-3's head, which drafts ``vocabulary`` tokens; its layer reads embeddings and mixed hidden states."""
     layer, width = _layer("midlayer.", draft()), SIZES.width
     for name in ("q", "k", "v"):
         key = f"midlayer.self_attn.{name}_proj.weight"
@@ -117,7 +117,7 @@ def _eagle3(vocabulary: int = SIZES.vocabulary) -> Checkpoint:
 
 
 def _medusa() -> Checkpoint:
-    """Return Medusa's heads: one residual block each, and the head of the draft."""
+    """Return Medusa's heads: one residual block each, with the draft model's output head."""
     numbers, head = np.random.default_rng(4), draft().weights["lm_head.weight"]
     heads = range(2)
     weights = {f"blocks.{i}.layers.0.weight": 0.1 * numbers.standard_normal((SIZES.width,) * 2) for i in heads}
@@ -142,4 +142,4 @@ CHECKPOINTS: Final[Mapping[str, Callable[[], Checkpoint]]] = {
     "eagle3 of five tokens": lambda: _eagle3(5),
     "medusa": _medusa,
 }
-"""Name -> configuration and weights, under the names that vLLM loads."""
+"""Name -> function that returns configuration and weights under the names that vLLM loads."""

@@ -1,9 +1,10 @@
-"""Names that foreign code bound before a block: ``from random import random``, ``draw = rng.random``.
+"""Find and replace names that foreign code bound before a block: ``from random import random``, ``draw = rng.random``.
 
-Such a name holds the library's own method, which no change of a module or a type reaches. They are found by asking the
-garbage collector for all methods bound to a generator and for who holds them, and exchanged, while a block is open,
-where they are held: in modules, objects, classes, closures, defaults of parameters, lists and partial functions. What
-holds one in another way is left alone. All generators that have such a method are watched: see ``PROCESS.watched``.
+Such a name refers to the library's own method, so patching the module or the type does not reach it. The garbage
+collector lists all methods bound to a generator, and the objects that refer to them. While a block is open, these
+references are replaced in modules, objects, classes, closures, parameter defaults, lists and partial functions.
+References from other kinds of objects are left unchanged. All generators that have such a method are watched: see
+``PROCESS.watched``.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit
 
 
 class AliasPlace(NamedTuple):
-    """A place (attribute, item, closure cell, default) that refers to an object and can be changed."""
+    """A reference that can be changed (attribute, item, closure cell, default): ``look`` reads it, ``put`` sets it."""
 
     look: Callable[[], Any]
     put: Callable[[Any], None]
 
 
 class Alias(NamedTuple):
-    """A place that refers to a method of a generator, and its replacement while a block is open."""
+    """A reference to a method of a generator, the method, and its replacement while a block is open."""
 
     place: AliasPlace
     before: Any
@@ -51,24 +52,24 @@ _ATTRIBUTES = type.__dict__["__dict__"].__get__
 
 
 class Everything:
-    """All generators, methods and functions of the process, found by the garbage collector."""
+    """All generators, methods and functions of the process, as listed by the garbage collector."""
 
     def __init__(self) -> None:
-        """Query the garbage collector."""
+        """List the objects of the process now."""
         self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
 
     def of(self, *kinds: type) -> list[Any]:
-        """Return the found objects whose type is one of ``kinds``."""
+        """Return the listed objects whose type is one of ``kinds``."""
         return _of_kinds(self.objects, kinds)
 
     @functools.cached_property
     def functions(self) -> list[Any]:
-        """The functions."""
+        """Return all functions of the process."""
         return _of_kinds(gc.get_objects(), (types.FunctionType,))
 
     @functools.cached_property
     def classes(self) -> dict[int, type]:
-        """The classes, keyed by the identity of their attribute dictionaries."""
+        """Return all classes of the process, keyed by the identity of their attribute dictionaries."""
         result = _of_kinds(gc.get_objects(), (type,))
         return {id(item): kind for kind in result for item in gc.get_referents(_ATTRIBUTES(kind))}
 
@@ -95,7 +96,7 @@ def forget() -> None:
 
 
 def find_aliases(everything: Everything) -> None:
-    """Search ``everything`` for aliases; those found are replaced in every later block."""
+    """Search ``everything`` for references to methods of generators; every later block replaces them."""
     items = _answered_methods(everything)
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
@@ -124,16 +125,16 @@ def _held_by_libraries() -> Counter[int]:
 @once
 @contextmanager
 def aliases_answered() -> Iterator[None]:
-    """Replace the aliases that were found, while the ``with`` block runs."""
+    """Context manager: while it is open, the references that ``find_aliases`` found have their replacements."""
     with exchanged(PROCESS.aliases):
         yield
 
 
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
-    """While the ``with`` block runs, make each alias refer to its replacement.
+    """Context manager: while it is open, each reference in ``aliases`` has its replacement.
 
-    An alias that other code has changed meanwhile is not restored.
+    A reference that other code has changed meanwhile is neither replaced nor restored.
     """
     done: list[Alias] = []
     try:
@@ -159,7 +160,7 @@ def _answer_of(item: Any) -> Any:
 
 
 def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
-    """Yield every changeable place that refers to one of ``items``, with that item.
+    """Yield every changeable reference to one of ``items``, with that item.
 
     References from the lists ``items`` and ``everything`` and from the lists in ``apart`` are skipped.
     """
@@ -174,7 +175,10 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 
 
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places in ``holder`` that contain ``wanted`` (by identity); none for immutable holders."""
+    """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
+
+    None if it is immutable.
+    """
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
             keys = [key for key, item in list(holder.items()) if id(item) in wanted]
@@ -195,7 +199,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places of a static method in the classes that define it."""
+    """Yield, for a static method ``holder``, the places in the classes that define it."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
@@ -209,9 +213,9 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 
 
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
-    """Return the place of ``key`` in a dictionary.
+    """Return the place of ``key`` in the dictionary ``holder``.
 
-    Class attributes are set by ``setattr``, which invalidates its cache.
+    An attribute of a class is set by ``setattr``, which invalidates the method cache of the class.
     """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:
@@ -250,6 +254,6 @@ def _give_partial(holder: Any, function: Any) -> None:
 
 
 def _is_librarys(item: Any) -> bool:
-    """Return whether ``item`` is the library's own reference to its method."""
+    """Return whether ``item`` is a library's own module-level function, such as ``random.random``."""
     library: Mapping[str, Any] = vars(np.random) if isinstance(item.__self__, np.random.RandomState) else vars(random)
     return bool(library.get(item.__name__) is item)

@@ -54,7 +54,7 @@ _START = cycle(range(64))
 def start() -> int:
     """Return the seed of the global generators at the start of a run, different in every run.
 
-    Results that depend on it come from draws that are not intercepted.
+    If a result depends on the seed, a draw was not intercepted.
     """
     return next(_START)
 
@@ -78,7 +78,7 @@ def read(generator: Any) -> Hashable | None:
 
 
 def write(generator: Any, state: Any) -> None:
-    """Restore a state that ``read`` returned."""
+    """Restore a ``state`` that ``read`` returned."""
     if isinstance(generator, random.Random):
         if isinstance(state, bytes):
             ctypes.memmove(id(generator) + _HEAD, state, TWISTER)
@@ -98,9 +98,9 @@ def write(generator: Any, state: Any) -> None:
 
 @cache
 def window_of_torch(torch: Any) -> Any:
-    """Return a memory view of torch's default generator (state words and index of the next).
+    """Return a memory view of the state of torch's default generator (its words and the index of the next).
 
-    None if the layout is unknown.
+    Returns None if the memory layout is unknown.
 
     ``get_state`` waits for the lock of the generator. A signal may arrive while the same thread holds that lock, in a
     callback of the garbage collector, so code that runs in signals reads the memory.
@@ -115,7 +115,7 @@ def window_of_torch(torch: Any) -> Any:
 
 
 class Held:
-    """A generator whose state is changed before every replay; it keeps memory views that make this cheap."""
+    """A generator whose state is changed before every replay; memory views make reading and writing fast."""
 
     __slots__ = ("_seed", "_seen", "_views", "generator")
 
@@ -130,7 +130,7 @@ class Held:
         return b"".join([view.raw for view in self._views]) if self._views else read(self.generator)
 
     def write(self, state: Any) -> None:
-        """Restore a state that ``read`` returned."""
+        """Restore a ``state`` that ``read`` returned."""
         if not self._views:
             write(self.generator, state)
             return
@@ -151,7 +151,7 @@ class Held:
 
 
 def _views(generator: Any) -> tuple[Any, ...]:
-    """Return views of the memory that ``read`` copies; () if it does not copy memory."""
+    """Return views of the memory in which a generator stores its state; () if the layout is unknown."""
     if isinstance(generator, random.Random):
         known = _twister_is_known() and not isinstance(generator, random.SystemRandom)
         return (_window(id(generator) + _HEAD, TWISTER),) if known else ()
@@ -201,7 +201,7 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return a state for a generator of the type of ``generator``: one of ``WORLDS``, selected by ``seed``."""
+    """Return a state for a generator of the type of ``generator``; ``seed`` selects one of ``WORLDS`` states."""
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
         return _moved_random(seed)
@@ -224,7 +224,7 @@ def _memory(bits: Any) -> Any:
 
 @cache
 def _pcgs() -> frozenset[type]:
-    """Return the bit generators whose memory has the expected layout: two 64-bit-word numbers, one after the other."""
+    """Return the bit generator types whose memory has the expected layout: two 128-bit numbers, one after the other."""
     made = np.random.PCG64(1)
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return frozenset()
@@ -246,7 +246,10 @@ def _of_random(generator: _random.Random) -> Hashable:
 
 @cache
 def _windows() -> tuple[Any, Any]:
-    """Return memory views of the global generators of NumPy and ``random``; the views keep the generators alive."""
+    """Return memory views of the global generators of NumPy and ``random``; None instead if a layout is unknown.
+
+    The views keep the generators alive.
+    """
     known = _twister_is_known()
     return _window(_memory(_OF_NUMPY), TWISTER), _window(id(_OF_RANDOM) + _HEAD, TWISTER) if known else None
 

@@ -1,23 +1,23 @@
 # ruff: noqa: PLC0414 - such an alias exports a name
-"""Changes to the interpreter and to libraries inside a block, and the original functions.
+"""Patch the interpreter and libraries inside a block, and keep the original functions.
 
-**Originals.** Inside a run ``math`` and NumPy have other functions: ``np.empty`` makes arrays that can hold symbolic
-numbers. Code of this package imports the original functions from here, and uses no attribute of the modules.
+**Originals.** Inside a run ``math`` and NumPy have replaced functions: ``np.empty`` returns arrays that can hold
+symbolic numbers. Code of this package imports the original functions from here, and uses no attribute of the modules.
 
-**Attributes and methods.** Engines keep generators in modules, closures and attributes, made long before a block. Their
-types reject ``setattr``, so the entries of the type's dictionary are replaced and the method cache is invalidated.
-Every instance is then intercepted, wherever it is kept. A method bound earlier (``f = rng.random``) is still the
-original: see ``aliases``.
+**Attributes and methods.** Engines store generators in modules, closures and attributes, made long before a block. The
+generator types reject ``setattr``, so the entries of the type's dictionary are replaced and the method cache is
+invalidated. Every instance is then intercepted, wherever it is stored. A method bound earlier (``f = rng.random``) is
+still the original: see ``aliases``.
 
 **Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, which needs a value. The type
-itself cannot be replaced: it is compared, and stands for a dtype. If a call of it has needed the value of a random
-number, the functions of that module get code in which calls of ``float``, and no other use of it, go to another name.
-The same applies to calls of ``np.float32`` and similar types, by that name or as an attribute of the module's name for
-NumPy. Names of functions of ``math`` in such a module, from ``from math import log``, are replaced too.
+itself cannot be replaced, because code compares it and uses it as a dtype. If a call of it has needed the value of a
+random number, the functions of that module get code in which calls of ``float``, but no other use of it, go to another
+name. The same applies to calls of ``np.float32`` and similar types, by that name or as an attribute of the module's
+name for NumPy. Names of functions of ``math`` in such a module, from ``from math import log``, are replaced too.
 
 **Threads.** The methods of NumPy and ``random`` are intercepted in every thread. Functions of torch are intercepted per
-thread, so a new thread, and a task of an existing pool, enters the block first. A refusal in a thread is recorded in
-the block, which raises it; it is not printed as well. Errors of threads whose path was abandoned are not printed
+thread, so a new thread, and a task of an existing pool, enters the block first. The block records a refusal in a thread
+and raises it at its end; the refusal is not printed as well. Errors of threads whose path was abandoned are not printed
 either.
 """
 
@@ -145,7 +145,7 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Replace the entries ``values`` in the dictionary of a type while the ``with`` block runs.
+    """Context manager: while it is open, a type has ``values`` in place of its methods of these names.
 
     Only names that the type itself defines may be replaced.
     """
@@ -164,7 +164,7 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Wrap a context manager so that entering it again inside itself does nothing."""
+    """Return ``block``, a context manager, changed so that entering it again inside itself does nothing."""
     name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager
@@ -185,7 +185,7 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Replace the attributes ``values`` of a module or class while the ``with`` block runs."""
+    """Context manager: while it is open, a module or class has ``values`` in place of its attributes of these names."""
     own = vars(target)
     before = {name: own[name] for name in values if name in own}
     try:
@@ -200,7 +200,7 @@ def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
 
 
 def _give(target: Any, values: Mapping[str, Any]) -> None:
-    """Set attributes of ``target``; those of a module in one step, because this happens twice in every run."""
+    """Set the attributes ``values`` of ``target``; a module's in one step, because every run does so twice."""
     if isinstance(target, ModuleType):
         vars(target).update(values)
         return
@@ -223,7 +223,7 @@ _MOST_NAMES = 128
 
 
 class _Module(NamedTuple):
-    """A module whose code needed the value of a symbolic number, with the patched forms of its functions."""
+    """A module in which ``float`` needed the value of a symbolic number, with the patched code of its functions."""
 
     names: dict[str, Any]
     functions: tuple[tuple[ReferenceType[FunctionType], CodeType, CodeType], ...]
@@ -237,9 +237,9 @@ _MOST_ALIKE = 8
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Return the result of ``run``.
+    """Return the result of ``run``; repeat it as long as a run finds new modules to patch.
 
-    Repeat it while it finds new modules to patch, so that the refused call is intercepted.
+    In the repeated run the call that was refused is intercepted.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -254,7 +254,7 @@ def again(run: Callable[[], Found]) -> Found:
 
 
 def met() -> None:
-    """Register the module of the foreign code that has just needed the value of a symbolic number."""
+    """Register the module of the running foreign code: it has just needed the value of a symbolic number."""
     frame = foreign_frame()
     if frame is None:
         return
@@ -274,7 +274,7 @@ def met() -> None:
 
 @contextmanager
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
-    """Redirect calls in registered modules while the ``with`` block runs.
+    """Context manager: while it is open, calls in registered modules are redirected.
 
     Calls of the types in ``answers`` go to the answers; names bound to keys of ``functions`` refer to the values.
     Modules that are registered during the block are not affected.
@@ -293,9 +293,9 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
 
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
-    """Replace each original function in a module by its substitute, or with ``back`` the reverse.
+    """Replace each original function in a module by its substitute; with ``back``, put the originals back.
 
-    Names that refer to neither are unchanged.
+    ``functions`` maps originals to substitutes. Names that refer to neither are unchanged.
     """
     for result, *codes in module.functions:
         function = result()
@@ -310,7 +310,7 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself if it has none.
+    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself if it has no such call.
 
     ``names`` are the globals of the code.
     """
@@ -335,8 +335,8 @@ _FLAGGED = {"LOAD_GLOBAL": 1} | ({} if sys.version_info < (3, 12) else {"LOAD_AT
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """Yield (offset, new name) for each instruction that loads a floating type in order to call it.
 
-    The type is a global, or an attribute of a global that is NumPy. How a call of an attribute is compiled depends on
-    where the global was imported, and on the version of Python.
+    The type is a global, or an attribute of a global that is NumPy; ``names`` are the globals. How a call of an
+    attribute is compiled depends on where the global was imported, and on the version of Python.
     """
     listed = [*dis.get_instructions(code)]
     for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):
@@ -356,7 +356,7 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 
 
 def _is_flagged(item: dis.Instruction) -> bool:
-    """Return whether the instruction itself marks the loaded value as the function of a call."""
+    """Return whether the instruction marks the value it loads as the function of a call."""
     return item.opname == "LOAD_METHOD" or bool(item.opname in _FLAGGED and item.arg and item.arg & 1)
 
 
@@ -368,19 +368,19 @@ _POOLS = "concurrent.futures.thread"
 
 @contextmanager
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    """Make threads that are started in the ``with`` block run inside ``enter()``."""
+    """Context manager: threads that are started while it is open run inside ``enter()``."""
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
         yield
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether the path that ``block`` follows has been abandoned."""
+    """Return whether the path that ``block`` follows has been abandoned: the block is over, or a refusal was raised."""
     return block.over or bool(block.refusals)
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an exception hook of threads: it is silent if the path of ``block`` was abandoned.
+    """Wrap an exception hook of threads so that it does not print if the path of ``block`` was abandoned.
 
     Refusals are recorded in any case.
     """
@@ -426,7 +426,7 @@ def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
 @once
 @contextmanager
 def threads_replaced() -> Iterator[None]:
-    """Make new threads enter the open block, and suppress the printing of their refusals."""
+    """Context manager: new threads enter the open block first, and their refusals are not printed."""
 
     def excepthook(args: Any, hook: Any = threading.excepthook) -> None:
         block = current()
@@ -447,9 +447,9 @@ def threads_replaced() -> Iterator[None]:
 @once
 @contextmanager
 def _pools_replaced() -> Iterator[None]:
-    """Make tasks of thread pools enter the open block, since their threads may be older than the block.
+    """Context manager: tasks of thread pools enter the open block, since their threads may be older than the block.
 
-    The pool module may be loaded after other patches were installed.
+    It is separate from ``threads_replaced``, because the module of pools may be loaded after the other patches.
     """
     pool = sys.modules[_POOLS].ThreadPoolExecutor
     with replaced(pool, {"submit": _submitting(pool.submit)}):

@@ -1,33 +1,50 @@
-"""Sources of randomness outside the program: refuse them, or change them in a replay.
+"""Randomness that is not intercepted: refuse it, change it in a replay, or report and locate it in an observed run.
 
 Child processes, sockets and device files are refused with file and line. Clocks and the random bytes of the operating
 system are allowed as long as no token depends on them (the name of a request, a measured time). ``elsewhen`` runs a
 block at another time and with other bytes, also extreme ones, so that a replay differs if a token depends on them.
 
-``moved`` replays a program in another state of the world. Every reachable generator gets another state (equal states
-stay equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
+``moved`` replays a program under changed conditions. Every reachable generator gets another state (equal states stay
+equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
 intercepted behaves as before.
+
+``probed`` observes one run and lists every call into C that may return a random number without interception.
+``sys.setprofile`` reports each call of a C function with its bound object, under whatever name it was called; torch
+reports its own operations at the dispatcher (``torch.generators``). Calls that certainly draw are listed separately
+from those that may draw: clocks, random bytes of the operating system, native code of other packages.
+
+``named`` locates a draw that is not intercepted: the run is traced line by line until the state of a generator has
+changed. A draw in a scripted function, in an existing thread or in a hidden method is detected by the changed state at
+the next draw or at the end; with tracing, at the next line.
 """
 
 from __future__ import annotations
 
+import _random
 import datetime as dt
 import gc
 import os
 import random
+import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import count
-from typing import Any
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, file_of, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.cpython import aliases, generator_states
 from specverify.intercept.cpython.aliases import Alias, Everything, exchanged, places_in
-from specverify.intercept.refusals import NeedsValue, current
-from specverify.intercept.run import PROCESS
+from specverify.intercept.refusals import NeedsValue, current, tried
+from specverify.intercept.run import PROCESS, is_aside
+from specverify.reference import Draws
 
 # Outside
 
@@ -61,7 +78,7 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Refuse, inside a block, an audit event that can bring numbers from outside."""
+    """Handle an audit event of Python: refuse it if a block is open and the event can bring numbers from outside."""
     if event != "open" and event not in _EVENTS:
         return
     block = current()
@@ -83,9 +100,9 @@ def watch_outside() -> None:
 
 @contextmanager
 def elsewhen(number: int) -> Iterator[None]:
-    """Run the ``with`` block at another time and with other random bytes.
+    """Context manager: the clocks show another time and the operating system returns other random bytes.
 
-    The bytes are all 0, then all 1, then fresh ones, by ``number``.
+    The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
     """
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
@@ -99,7 +116,7 @@ def elsewhen(number: int) -> Iterator[None]:
 
 
 def find_sources(everything: Everything) -> None:
-    """Search ``everything`` again for modules that refer to clocks and sources of random bytes."""
+    """Search ``everything`` for references to clocks and sources of random bytes; store them in ``PROCESS.clocks``."""
     PROCESS.clocks.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     PROCESS.clocks[:] = [
@@ -131,7 +148,10 @@ def _date(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
 
 
 def _filled(byte: int) -> Callable[..., bytes]:
-    """Return a source of equal bytes; a long result, as used in names, differs in the middle."""
+    """Return a replacement of ``os.urandom`` whose bytes are all ``byte``.
+
+    A long result, as used in names, has a counter in the middle, so that names differ.
+    """
     calls = count()
 
     def source(size: int, flags: int = 0) -> bytes:
@@ -169,9 +189,9 @@ def _later_datetime(shift: dt.timedelta) -> type:
 
 
 def look_around() -> None:
-    """Search the process for generators, bound names, clocks and devices.
+    """Search the process for generators, bound methods of generators, clocks and sources of random bytes.
 
-    Takes tenths of a second if much is loaded.
+    The search takes tenths of a second if many modules are loaded.
     """
     watch_outside()
     PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
@@ -188,14 +208,14 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Run the ``with`` block in the changed world with this ``number``, and restore every generator afterwards."""
+    """Context manager: generators, clocks and random bytes are changed as ``number`` selects, then restored."""
     with generators_moved(number), elsewhen(number):
         yield
 
 
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
-    """Shift the state of every generator while the ``with`` block runs, each by a function of its own state."""
+    """Context manager: every generator has another state, computed from its own state and ``number``."""
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
         held.write(generator_states.state_in_world(held.generator, held.seed_after(state, number)))
@@ -204,3 +224,198 @@ def generators_moved(number: int) -> Iterator[None]:
     finally:
         for held, state in before:
             held.write(state)
+
+
+# Probe
+
+
+_DRAWS = {"random", "getrandbits", "randbytes"}
+_SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
+_OTHER_LIBRARIES = {("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
+                    ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
+"""Libraries with random numbers of their own that are not answered: a folder and a file in it."""
+_OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.curand", "torch._C._cuda_")
+
+
+class Found(NamedTuple):
+    """The calls of an observed run that may draw without interception, each with file and line."""
+
+    unanswered: tuple[str, ...] = ()
+    """Draws that nobody answered."""
+    sources: tuple[str, ...] = ()
+    """Clocks and random bytes: draws only if a token depends on them."""
+    native: tuple[str, ...] = ()
+    """Native code of packages that are not known here."""
+
+
+@contextmanager
+def probed() -> Iterator[Callable[[], Found]]:
+    """Context manager that yields a function.
+
+    It returns the calls recorded so far, in all threads started in the block.
+    """
+    seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
+    known: dict[Hashable, _CallInC | None] = {}
+
+    def note(kind: str, call: str) -> None:
+        seen[kind][f"{call} at {caller()}"] = None
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        if is_aside():
+            return
+        if event == "c_call":
+            _look(frame, arg, note, known)
+        elif event == "call" and _is_other_library(frame.f_code.co_filename):
+            note("unanswered", f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}")
+
+    def found() -> Found:
+        drawn = [f"{operation} at {place}" for operation, place in operations or ()]
+        unanswered = dict.fromkeys([*seen["unanswered"], *drawn])
+        return Found(tuple(unanswered), tuple(seen["sources"]), tuple(seen["native"]))
+
+    before = sys.getprofile(), threading.getprofile()
+    with _operations() as operations:
+        threading.setprofile(profile)
+        sys.setprofile(profile)
+        try:
+            yield found
+        finally:
+            _restore(*before)
+
+
+def _restore(profiler: Any, of_threads: Any) -> None:
+    """Restore the previous profilers of this thread and of new threads; cProfile is an object that enables itself."""
+    sys.setprofile(profiler if callable(profiler) else None)
+    if profiler is not None and not callable(profiler):
+        profiler.enable()
+    threading.setprofile(of_threads)
+
+
+def _operations() -> Any:
+    """Return a context manager in which torch reports its own operations; a null context if torch is not imported."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    return import_module("specverify.intercept.torch.generators").drawing_operations()
+
+
+class _CallInC(NamedTuple):
+    """A kind of call of a C function, with the text that describes it."""
+
+    kind: str
+    call: str
+    anywhere: bool = True
+    """Also where the standard library calls it."""
+
+
+def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
+    """Report a call of a C function through ``note(kind, text)`` if it may draw.
+
+    ``known`` caches the classification.
+    """
+    filename = frame.f_code.co_filename
+    if is_ours_or_answered(filename):
+        return
+    owner = getattr(function, "__self__", None)
+    alike: Hashable = function
+    if owner is not None and type(owner) is not ModuleType:
+        kind = owner if isinstance(owner, type) else type(owner)
+        alike = kind, isinstance(owner, type), function.__name__, getattr(function, "__module__", None)
+    if alike not in known:
+        known[alike] = _told(function, owner)
+    told = known[alike]
+    if told is not None and (told.anywhere or not standard_library(filename)):
+        note(told.kind, told.call)
+
+
+def _told(function: Any, owner: Any) -> _CallInC | None:
+    name = function.__name__
+    source = _SOURCES.get(function) if isinstance(function, type(len)) else None
+    if source:
+        return _CallInC("sources", f"{name} ({source})")
+    if isinstance(owner, _random.Random) and name in _DRAWS:
+        return _CallInC("unanswered", f"random.{name}")
+    if isinstance(owner, type) and issubclass(owner, dt.datetime) and name in {"now", "utcnow", "today"}:
+        return _CallInC("sources", f"datetime.{name} (clock)")
+    module = _module_of(function, owner)
+    if module.startswith(_OTHER_MODULES):
+        return _CallInC("unanswered", f"{module}.{name}", anywhere=False)
+    return _CallInC("native", f"{module}.{name}", anywhere=False) if _is_native(module) else None
+
+
+def _module_of(function: Any, owner: Any) -> str:
+    """Return the module of a C function; for a method, the module of its class."""
+    named = getattr(function, "__module__", None)
+    kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
+    return str(named or next(kinds, type(owner)).__module__)
+
+
+def _is_native(module: str) -> bool:
+    top = module.partition(".")[0]
+    if jax_is_answered() and top in {"jax", "jaxlib"}:
+        return False
+    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
+
+
+@cache
+def _is_other_library(filename: str) -> bool:
+    path = Path(filename)
+    if "jax" in path.parts and not jax_is_answered() and "random" in {path.stem, path.parent.name}:
+        return True
+    return any(path.name == file and folder in path.parts for folder, file in _OTHER_LIBRARIES)
+
+
+# Located
+
+
+_PLACE = re.compile(r"\w\.\w+:\d+")
+
+
+def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
+    """Return the text of ``refusal`` with file and line.
+
+    If it has no line, repeat ``run`` with tracing to locate it.
+    """
+    if _PLACE.search(str(refusal)):
+        return str(refusal)
+    try:
+        with _traced():
+            run(draws)
+    except NeedsValue as found:
+        return str(found)
+    return str(refusal)
+
+
+@contextmanager
+def _traced() -> Iterator[None]:
+    """Context manager: test at every line of foreign code whether the previous line drew without interception."""
+    last = [""]
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        filename = file_of(frame)
+        if is_ours_or_answered(filename) or standard_library(filename):
+            return None
+        block = current()
+        if block is not None and last[0]:
+            for look in block.looks:
+                _asked(look, last[0])
+        last[0] = f"{Path(filename).name}:{frame.f_lineno}"
+        return trace
+
+    before = sys.gettrace(), threading.gettrace()
+    sys.settrace(trace)
+    threading.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before[0])
+        threading.settrace(before[1])
+
+
+def _asked(look: Callable[[], None], place: str) -> None:
+    try:
+        with tried():
+            look()
+    except NeedsValue as refusal:
+        raise refusal.again().at(place) from None

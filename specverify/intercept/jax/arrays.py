@@ -2,7 +2,8 @@
 
 To JAX it is a tracer: it has a shape and a dtype, and every primitive applied to it reaches ``evaluation``. It holds an
 object array of elements: numbers, symbolic numbers, and outcomes that are drawn when they are read. Converting it to
-numbers (``bool``, ``int``, ``np.asarray``) forces them; a symbolic number without a value becomes a symbolic float.
+numbers (``bool``, ``int``, ``np.asarray``) forces the elements; a symbolic number without a value becomes a symbolic
+float.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         self.elements = elements
 
     def to_concrete_value(self) -> Any:
-        """Return None: values are forced only by ``bool``, ``int`` and similar conversions."""
+        """Return None, so that JAX does not read values; ``bool``, ``int`` and similar conversions force them."""
         return None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the array of elements."""
+        """Return the object array of the elements."""
         return self.elements
 
     def item(self, *place: Any) -> Any:
-        """Return an element, forced; a symbolic number as a symbolic float."""
+        """Return the element at ``place`` as a number, drawing it if needed; a symbolic number as a symbolic float."""
         element = self.elements.item(*place)
         return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, forced; symbolic numbers as symbolic floats."""
+        """Return the elements as nested lists, drawing outcomes if needed; symbolic numbers as symbolic floats."""
         return self._looked_at().tolist()
 
     def reshape(self, *shape: Any, **named: Any) -> Any:
@@ -113,7 +114,7 @@ def _number(value: Any, dtype: Any) -> Any:
 
 
 def elements_of(value: Any) -> np.ndarray[Any, Any]:
-    """Return the elements of an array or a number as an object array."""
+    """Return the elements of ``value``, an array or a number, as an object array."""
     if isinstance(value, SymbolicTracer):
         return value.elements
     result = asarray(value)
@@ -125,12 +126,12 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def is_settled(value: Any) -> bool:
-    """Return whether an operand has no symbolic element."""
+    """Return whether ``value`` has no element that is symbolic or not yet drawn."""
     return not isinstance(value, SymbolicTracer) or not any(map(is_open, value.elements.flat))
 
 
 def holds_unknown(*operands: Any) -> bool:
-    """Return whether an operand contains a symbolic number."""
+    """Return whether one of ``operands`` contains a symbolic number."""
     return any(
         isinstance(element, SYMBOLIC)
         for operand in operands
@@ -140,7 +141,7 @@ def holds_unknown(*operands: Any) -> bool:
 
 
 def has_no_value(*operands: Any) -> bool:
-    """Return whether an operand contains a symbolic number other than a seed; a seed can be given a value."""
+    """Return whether one of ``operands`` contains a symbolic number that is no integer: it cannot be given a value."""
     return any(
         isinstance(element, SYMBOLIC) and not (isinstance(element, Continuous) and is_whole(element))
         for operand in operands
@@ -150,7 +151,7 @@ def has_no_value(*operands: Any) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Return an operand as a JAX array with every element forced; refuses symbolic numbers."""
+    """Return an operand as a JAX array of plain numbers, drawing outcomes if needed; refuses symbolic numbers."""
     if not isinstance(value, SymbolicTracer):
         return value
     numbers = [known(element) for element in value.elements.flat]
@@ -159,5 +160,5 @@ def concrete(value: Any) -> Any:
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:
-    """Return operands; those without symbolic elements become ordinary arrays."""
+    """Return ``values``, with each array that has no symbolic element converted to an ordinary JAX array."""
     return [concrete(value) if isinstance(value, SymbolicTracer) and is_settled(value) else value for value in values]

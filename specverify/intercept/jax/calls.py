@@ -3,18 +3,19 @@
     with answered_by(draws):
         verify(p, q, draft_tokens, key)
 
-Every random number of JAX is made of ``random_bits``. ``AnsweringTrace`` is a JAX trace: while it is current it gets
+JAX makes every random number from ``random_bits``. ``AnsweringTrace`` is a JAX trace: while it is current it receives
 every primitive, from ``jax.numpy`` line by line, from ``vmap``, and from a function under ``jit`` as the equations of
 its trace. Bits of one key are one draw. A primitive that draws in another way raises ``NeedsValue``.
 
-JAX computes with concrete values, and the results are cached: runs of an enumeration repeat most computations. JAX
-arrays are immutable, so an array with the same content may replace another. 32-bit words are not cached: keys are made
-of them, and keys differ in every run. Rules compute with symbolic numbers. Loops and conditions are followed as in
-Python, so a condition is forced where the program branches on it. If a primitive has no rule, every element is forced
-and JAX computes, so the result is right for any primitive; a random number without a value refuses to be forced.
+JAX computes with concrete values, and the results are cached, because the runs of an enumeration repeat most
+computations. JAX arrays are immutable, so an array with the same content may replace another. Arrays of 32-bit words
+are not cached: keys are such arrays, and keys differ in every run. Rules compute with symbolic numbers. Loops and
+conditions are followed as in Python, so a condition is forced where the program branches on it. If a primitive has no
+rule, every element is forced and JAX computes, so the result is right for any primitive; a random number without a
+value refuses to be forced.
 
-The numbers of a function under ``jit`` are computed after its Python code has run: the line of a refusal is the traced
-one. Functions of JAX itself are traced once for all callers, so for those the calling line is reported.
+The numbers of a function under ``jit`` are computed after its Python code has run; a refusal names the line that was
+traced. Functions of JAX itself are traced once for all callers, so for those the calling line is reported.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _HALVES = {"bfloat16", "float16"}
 
 
 def draws_inside(parameters: dict[str, Any]) -> bool:
-    """Return whether a function among the parameters of a primitive draws random numbers."""
+    """Return whether a traced function among the ``parameters`` of a primitive (such as ``while``) draws."""
     return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
 
 
@@ -79,7 +80,7 @@ def _draws(closed: Any) -> bool:
 
 
 def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
-    """Return the 16-bit float dtypes in which a function among the parameters of a primitive computes."""
+    """Return the 16-bit float dtypes in which a traced function among the ``parameters`` of a primitive computes."""
     inside = [each for name in _INSIDE if name in parameters for each in _functions(parameters[name])]
     return frozenset().union(*map(_halves, inside)) if inside else frozenset()
 
@@ -105,7 +106,10 @@ _LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the result of a primitive on concrete numbers; ``equation`` is its place in a traced function, if any."""
+    """Return the results of a primitive on concrete numbers, computed by JAX or taken from the cache.
+
+    ``equation`` is the equation of a traced function that applies the primitive, or None.
+    """
     key = _key(primitive, operands, parameters, equation)
     before = None if key is None else PROCESS.jax_computed.get(key)
     if before is None:
@@ -129,7 +133,7 @@ def _forget() -> None:
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
-    """Return the cache key of a computation; None for one that is not cached."""
+    """Return the cache key of a computation; None if it must not be cached."""
     if primitive.name == CALLS_BACK:
         return None
     try:
@@ -145,7 +149,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 
 
 def _told(operand: Any) -> Hashable | None:
-    """Return the cache key of an operand; None if the operand must not be cached."""
+    """Return a hashable value that identifies the content of an operand; None if the operand must not be cached."""
     if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
@@ -156,7 +160,7 @@ def _told(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return the representative of all arrays with the same content; the array itself if it must not be cached."""
+    """Return the array that represents all arrays with this content; ``array`` itself if it must not be cached."""
     if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
@@ -191,7 +195,7 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
     """A JAX trace that answers random primitives and evaluates all others."""
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
-        """Return the result of a primitive; several arrays as a list."""
+        """Return the result of a primitive: an array, or a list of arrays if it has several results."""
         result = computed(primitive, list(tracers), params)
         return result if primitive.multiple_results else result[0]
 
@@ -222,7 +226,7 @@ TRACE = AnsweringTrace()
 
 
 def _as_array(value: SymbolicFloat) -> SymbolicTracer:
-    """Return a symbolic Python number as an array, for use with JAX arrays.
+    """Return a symbolic Python number as an array, so that it can be used with JAX arrays.
 
     Refused while JAX traces a function: a number drawn then would be the same in every later call.
     """
@@ -246,7 +250,10 @@ for _kind in (SymbolicFloat, SymbolicInt):
 
 
 def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the result of a primitive; ``equation`` is its place in a traced function, if any."""
+    """Return the results of a primitive on operands that may be symbolic.
+
+    ``equation`` is the equation of a traced function that applies the primitive, or None.
+    """
     operands, name = collapsed(operands), primitive.name
     open_ones = any(isinstance(operand, SymbolicTracer) for operand in operands)
     if name in DRAWS:
@@ -276,7 +283,7 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
-    """Apply the rule of a primitive to symbolic operands; without a rule, force them and let JAX compute."""
+    """Apply the rule of a primitive to symbolic operands; without a rule, force the operands and let JAX compute."""
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
         raise NeedsValue(
@@ -308,15 +315,15 @@ def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
 
 
 def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    """Return the shapes and dtypes of the results of a primitive."""
+    """Return JAX's descriptions (shape and dtype) of the results of a primitive."""
     result, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
     return list(result) if primitive.multiple_results else [result]
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return the random bits of a drawing primitive.
+    """Return the random bits that a primitive draws, as an array of symbolic elements.
 
-    Refuses primitives that draw otherwise, and keys that depend on a symbolic number.
+    Refuses primitives that draw in another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
@@ -340,7 +347,7 @@ _INNER = {"_where", "clip"}
 
 
 def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
-    """Evaluate a traced function; draws inside functions of JAX itself are named after these functions."""
+    """Evaluate ``closed``, a traced function; draws inside functions of JAX itself are named after these functions."""
     jaxpr = getattr(closed, "jaxpr", closed)
     consts = getattr(closed, "consts", ())
     debug: Any = getattr(jaxpr, "debug_info", None)
@@ -355,7 +362,10 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
-    """Evaluate the equations of a traced function in order."""
+    """Return the results of a traced function on ``operands``: its equations are evaluated in order.
+
+    ``lines``: report a draw at the line of its equation.
+    """
     values: dict[Any, Any] = {}
 
     def value(variable: Any) -> Any:
@@ -375,7 +385,7 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
 
 
 def _array(value: Any, aval: Any) -> Any:
-    """Return a result as an array; between the equations of a trace, a number stays a number."""
+    """Return ``value`` as an array with the dtype of ``aval``; unchanged if it is an array or ``aval`` has no shape."""
     plain = isinstance(value, (SymbolicTracer, jax.Array)) or not hasattr(aval, "shape")
     return value if plain else jax.numpy.asarray(value, aval.dtype)
 
@@ -388,7 +398,7 @@ def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
 
 
 class Follow(NamedTuple):
-    """Callbacks to evaluate a traced function and to make an array with symbolic elements."""
+    """Two functions that rules of control flow call: one evaluates a traced function, one makes a symbolic array."""
 
     called: Callable[[Any, Sequence[Any]], list[Any]]
     made: Callable[[Any, Any], SymbolicTracer]
@@ -461,14 +471,14 @@ _DRAWING = str(Path(jax.__file__).parent / "_src" / "random")
 
 
 def of_jax(function: str) -> bool:
-    """Return whether a traced function, named with its file, belongs to JAX itself."""
+    """Return whether ``function``, the name of a traced function with its file, is in a file of JAX itself."""
     return f" at {_JAX}" in function
 
 
 def drawing_asks(equation: Any) -> bool:
-    """Return whether a primitive is applied by a function of ``jax.random``.
+    """Return whether a function of ``jax.random`` applies the current primitive.
 
-    ``equation`` is its place in a trace, or None.
+    ``equation`` is the equation of a traced function that applies it; None if the primitive is called directly.
     """
     if equation is not None:
         return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
@@ -480,7 +490,7 @@ def drawing_asks(equation: Any) -> bool:
 
 @contextmanager
 def lines_of(equation: Any) -> Iterator[None]:
-    """While the ``with`` block runs, ``caller`` returns the line of ``equation``, if it has one."""
+    """Context manager: while it is open, ``caller`` returns the line of ``equation``, if the line is known."""
     RUNS.lines.append(lambda: line_of(equation))
     try:
         yield
@@ -489,7 +499,7 @@ def lines_of(equation: Any) -> Iterator[None]:
 
 
 def line_of(equation: Any) -> str:
-    """Return the file and line from which an equation was traced; "" if unknown."""
+    """Return file and line of the foreign code from which an equation was traced; "" if unknown."""
     result = PROCESS.jax_lines.get(id(equation))
     if result is None:
         frame = source_info_util.user_frame(equation.source_info.traceback)
@@ -503,10 +513,10 @@ def line_of(equation: Any) -> str:
 
 @contextmanager
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
-    """Answer JAX's random calls by ``draws`` while the ``with`` block runs.
+    """Context manager: while it is open, ``draws`` answers JAX's random calls.
 
-    Yields a function whose context manager another thread enters. ``forced_uniform`` gives every uniform that value
-    instead: see ``boundary``.
+    Yields a function that returns a context manager, which another thread enters. ``forced_uniform`` gives every
+    uniform a fixed value instead: see ``boundary_of``.
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:
@@ -519,7 +529,10 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 
 
 def _is_outside_of_jit() -> bool:
-    """Replace JAX's ``trace_state_clean``: code that sets a mesh in a block is not inside a traced function."""
+    """Return whether no function is being traced.
+
+    Replaces JAX's ``trace_state_clean``, which takes a block for a trace.
+    """
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__
     return ours or bool(_TRACE_STATE_CLEAN())
@@ -531,11 +544,11 @@ _TRACE_STATE_CLEAN = core.trace_state_clean
 @once
 @contextmanager
 def meshes_set() -> Iterator[None]:
-    """Allow ``jax.set_mesh`` while the ``with`` block runs."""
+    """Context manager: while it is open, ``jax.set_mesh`` works inside a block."""
     with replaced(core, {"trace_state_clean": _is_outside_of_jit}):
         yield
 
 
 def fresh_key() -> Any:
-    """Return a new key for the next call of the active run; None if no run is active."""
+    """Return a new JAX key for the next call of the active run; None if no run is active."""
     return RUNS.jax[-1].key() if RUNS.jax else None

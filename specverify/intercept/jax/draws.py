@@ -1,14 +1,14 @@
 """The draws of one run from JAX: random bits by key, and uniform numbers made of the bits.
 
 **Keys.** A key is a number that JAX computes: seeds, splits and folds run unchanged. Bits made of one key are one draw,
-whoever holds the key; bits of different keys are independent. In the threefry generator, JAX's default, an element
+wherever the key is used; bits of different keys are independent. In the threefry generator, JAX's default, an element
 depends on the key and its position alone, whatever the shape. In other generators, and with
-``jax_threefry_partitionable`` off, it also depends on the shape, in a way that is not modelled: there a key used for
-two shapes is refused.
+``jax_threefry_partitionable`` off, it also depends on the shape, in a way that is not modelled; then a key used for two
+shapes is refused.
 
-**Bits.** A uniform number is the leading bits of a word, put under the exponent of 1, read as a float, minus 1; they
-fill all digits of a float32 or float64. The other uses of bits are the remainder of a division, as in ``randint``, and
-the integer itself, which is handled like a seed.
+**Bits.** JAX makes a uniform number from the leading bits of a word: it places them after the exponent of 1, reads the
+result as a float and subtracts 1. The bits fill all digits of a float32 or float64. Other uses of bits are the
+remainder of a division, as in ``randint``, and the integer itself, which is handled like a seed.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ FEW = 11
 
 
 class Source:
-    """One word of random bits; all numbers computed from the word refer to it."""
+    """One random word (integer of fixed width); all numbers computed from the word refer to it."""
 
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
-        """Create a word of ``width`` bits.
+        """Create a random word of ``width`` bits.
 
-        ``draw(way)`` is its draw in one way: as a uniform, or as a remainder. ``word`` is its recorded value, if there
-        is one.
+        ``draw(way)`` returns the draw of the word for one use: ``("uniform", width)`` or ``("rest", number, width)``.
+        ``word`` is its recorded value, if there is one.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
         """The word as a share of all words."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the word modulo ``number``, which must be far smaller than the number of words.
+        """Return the word modulo ``number`` as an outcome; ``number`` must be far smaller than the number of words.
 
         The remainder depends on the last bits, which the uniform number does not determine: comparing both is refused.
         """
@@ -73,15 +73,21 @@ class Source:
 
 
 class Bits(Deferred):
-    """The leading bits of a word as a symbolic integer; an integer with few outcomes is drawn when it is read."""
+    """The leading bits of a random word as a symbolic integer, which is drawn when the program reads it."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """Keep the first ``kept`` bits of the word; ``under`` is the exponent pattern that was put before them."""
+        """Keep the first ``kept`` bits of the word.
+
+        ``under`` is the integer that was added before them (bits of an exponent).
+        """
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
 
     def shifted(self, by: int) -> Any:
-        """Return the bits without the last ``by``."""
+        """Return the bits shifted right by ``by``: the last ``by`` are dropped.
+
+        ``Declined`` if that is not possible.
+        """
         return (
             Bits(self.source, self.kept - by)
             if not self.under and 0 <= by < self.kept
@@ -89,7 +95,7 @@ class Bits(Deferred):
         )
 
     def placed_under(self, number: int) -> Any:
-        """Return the bits with the bits of ``number`` before them."""
+        """Return the bits combined with the higher bits of ``number`` (bitwise or). ``Declined`` if they overlap."""
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
             Bits(self.source, self.kept, number)
@@ -98,12 +104,12 @@ class Bits(Deferred):
         )
 
     def masked(self, mask: int) -> Any:
-        """Return the bits selected by ``mask``, which must be the last ones."""
+        """Return the last bits, selected by ``mask``. ``Declined`` unless ``mask`` is 2**n - 1."""
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
     def rest(self, number: int) -> Any:
-        """Return the integer modulo ``number``."""
+        """Return the integer modulo ``number``: an outcome, or for a large ``number`` a symbolic integer."""
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
         if number > MOST_OUTCOMES:  # a seed, or too many to be followed
@@ -124,7 +130,10 @@ class Bits(Deferred):
         return Continuous(self.source.uniform).then(times(2.0**self.kept)).then(plus(float(self.under)))
 
     def as_float(self, dtype: Any) -> Any:
-        """Return the float in [1, 2) with these bits, if they fill the significand below the exponent of 1."""
+        """Return the float in [1, 2) with these bits.
+
+        ``Declined`` unless they fill the significand and the exponent is that of 1.
+        """
         info = jax.numpy.finfo(dtype)
         one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
         if self.kept != info.nmant or self.under != one:
@@ -145,7 +154,7 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _KeyStreams(Streams):
-    """The keys from which numbers were drawn; a program that reads a raw number gets a different one in every run."""
+    """The keys from which one run drew numbers. A part of each key differs in every run."""
 
     def told_apart(self, state: Any) -> Any:
         """Return the key without the part that differs in every run."""
@@ -153,10 +162,10 @@ class _KeyStreams(Streams):
 
 
 class JaxDraws:
-    """Answer the JAX draws of one run."""
+    """Answer all random calls of JAX in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """Answer by ``draws``; ``forced`` gives uniforms fixed values, or is None."""
+        """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = _KeyStreams()
         self._shapes: dict[Hashable, tuple[Any, str]] = {}
@@ -164,7 +173,7 @@ class JaxDraws:
         self._given = 0
 
     def key(self) -> Any:
-        """Return a new key for a call, different in every call and in every run."""
+        """Return a new key for a call of the program, different in every call and in every run."""
         coupled = mode().coupled
         if coupled is not None:
             return coupled.key()
@@ -172,7 +181,13 @@ class JaxDraws:
         return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
 
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
-        """Return the random bits of ``keys`` as an array of elements; concrete numbers if values are forced."""
+        """Return the random bits of ``keys`` as an array of symbolic elements.
+
+        Of plain numbers if their values are forced.
+
+        ``call`` is the name of the drawing function, ``width`` the number of bits of a word, ``shape`` that of the
+        words of one key.
+        """
         count = math.prod((*keys.shape, *shape))
         if self.boundary is not None:
             check_numbers(call, count)

@@ -1,8 +1,8 @@
-"""JAX operations on symbolic elements: element-wise, along an axis, and movement of elements.
+"""Handlers of JAX operations on arrays with symbolic elements: element-wise, along an axis, and movements.
 
 Element-wise: comparisons, choices and conversions stay symbolic until they are read. Along an axis: sums and products
-read no more elements than necessary; races and orders. Movement: JAX itself moves the positions, and no element is
-read.
+read no more elements than necessary; sorting and argmax are races. Movement (reshape, gather): JAX itself moves the
+positions, and no element is read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TINIEST = 1e-30
 
 
 def each(function: Callable[..., Any], operands: list[Any]) -> np.ndarray[Any, Any]:
-    """Return ``function`` applied element by element; operands have one shape, or are scalars."""
+    """Return the array of ``function`` applied to each element; the operands have one shape, or are scalars."""
     return rows.each(function, *map(elements_of, operands))
 
 
@@ -78,12 +78,12 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return the elements; if the rule of one element declined, its ``Declined``."""
+    """Return ``elements``; if one of them is a ``Declined`` (its rule did not apply), that ``Declined`` instead."""
     return next(filter(is_declined, elements.flat), elements)
 
 
 def arithmetic(primitive: str) -> Handler:
-    """Return the handler of an arithmetic operation."""
+    """Return the handler of ``primitive``, an arithmetic operation."""
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
     no_rule = Declined(f"there is no rule for {primitive} of random numbers")
     clamps = primitive in names_of(OF_JAX, Family.CLAMP)
@@ -132,7 +132,7 @@ def _of_outcomes(primitive: str, function: Callable[..., Any], dtype: Any, eleme
 
 
 def typed(function: Callable[..., Any], dtype: Any, numbers: list[Any]) -> Any:
-    """Return the result of a NumPy function on ``numbers`` of this dtype."""
+    """Return ``function``, a NumPy function, applied to ``numbers`` that are first converted to ``dtype``."""
     with np.errstate(all="ignore"):
         return np.asarray(function(*(np.asarray(value).astype(dtype) for value in numbers))).astype(dtype).item()
 
@@ -182,7 +182,7 @@ def _whole_part(name: str) -> Handler:
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``rem``: one of several integers for random bits, C's ``fmod`` for other symbolic numbers."""
+    """Handle ``rem``: an outcome for random bits, C's ``fmod`` for other symbolic numbers."""
 
     def one(left: Any, right: Any) -> Any:
         if isinstance(left, Bits) and not is_open(right):
@@ -243,7 +243,7 @@ _RELATIONS = names_of(OF_JAX, Family.COMPARISON)
 
 
 def comparing(primitive: str) -> Handler:
-    """Return the handler of a comparison; its result is symbolic until it is read."""
+    """Return the handler of ``primitive``, a comparison; its result is symbolic until it is read."""
     name, totally = _RELATIONS[primitive], primitive.endswith("_to")
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -261,7 +261,7 @@ def comparing(primitive: str) -> Handler:
 
 
 def _last_if_nan(element: Any) -> Any:
-    """Return infinity for NaN, which is last in a total order; any other element unchanged."""
+    """Return infinity for NaN, which JAX sorts last; any other element unchanged."""
     return math.inf if isinstance(element, float) and math.isnan(element) else element
 
 
@@ -275,7 +275,7 @@ def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> 
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of a selection by a condition (``select_n`` and similar)."""
+    """Return the handler of ``name``, a selection by a condition (``select_n`` and similar)."""
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -293,7 +293,7 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``convert_element_type``: a symbolic number keeps its digits; its integer part is drawn."""
+    """Handle ``convert_element_type``: a symbolic number stays symbolic; converted to an integer it is drawn."""
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
         return Declined(f"there is no rule for a conversion to {to}")
@@ -328,7 +328,7 @@ CHOICES: dict[str, Handler] = {
 
 
 def _row_of(name: str) -> Callable[..., Any]:
-    """Return the scalar rule of a reduction, which refuses random bits."""
+    """Return the rule of the reduction ``name`` for one row of elements; it refuses random bits."""
     rule: Any = OF_JAX[name].scalar
 
     def of_row(row: Sequence[Any], ask: Ask) -> Any:
@@ -340,7 +340,7 @@ def _row_of(name: str) -> Callable[..., Any]:
 
 
 def reducing(name: str) -> Handler:
-    """Return the handler of a reduction over ``axes``."""
+    """Return the handler of ``name``, a reduction over axes."""
     rule, of_bools = _row_of(name), OF_JAX[name].result is Result.BOOLS
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -353,7 +353,7 @@ def reducing(name: str) -> Handler:
 
 
 def scanning(name: str) -> Handler:
-    """Return the handler of a scan over all preceding elements."""
+    """Return the handler of ``name``, a scan such as ``cumsum``."""
     rule = _row_of(name)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -364,7 +364,7 @@ def scanning(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of ``sort`` (one array with others) or ``top_k``, which return values and positions."""
+    """Return the handler of ``name``: ``sort`` (one array by which others may be sorted) or ``top_k``."""
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
@@ -387,7 +387,10 @@ def ordering(name: str) -> Handler:
 
 
 def _in_turn(row: list[Any]) -> list[Any]:
-    """Return a row with uniform numbers in place of random bits, which have the same order."""
+    """Return ``row`` with each random word replaced by its uniform number, which has the same order.
+
+    Refuses a row that mixes random words with other elements.
+    """
     words = [element.source.width == element.kept for element in row if isinstance(element, Bits)]
     if words and (len(words) < len(row) or not all(words)):
         raise NeedsValue("order-of-joined", "random bits are put in an order with something else")
@@ -441,7 +444,7 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
 
 
 def _filler(parameters: dict[str, Any], dtype: Any) -> Any:
-    """Return the fill value of positions that are not read: ``fill_value``, or JAX's default."""
+    """Return the value that a gather returns for indices out of range: ``fill_value``, or JAX's default."""
     value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
     if value is not None:
         return array(value).astype(dtype).item()

@@ -1,1 +1,1 @@
-"""Symbolic random numbers: their arithmetic, comparisons, races and unread outcomes."""
+"""Symbolic random numbers (without a value): arithmetic, comparisons, races, and outcomes that were not read."""

@@ -1,9 +1,9 @@
-"""Arithmetic of symbolic random numbers: the scalar rules of the table of ``elementwise``.
+"""Arithmetic of symbolic random numbers: the scalar rules in the table of ``primitives``.
 
-Operands are numbers and symbolic numbers, at least one of these. The result is a symbolic number, or a number if no
-chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; when a value is
-forced, the program computes with floats. A function of one number that does not keep or reverse its order raises
-``NeedsValue``; a function of several is ``joined``. Whole parts are drawn if they are few.
+Operands are numbers and symbolic numbers, with at least one symbolic. The result is a symbolic number, or a number if
+it does not depend on chance. Events of probability 0 do not happen here: a value is neither infinite nor NaN. (If a
+value is forced, the program computes with floats.) A function of one number that is not monotone raises ``NeedsValue``;
+a function of several is ``joined``. Integer parts are drawn if they have few values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the symbolic and the concrete operand; refuses two symbolic ones, in an operation called ``what``."""
+    """Return the symbolic and the concrete operand, in this order.
+
+    Refuses two symbolic operands; ``what`` describes the operation in the message.
+    """
     value, number = (left, right) if isinstance(left, SYMBOLIC) else (right, left)
     if isinstance(number, SYMBOLIC) or not isinstance(value, SYMBOLIC):
         raise NeedsValue("order-of-joined", f"random numbers are {what}")
@@ -59,7 +62,10 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
-    """Return the combination of two symbolic numbers; a number minus itself is 0."""
+    """Return ``left`` and ``right``, two symbolic numbers, combined by ``name``; a number minus itself is 0.
+
+    If one has few integer values, it is drawn first.
+    """
     if name == ADD and right == left.then(times(-1.0)):
         return 0.0
     if name == ADD and left == right:
@@ -70,7 +76,10 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 
 
 def _sign(value: Symbolic, what: str) -> float:
-    """Return the sign of a symbolic number; refuses one that can have both signs."""
+    """Return the sign of a symbolic number, 1 or -1; refuses a number that can have both signs.
+
+    ``what`` is the beginning of the message.
+    """
     low, high = value.ends()
     if low < 0 < high:
         raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign")
@@ -78,7 +87,7 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def added(left: Operand, right: Operand) -> Operand:
-    """Return the sum."""
+    """Return ``left + right``."""
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         return of_two(ADD, left, right)
     value, number = apart(left, right, "added or subtracted")
@@ -86,12 +95,12 @@ def added(left: Operand, right: Operand) -> Operand:
 
 
 def negative(value: Operand) -> Operand:
-    """Return the negative of ``value``."""
+    """Return ``-value``."""
     return value.then(times(-1.0)) if isinstance(value, SYMBOLIC) else -value
 
 
 def multiplied(left: Operand, right: Operand) -> Operand:
-    """Return the product."""
+    """Return ``left * right``."""
     if isinstance(left, SYMBOLIC) and left == right:
         return square(left)
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
@@ -103,7 +112,7 @@ def multiplied(left: Operand, right: Operand) -> Operand:
 
 
 def divided(left: Operand, right: Operand) -> Operand:
-    """Return the quotient."""
+    """Return ``left / right``."""
     if isinstance(right, SYMBOLIC):
         if isinstance(right, Joined) and right == Joined(ADD, right.operands) and left in right.operands:
             rest = right.operands[right.operands[0] == left]
@@ -157,19 +166,19 @@ def _nonnegative(value: Symbolic, what: str) -> Symbolic:
 
 
 def square(value: Symbolic) -> Operand:
-    """Return the square of a number whose sign is known."""
+    """Return ``value ** 2``; refuses a number that can have both signs."""
     return value.then(times(_sign(value, "a square is taken of"))).then(power(2.0))
 
 
 def logarithm(value: Operand) -> Operand:
-    """Return the logarithm."""
+    """Return ``log(value)``."""
     if isinstance(value, SYMBOLIC):
         return _nonnegative(value, "a logarithm is taken of").then(LOG)
     return _of_number(np.log, value)
 
 
 def exponential(value: Operand) -> Operand:
-    """Return the exponential function."""
+    """Return ``exp(value)``."""
     return value.then(EXP) if isinstance(value, SYMBOLIC) else _of_number(np.exp, value)
 
 
@@ -181,7 +190,7 @@ MOST_UNEVEN = 64
 
 
 def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
-    """Apply ``rule`` if an operand is symbolic, else the NumPy function ``of_numbers``."""
+    """Return ``rule(*operands)`` if an operand is symbolic, else the NumPy function ``of_numbers`` of the operands."""
     if any_symbolic(operands):
         return cast("Operand", rule(*operands))
     with np.errstate(all="ignore"):
@@ -189,7 +198,7 @@ def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands:
 
 
 def subtracted(left: Operand, right: Operand) -> Operand:
-    """Return the difference."""
+    """Return ``left - right``."""
     return added(left, negative(right))
 
 
@@ -211,7 +220,10 @@ def narrowed(value: Any, dtype: str) -> Any:
 
 
 def check_not_equal(dtype: str) -> None:
-    """Raise ``NeedsValue`` for noise vectors in a dtype with so few bits that some numbers are equal."""
+    """Refuse noise vectors of a 16-bit dtype, in which some of the numbers are equal.
+
+    Allowed if 16-bit numbers are treated as continuous: see ``continuous_in_16_bits``.
+    """
     if dtype in _SHORT and not continuous_in_16_bits():
         raise NeedsValue(
             "few-bits", f"very many random numbers of {dtype} are often equal: draw them in float32, and keep them so"
@@ -222,7 +234,7 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger operand."""
+    """Return the larger of two operands; symbolic unless the known intervals determine it."""
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
             return of_two(MAXIMUM, left, right)
@@ -235,7 +247,7 @@ def maximum(left: Operand, right: Operand) -> Operand:
 
 
 def size(value: Symbolic) -> Operand:
-    """Return the absolute value: the number or its negative, if the sign is known, else the larger of both."""
+    """Return ``abs(value)``: the number or its negative if the sign is known, else the larger of both."""
     low, high = value.ends()
     return value if low >= 0 else negative(value) if high <= 0 else maximum(value, negative(value))
 
@@ -252,10 +264,9 @@ def clip(value: Operand, low: float, high: float) -> Operand:
 
 
 def whole_parts_are_few(value: Symbolic) -> bool:
-    """Return whether the integer part of ``value`` should be drawn.
+    """Return whether the integer part of ``value`` has so few possible values that it should be drawn.
 
-    It should if it has few possible values. If they are not equally likely, the limit is lower: most would not be worth
-    a run.
+    The limit is lower if the values are not equally likely, because most of them would not be worth a run.
     """
     low, high = value.ends()
     uneven = isinstance(value, Continuous) and not {step.name for step in value.steps} <= EVEN
@@ -263,10 +274,7 @@ def whole_parts_are_few(value: Symbolic) -> bool:
 
 
 def floored(value: Symbolic) -> Operand:
-    """Return the floor of ``value``.
-
-    It is drawn if it has few values, else a symbolic number with steps.
-    """
+    """Return the floor of ``value``: drawn if it has few possible values, else a symbolic integer."""
     low, high = value.ends()
     if not whole_parts_are_few(value):
         return value.then(FLOOR)
@@ -285,7 +293,7 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the nearest integer, ties to even. A tie with positive probability is refused."""
+    """Return the nearest integer, ties to even. Refuses numbers for which a tie has positive probability."""
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
     for part in value.parts if isinstance(value, Extreme) else (value,):
@@ -297,7 +305,7 @@ def rounded_to_whole(value: Symbolic) -> Operand:
 
 
 def sign_of(value: Symbolic) -> float:
-    """Return the sign -1, 0 or 1; it is drawn."""
+    """Return the sign of ``value``: -1, 0 or 1, drawn."""
     if value.equals(0.0):
         return 0.0
     return -1.0 if value.below(0.0) else 1.0
@@ -311,19 +319,19 @@ def with_sign(of: Operand, sign: Operand) -> Operand:
 
 
 def floor_divided(left: Operand, right: Operand) -> Operand:
-    """Return the floor of the quotient."""
+    """Return ``floor(left / right)``."""
     return _of_any(floored, np.floor, divided(left, right))
 
 
 def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
-    """Return ``left - whole * right``."""
+    """Return ``left - whole * right``, the remainder of a division with quotient ``whole``."""
     if isinstance(whole, SYMBOLIC) or isinstance(right, SYMBOLIC):
         raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
     return _of_any(subtracted, np.subtract, left, whole * right)
 
 
 def heaviside(value: Operand, at_zero: Operand) -> Operand:
-    """Return 1 above 0, 0 below, and ``at_zero`` at 0; the case is drawn."""
+    """Return 1 if ``value`` is above 0, 0 if below, and ``at_zero`` at 0; which case holds is drawn."""
     if not isinstance(value, SYMBOLIC):
         return at_zero if value == 0 else float(value > 0)
     sign = sign_of(value)
@@ -346,7 +354,7 @@ def ceiled(value: Symbolic) -> Operand:
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Apply the function ``name`` of ``steps.RULES``."""
+    """Return the monotone function ``name`` of ``steps.RULES``, applied to a symbolic number."""
     return value.then(MonotoneStep(name))
 
 
@@ -364,9 +372,9 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the cached result of an operation on a symbolic number without constraints and at most one plain number.
+    """Return the cached result of ``operation`` on one unconstrained symbolic number and perhaps a plain number.
 
-    Returns ``Declined`` for other operands, and for refused operations. The operation must not draw.
+    Returns ``Declined`` for other operands, and for operations that are refused. ``operation`` must not draw.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS
@@ -390,10 +398,11 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Apply ``operation`` to a uniform with ``steps`` and clamps ``low``, ``high``, as its operand number ``place``.
+    """Compute ``operation`` for a symbolic number, for the cache.
 
-    ``number`` is the other operand, or None. Returns the steps and clamps of the result, or a plain number;
-    ``Declined`` if the operation is refused. ``negative`` distinguishes -0.0 in the cache.
+    The number is a uniform with ``steps``, then limited to ``[low, high]``; it is the operand with index ``place``, and
+    ``number`` the other operand, or None. Returns the steps and limits of the result, or a plain number; ``Declined``
+    if the operation is refused. ``negative`` distinguishes -0.0 in the cache.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -1,9 +1,9 @@
-"""NumPy arrays of symbolic random numbers: element by element, ordered, and very large ones.
+"""NumPy arrays with symbolic random numbers as elements, and arrays that stand for very long noise vectors.
 
-Operations dispatch to ``algebra``, ``comparisons`` and ``races`` element by element. Orders and lookups (largest, next,
-position) take and return object arrays of numbers and symbolic numbers. An array of very many random numbers holds, in
-every element of its memory, one object that refuses all operations: code that reads it without a rule is refused, and
-never computes with anything else.
+Operations on elements call ``algebra``, ``comparisons`` and ``races``. Sorting, argmax and lookups take and return
+object arrays of numbers and symbolic numbers. An array of very many random numbers holds, in every element of its
+memory, one object that refuses all operations. So code that reads the memory without a rule is refused, and never
+computes with wrong values.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from specverify.laws import rounding
 
 
 def plain(value: Any) -> Any:
-    """Return an array subclass as a plain NumPy array; any other value unchanged."""
+    """Return a NumPy subclass as a plain array; any other ``value`` unchanged."""
     return value.view(np.ndarray) if isinstance(value, np.ndarray) else value
 
 
@@ -75,12 +75,12 @@ def _reduced(name: str, array: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def _elements_of(array: Any) -> Any:
-    """Return the elements of an array: symbolic numbers and floats."""
+    """Return the elements of an array as an object array of symbolic numbers and floats."""
     return rows.each(lambda each: opened(each) if isinstance(each, SymbolicFloat) else float(each), as_objects(array))
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Apply ``rule`` and return a plain number, or a symbolic number as a Python number."""
+    """Return ``rule(*args, **named)`` with outcomes drawn; a symbolic number is returned as a symbolic float."""
     return wrapped(asked(lambda: number(rule(*args, **named))))
 
 
@@ -93,7 +93,10 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the largest or smallest elements along an axis; they are symbolic."""
+    """Return the ``max`` or ``min`` (``name``) along an axis as symbolic numbers.
+
+    Refuses further options (``more``).
+    """
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
         raise refusal("arrays-not-followed", f"the largest of random numbers is asked for with {', '.join(more)}")
@@ -101,13 +104,13 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
 
 
 def running(name: str, array: Any, axis: Any) -> Any:
-    """Return the cumulative maximum or minimum along an axis."""
+    """Return the cumulative maximum or minimum (``name``) along an axis."""
     rule: Any = PRIMITIVES[name].scalar
     return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 
 
 def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
-    """Return the sorting order along an axis; only the part that is read is drawn, at most the ``first`` ranks."""
+    """Return the indices that sort the array along an axis; only the first ``first`` ranks are drawn (None: all)."""
 
     def order(row: list[Any]) -> list[list[int]]:
         length = len(row) if first is None else min(first, len(row))
@@ -119,7 +122,7 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
 
 
 def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
-    """Return the sorted elements along an axis; nothing is drawn."""
+    """Return the sorted elements along an axis as symbolic numbers, without drawing anything."""
 
     def values(row: list[Any]) -> list[list[Any]]:
         ranked, _ = asked(rows.ordered, row, _ASK, range(len(row)), largest=False)
@@ -134,7 +137,7 @@ def _along(rule: Callable[..., Any], array: Any, axis: Any) -> Any:
 
 
 def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
-    """Return the sorting order up to rank ``kth``, a valid result of ``np.argpartition``."""
+    """Return the indices that sort the array up to rank ``kth``, a valid result of ``np.argpartition``."""
     places = [place % np.shape(a)[axis] for place in np.atleast_1d(kth).tolist()]
     return argsorted(a, axis, first=max(places) + 1)
 
@@ -155,7 +158,7 @@ def digitized(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
-    """Return the insertion index of a number or symbolic number in the sorted ``bounds``."""
+    """Return the insertion index of ``value``, plain or symbolic, in the sorted plain ``bounds``."""
     if any(isinstance(bound, SymbolicFloat) for bound in bounds):
         raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, SymbolicFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
@@ -167,16 +170,19 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
 
 
 class SymbolicArray(np.ndarray[Any, Any]):
-    """An object array of symbolic and concrete numbers; results without symbolic numbers are ordinary arrays."""
+    """A NumPy object array of plain and symbolic numbers; results without symbolic numbers are ordinary arrays."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a NumPy ufunc to every element; writes into other array types are handled by these types."""
+        """Apply a NumPy ufunc to every element.
+
+        If it writes into an array of another type, that type handles the call.
+        """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
-            return Declined("an array of another kind is written to").to_python()
+            return Declined("an array of another kind is written to").for_python
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Apply a rule for the functions that compare elements with each other; run all other functions."""
+        """Call a NumPy function: by a rule if it compares elements with each other (sort, argmax), else NumPy's own."""
         try:
             if func in _FUNCTIONS:
                 return _FUNCTIONS[func](*args, **kwargs)
@@ -185,23 +191,23 @@ class SymbolicArray(np.ndarray[Any, Any]):
             raise refused.during(f"np.{func.__name__}", caller()) from None
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest element, drawn as a race."""
+        """Return the index of the largest element, drawn as the winner of a race."""
         return place_of_extreme("argmax", self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest element, drawn as a race."""
+        """Return the index of the smallest element, drawn as the winner of a race."""
         return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        """Return the largest element as a symbolic number."""
+        """Return the largest element along an axis as a symbolic number."""
         return _lazy(best("max", self, axis, keepdims, out=out, **more))
 
     def min(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        """Return the smallest element as a symbolic number."""
+        """Return the smallest element along an axis as a symbolic number."""
         return _lazy(best("min", self, axis, keepdims, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
-        """Return the sorting order, drawn as a race."""
+        """Return the indices that sort the array, drawn as a race."""
         return argsorted(self, axis)
 
     def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
@@ -243,11 +249,14 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 
 
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a ufunc to a symbolic number and the elements of the other operands; their arrays handle the call."""
+    """Apply a ufunc to a symbolic number and the elements of the other operands.
+
+    If one of these is an array of a subclass, that class handles the call.
+    """
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
-        return Declined("an array of another kind is an operand").to_python()
+        return Declined("an array of another kind is an operand").for_python
     meets(*inputs)
     return on_elements(ufunc, method, inputs, kwargs)
 
@@ -266,7 +275,7 @@ MASK = "where"
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """Apply a ufunc to elements: by the table of primitives if it has a row, else by their methods."""
+    """Apply a ufunc to elements, by the rule in the table of primitives; a refusal gets the ufunc's name and line."""
     try:
         return _on_elements(ufunc, method, inputs, kwargs)
     except NeedsValue as refused:
@@ -320,7 +329,7 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Compare one symbolic number with very many bounds; one draw determines all answers."""
+    """Return the comparison ``name`` of one symbolic number with very many bounds; one draw determines all answers."""
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)
@@ -331,7 +340,7 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    """Return the result of an operation for each element; the last array is the ``where`` mask."""
+    """Return the operation ``name`` applied to the elements of ``arrays``; the last array is the ``where`` mask."""
     result = rows.each(
         lambda *elements: of_operands(name, *elements[:-1]) if elements[-1] else None, *map(np.asarray, arrays)
     )
@@ -408,7 +417,7 @@ _NOTHING = nullcontext()
 
 
 def lookups_at_large() -> AbstractContextManager[None]:
-    """While the ``with`` block runs, look up a symbolic number among very many bounds by one draw.
+    """Return a context manager in which ``searchsorted`` looks up a symbolic number among very many bounds by one draw.
 
     NumPy would bisect the bounds. Nothing is changed outside large-vocabulary mode.
     """
@@ -419,7 +428,7 @@ def lookups_at_large() -> AbstractContextManager[None]:
 
 
 class _Unreachable(SymbolicFloat):
-    """The memory content of an array of very many symbolic numbers; it refuses all operations."""
+    """The content of the memory of an array of very many symbolic numbers: every operation on it is refused."""
 
     __slots__ = ()
 
@@ -433,14 +442,14 @@ _MEMORY[()] = _Unreachable.__new__(_Unreachable)
 
 
 class VectorArray(SymbolicArray):
-    """An array that represents the noise vector ``many``."""
+    """A NumPy array that stands for ``many``, a noise vector; its own memory holds no numbers."""
 
     many: Many | None = None
     shared = False
     """Whether there is another array that would see what is written to this one."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a ufunc to the noise vector; without a vector rule, to each element."""
+        """Apply a ufunc to the noise vector; if there is no vector rule, to each element."""
         for value in inputs:
             rounding.saw(getattr(value, "dtype", None))
         single = any(isinstance(value, SymbolicFloat) for value in inputs)
@@ -454,7 +463,7 @@ class VectorArray(SymbolicArray):
         return SymbolicArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call the method for functions that are also methods; run all other functions on the elements."""
+        """Call a NumPy function: as a method of this class if there is one, else on an object array of the elements."""
         if func in _METHODS and args and isinstance(args[0], VectorArray):
             return _METHODS[func](*args, **kwargs)
         given = tuple(taken_out(value) for value in args)
@@ -464,7 +473,7 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array[index])
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
-        """Return selected elements, as a view or a copy; neither may be written to afterwards."""
+        """Return the elements that ``take`` selects, as a view or a copy; neither may be written to afterwards."""
         result = as_array(_of(self).taken(take))
         self.shared = True
         if isinstance(result, VectorArray):
@@ -473,7 +482,7 @@ class VectorArray(SymbolicArray):
 
     @property
     def T(self) -> Any:  # noqa: N802 - as NumPy calls it
-        """The transposed array."""
+        """Return the transposed array."""
         return self.transpose()
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
@@ -491,7 +500,7 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array.transpose(*axes))
 
     def copy(self, *_: Any, **__: Any) -> Any:
-        """Return the same elements."""
+        """Return an array of the same random numbers."""
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
@@ -502,23 +511,23 @@ class VectorArray(SymbolicArray):
         raise refusal("arrays-not-followed", "random numbers are converted to something that is no float")
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest element, drawn."""
+        """Return the index of the largest element along an axis, drawn."""
         return self._extreme("argmax", axis, out, keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest element, drawn."""
+        """Return the index of the smallest element along an axis, drawn."""
         return self._extreme("argmin", axis, out, keepdims)
 
     def max(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the largest element as a symbolic number."""
+        """Return the largest element along an axis as a symbolic number."""
         return taken_out(self).max(*args, **kwargs)
 
     def min(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the smallest element as a symbolic number."""
+        """Return the smallest element along an axis as a symbolic number."""
         return taken_out(self).min(*args, **kwargs)
 
     def argsort(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the sorting order, drawn as a race."""
+        """Return the indices that sort the elements, drawn as a race."""
         return taken_out(self).argsort(*args, **kwargs)
 
     def _extreme(self, name: str, axis: Any, out: Any, keepdims: Any) -> Any:
@@ -557,9 +566,9 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return a noise vector as a NumPy value.
+    """Return a noise vector as a NumPy value: a ``VectorArray``.
 
-    It is a ``VectorArray``, a ``SymbolicArray`` for a few elements, or a single number.
+    A vector of few elements becomes a ``SymbolicArray``, a vector without dimensions a single number.
     """
     if not many.shape:
         result = many.element(0)
@@ -572,7 +581,7 @@ def as_array(many: Many) -> Any:
 
 
 def taken_out(value: Any) -> Any:
-    """Return the elements of a ``VectorArray`` as an object array."""
+    """Return the elements of a ``VectorArray`` as an object array; any other ``value`` unchanged."""
     return _elements(_of(value)) if isinstance(value, VectorArray) else value
 
 
@@ -584,7 +593,10 @@ def _elements(many: Many) -> SymbolicArray:
 
 
 def _written(out: Any, many: Many) -> Any:
-    """Replace the content of ``out``, as an in-place operation does."""
+    """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return it.
+
+    Refuses an array with views, which would not see the change.
+    """
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")
     out.many = many

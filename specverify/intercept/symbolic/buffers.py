@@ -1,11 +1,12 @@
-"""Float arrays that foreign code makes in a block and fills with random numbers; NumPy functions that take lists.
+"""Float arrays into which foreign code writes random numbers; NumPy functions that accept lists of them.
 
-An array of NumPy can hold floats alone. So ``np.empty`` and similar functions return a ``Buffer`` inside a block: an
-ordinary array, until a random number is written into it. From then on the numbers are kept beside it, for it and for
-all its views, and its memory holds noise that differs in every run, so that a replay detects code that reads it.
+A NumPy array of floats cannot hold symbolic numbers. So ``np.empty`` and similar functions return a ``Buffer`` inside a
+block: an ordinary array, until a random number is written into it. From then on the symbolic numbers are stored
+separately, for it and for all its views, and its memory holds values that differ in every run, so that a replay detects
+code that reads them.
 
 NumPy dispatches on arrays, but converts a list to an array of objects without dispatching. So inside a block each
-function receives an array of random numbers in place of a list of them, or of a single one.
+function receives an array of symbolic numbers in place of a list of them, or of a single one.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ _EITHER = _LAZY | _CONTAINERS
 
 
 def holds_lazy(values: Any) -> bool:
-    """Return whether a value is a symbolic number, or contains one."""
+    """Return whether ``values`` is a symbolic number, or a container with one."""
     if type(values) not in _CONTAINERS:
         return type(values) in _LAZY
     return not _EITHER.isdisjoint(map(type, values)) and any(map(holds_lazy, values))
 
 
 def _seen(value: Any) -> Any:
-    """Return an array for a symbolic number or a list of them; lists of arrays and other values unchanged."""
+    """Return an array in place of a symbolic number or of a list of them.
+
+    Lists of arrays and other values unchanged.
+    """
     if type(value) in _NUMBERS:
         return _array_of(value)
     if type(value) is np.ndarray and value.dtype == object and holds_lazy(value.reshape(-1).tolist()):
@@ -81,16 +85,16 @@ SymbolicFloat.__array_function__ = _function_of_float  # type: ignore[attr-defin
 
 
 class _Called:
-    """A NumPy function that receives arrays in place of symbolic numbers; its attributes are those of the original."""
+    """A NumPy function that converts symbolic numbers in its arguments to arrays; its attributes are the original's."""
 
     __slots__ = ("_real",)
 
     def __init__(self, real: Any) -> None:
-        """Wrap the function ``real``."""
+        """Wrap ``real``, a NumPy function."""
         self._real = real
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of the function."""
+        """Call the NumPy function, with arrays in place of symbolic numbers and of lists of them."""
         for value in (*args, *kwargs.values()) if kwargs else args:
             kind = type(value)
             if kind in _CONTAINERS or (kind is _NDARRAY and value.dtype.char == "O"):
@@ -106,9 +110,9 @@ class _Called:
 
 
 def _making(real: Callable[..., Any], first: str) -> Callable[..., Any]:
-    """Return a constructor that behaves as ``real``, but makes a symbolic array of symbolic numbers.
+    """Return a constructor that behaves as ``real``, but makes a symbolic array if a value is symbolic.
 
-    ``first`` is the name of its parameter with the numbers.
+    ``first`` is the name of its parameter with the values.
     """
 
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -150,22 +154,25 @@ _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_al
 
 
 class Beside:
-    """The symbolic elements stored for the memory of an array."""
+    """The symbolic elements that belong to the memory of an array of floats."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        """Start without elements."""
+        """Store the address of the memory of ``array``; there are no symbolic elements yet."""
         self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
         self.memory = array.view(np.ndarray).reshape(-1)
         self.elements: Any = None
         """Numbers and lazy numbers, once there are any."""
 
     def has(self, array: np.ndarray[Any, Any]) -> bool:
-        """Return whether ``array`` shares this memory."""
+        """Return whether the memory of ``array`` lies in this memory, as that of a view does."""
         address: int = array.__array_interface__["data"][0]
         return self.address <= address < self.address + self.bytes
 
     def fill(self) -> None:
-        """Start to store elements."""
+        """Create the object array of elements.
+
+        The memory is overwritten by random bytes, so that reading it is detected.
+        """
         if self.elements is None:
             self.elements = self.memory.astype(object)
             self.memory[...] = np.frombuffer(os.urandom(self.memory.size), dtype=np.uint8) / 256
@@ -177,12 +184,15 @@ class Buffer(np.ndarray[Any, Any]):
     _beside: Beside | None
 
     def __array_finalize__(self, other: Any) -> None:
-        """Let a view share the symbolic elements of its base."""
+        """Give a view the symbolic elements of its base; called by NumPy for every new array."""
         beside = getattr(other, "_beside", None)
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
     def __getattribute__(self, name: str) -> Any:
-        """Delegate to the symbolic elements, except for attributes that they share with the memory."""
+        """Return an attribute, that of the symbolic elements if there are any.
+
+        Refuses attributes that read the memory.
+        """
         if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
         beside = super().__getattribute__("_beside")
@@ -229,7 +239,7 @@ class Buffer(np.ndarray[Any, Any]):
         beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
-        """Apply a ufunc to the elements; results for ``out`` are stored as its symbolic elements."""
+        """Apply a ufunc to the elements of buffers; symbolic results for ``out`` are stored with ``out``."""
         if MASK in kwargs and len(out) == 1:
             kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
         result = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
@@ -238,7 +248,7 @@ class Buffer(np.ndarray[Any, Any]):
         return out[0] if len(out) == 1 else out or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a function on the elements; functions that write into a filled array are refused."""
+        """Call a NumPy function on the elements of buffers; refuses functions that write into a filled buffer."""
         if func is _COPYTO and len(args) == 2 and not kwargs and isinstance(args[0], Buffer):
             args[0][...] = args[1]
             return None
@@ -268,7 +278,7 @@ def _contents_inside(value: Any) -> Any:
 
 
 def _places(array: Buffer) -> np.ndarray[Any, Any]:
-    """Return the positions of the elements of a view in the memory of its base."""
+    """Return the positions of the elements of ``array``, perhaps a view, in the memory of its base."""
     beside = array._beside  # noqa: SLF001 - of this file
     assert beside is not None
     result = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)
@@ -286,7 +296,7 @@ for _name in ("bool", "float", "int", "index", "contains", "complex"):
 
 
 def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor that makes a ``Buffer`` for foreign code where ``real`` makes an array of floats."""
+    """Return a constructor that returns a ``Buffer`` to foreign code if ``real`` makes an array of floats."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
         result, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
@@ -300,7 +310,7 @@ def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor that copies the elements of a buffer, where ``make`` would read its memory."""
+    """Return a constructor that copies the elements of a buffer; ``make`` itself would read the memory."""
 
     def read(*args: Any, **kwargs: Any) -> Any:
         return make(*map(contents_of, args), **{name: contents_of(value) for name, value in kwargs.items()})
@@ -331,9 +341,9 @@ def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
 @once
 @contextmanager
 def arrays_answer() -> Iterator[None]:
-    """Patch NumPy while the ``with`` block runs.
+    """Context manager that patches NumPy: its functions accept symbolic numbers.
 
-    Its functions then accept symbolic arrays, and its constructors return arrays that can hold symbolic numbers.
+    Its constructors return arrays that can hold symbolic numbers.
     """
     own = vars(np)
     before = _by_name(_REAL(own))  # one look for all names

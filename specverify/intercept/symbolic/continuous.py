@@ -1,12 +1,13 @@
 """Symbolic random numbers: functions of one uniform, order statistics, combinations of several, large integers.
 
 A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, a chain of ``steps``. Clamps are at the end,
-because a monotone step commutes with a clamp. A clamp gives two values a positive probability, and ``floor`` one to
-each of its values. Only there does it matter whether a comparison includes equality. If a bound is within rounding of
-such a value without being equal, the answer depends on the rounding of the program, and is refused.
+because a monotone step commutes with a clamp. A clamp gives two values a positive probability, and ``floor`` gives each
+of its values one. For other values a comparison with or without equality has the same probability. If a bound is within
+rounding of a value of positive probability without being equal, the answer depends on the rounding of the program, and
+is refused.
 
-A ``Joined`` combines several numbers: sums, products and maxima, with steps after them. It has no chain back to one
-uniform, so a comparison involves all of them together (``together``). A number may occur in it twice: ``u * (1 - u)``.
+A ``Joined`` combines several numbers: sums, products and maxima, followed by steps. It is no function of one uniform,
+so a comparison involves all of its uniforms together (``together``). A number may occur in it twice: ``u * (1 - u)``.
 
 Integers with more outcomes than can be enumerated occur as seeds. The law does not depend on the value of a seed,
 because draws that use it are answered. So such a number is compared like any other, and code that reads it gets a value
@@ -53,7 +54,7 @@ NEAR = 4 * FLOAT32
 
 
 class Continuous(NamedTuple):
-    """A symbolic number: ``steps`` applied in order to a uniform, and then clamped."""
+    """A symbolic number: ``steps`` applied in order to a uniform, then limited to ``[low, high]``."""
 
     uniform: Uniform
     steps: tuple[MonotoneStep, ...] = ()
@@ -61,7 +62,10 @@ class Continuous(NamedTuple):
     high: float = inf
 
     def then(self, step: MonotoneStep) -> Continuous:
-        """Return the number with one more step. Raises ``NeedsValue`` if the result leaves the range of floats."""
+        """Return ``step`` applied to the number.
+
+        Raises ``NeedsValue`` if a scale in the result leaves the range of floats.
+        """
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
             raise NeedsValue(
@@ -76,21 +80,21 @@ class Continuous(NamedTuple):
 
     @property
     def increasing(self) -> bool:
-        """Whether the number increases with the uniform."""
+        """Return whether the number increases with the uniform."""
         return not self.steps or sum(not step.increasing for step in self.steps) % 2 == 0
 
     @property
     def clamped(self) -> bool:
-        """Whether a clamp gives some value a positive probability."""
+        """Return whether one of the limits ``low`` and ``high`` has a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property
     def in_steps(self) -> bool:
-        """Whether every value has a positive probability, apart from clamps: a number with ``floor`` or ``rounded``."""
+        """Return whether every value has a positive probability because of a ``floor`` or ``rounded`` step."""
         return any(step.name in STEPPED for step in self.steps)
 
     def ends(self) -> tuple[float, float]:
-        """Return the infimum and the supremum of its values within the known interval of the uniform."""
+        """Return the infimum and the supremum of the values, given the interval in which the uniform lies."""
         known = self.uniform.known
         low, high = known.low, known.high
         for step in self.steps:
@@ -98,10 +102,10 @@ class Continuous(NamedTuple):
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``: the bound is mapped back to the uniform. Never below NaN.
+        """Return whether the number is below ``bound``: the bound is mapped back to the uniform, and compared there.
 
-        ``place`` is the comparing line, by default the current one. Raises ``NeedsValue`` if the bound is within
-        rounding of a value that has a positive probability.
+        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
+        ``NeedsValue`` if the bound is within rounding of a value that has a positive probability.
         """
         if isnan(bound):
             return False
@@ -116,14 +120,22 @@ class Continuous(NamedTuple):
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
-        """Return how many of the non-decreasing ``bounds`` are at or below the value: an inverse-CDF lookup."""
+        """Return how many of the non-decreasing ``bounds`` are at most the value (an inverse-CDF lookup).
+
+        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the comparing line.
+        """
         result = [self._back(bound, or_equal=not or_equal) for bound in bounds]
         if self.increasing:
             return self.uniform.interval_of(result, place)
         return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
-        """Return the value of the uniform at which the number is ``bound``; ``-inf`` or ``inf`` if there is none."""
+        """Return the uniform at which the number equals ``bound``.
+
+        ``-inf`` or ``inf`` if the bound is below or above all values.
+
+        ``or_equal``: the comparison with ``bound`` includes equality.
+        """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
         for at, mass in ((self.low, self._mass(self.low)), (self.high, 1 - self._mass(self.high))):
@@ -141,7 +153,7 @@ class Continuous(NamedTuple):
         return self._uniform_at(bound, or_equal=or_equal)
 
     def _refuse_near_step(self, bound: float) -> None:
-        """Refuse a bound within rounding of a value of ``floor`` or ``rounded``."""
+        """Refuse a bound that is within rounding of a value of a ``floor`` or ``rounded`` step, but not equal to it."""
         place = next((n for n, step in enumerate(reversed(self.steps)) if step.name in STEPPED), None)
         if place is None or not isfinite(bound):
             return
@@ -161,7 +173,7 @@ class Continuous(NamedTuple):
         return carried_back(self.steps, bound, or_equal=or_equal)
 
     def _mass(self, bound: float) -> float:
-        """Return the probability that the value is below ``bound`` before it is clamped."""
+        """Return the probability that the value before the limits are applied is below ``bound``."""
         if isinf(bound):
             return float(bound > 0)
         share = min(max(self._uniform_at(bound), 0.0), 1.0)
@@ -169,7 +181,7 @@ class Continuous(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """An order statistic: the largest or smallest of several numbers, some symbolic, or the one at a given rank."""
+    """An order statistic of several numbers, some symbolic: ``rank`` 0 is the largest, or smallest, of ``parts``."""
 
     parts: tuple[Continuous | float, ...]
     largest: bool = True
@@ -177,7 +189,7 @@ class Extreme(NamedTuple):
     """How many are before it, larger ones or smaller ones."""
 
     def then(self, step: MonotoneStep) -> Extreme:
-        """Return the number with one more step, applied to every part."""
+        """Return ``step`` applied to the number: it is applied to every part."""
         result = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
         return Extreme(result, self.largest == step.increasing, self.rank)
 
@@ -190,17 +202,20 @@ class Extreme(NamedTuple):
         )
 
     def ends(self) -> tuple[float, float]:
-        """Return the infimum and the supremum of its possible values."""
+        """Return the infimum and the supremum of the possible values."""
         result = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
         low, high = map(self._picked, zip(*result, strict=True))
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return the one of ``values`` at the rank."""
+        """Return the element of ``values`` at the rank of this order statistic."""
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``; parts are compared in turn until the answer is determined."""
+        """Return whether the number is below ``bound``: parts are compared in turn until the answer is determined.
+
+        ``place`` is the comparing line; ``or_equal`` includes equality.
+        """
         wanted = len(self.parts) - self.rank if self.largest else self.rank + 1
         missing = len(self.parts) - wanted
         for answer in self._answers(bound, place, or_equal=or_equal):
@@ -217,11 +232,14 @@ class Extreme(NamedTuple):
                 yield part <= bound if or_equal else part < bound
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals a value with positive probability."""
+        """Return whether the number equals ``number``."""
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
-        """Return how many of the non-decreasing ``bounds`` are below the value, or equal to it."""
+        """Return how many of the non-decreasing ``bounds`` are at most the value.
+
+        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the comparing line.
+        """
         result = [
             part.interval_of(bounds, place, or_equal=or_equal)
             if isinstance(part, Continuous)
@@ -236,7 +254,7 @@ MOST_ORDERED = 64
 
 
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
-    """Return the number at ``rank`` in the order of ``parts``, from the largest or the smallest.
+    """Return the order statistic of ``parts`` at ``rank``, counted from the largest or the smallest.
 
     Raises ``NeedsValue`` for a NaN, for a combination of several symbolic numbers, and for too many parts.
     """
@@ -291,7 +309,7 @@ SNAPPED = 1e-12
 
 
 class Joined(NamedTuple):
-    """A combination of two symbolic numbers by an operation, followed by ``steps`` and clamps."""
+    """Two symbolic numbers combined by an operation, followed by ``steps`` and limited to ``[low, high]``."""
 
     name: str
     """``add``, ``multiply`` or ``maximum``."""
@@ -301,7 +319,10 @@ class Joined(NamedTuple):
     high: float = inf
 
     def then(self, step: MonotoneStep) -> Joined:
-        """Return the number with one more step. Raises ``NeedsValue`` if the result leaves the range of floats."""
+        """Return ``step`` applied to the number.
+
+        Raises ``NeedsValue`` if a scale in the result leaves the range of floats.
+        """
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
             raise NeedsValue(
@@ -315,16 +336,16 @@ class Joined(NamedTuple):
         return self._replace(low=max(self.low, bound))
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return the number as a formula of its uniforms, by their indices ``place_of(uniform)``."""
+        """Return the number as a formula of its uniforms, each given by its index ``place_of(uniform)``."""
         operands = tuple(_formula(each, place_of) for each in self.operands)
         return Formula(self.name, operands, self.steps, self.low, self.high)
 
     def uniforms(self) -> list[Uniform]:
-        """Return the uniforms it depends on, each once."""
+        """Return the uniforms in this number, each once."""
         return list({id(uniform.known): uniform for uniform in _uniforms(self)}.values())
 
     def ends(self) -> tuple[float, float]:
-        """Return lower and upper bounds of its values, given the known interval of each uniform."""
+        """Return lower and upper bounds of the values, given the interval in which each uniform is known to lie."""
         return self._ends([(uniform.known.low, uniform.known.high) for uniform in self.uniforms()])
 
     def _ends(self, box: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -334,10 +355,11 @@ class Joined(NamedTuple):
         return _snapped(float(low[0])), _snapped(float(high[0]))
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``, conditioned on all earlier answers. Never below NaN.
+        """Return whether the number is below ``bound``, drawn given all earlier answers.
 
-        ``place`` is the comparing line, by default the current one. Raises ``NeedsValue`` if the probability is not
-        known with enough precision, and if its uniforms have taken part in a race.
+        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
+        ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms have taken part in a
+        race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))
@@ -383,7 +405,7 @@ class Joined(NamedTuple):
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
 
     def equals(self, _number: float, _place: str = "") -> bool:
-        """Return False: no value has a positive probability. A number that may have such a value is refused."""
+        """Return False, because no value has a positive probability; refuses a number for which that is not certain."""
         if not self._is_smooth():
             raise NeedsValue(
                 "equal-numbers", "random numbers that are clamped or have steps are joined, and compared for equality"
@@ -391,7 +413,10 @@ class Joined(NamedTuple):
         return False
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
-        """Return how many of the non-decreasing ``bounds`` are at most the value, by successive comparisons."""
+        """Return how many of the non-decreasing ``bounds`` are at most the value, by one comparison after the other.
+
+        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the comparing line.
+        """
         result = (number for number, bound in enumerate(bounds) if self.below(bound, place, or_equal=not or_equal))
         return next(result, len(bounds))
 
@@ -409,9 +434,9 @@ def any_symbolic(values: Iterable[Any]) -> bool:
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
-    """Return the combination of two symbolic numbers by ``add``, ``multiply`` or ``maximum``.
+    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
-    Raises ``NeedsValue`` for too many parts.
+    Raises ``NeedsValue`` if the result has more than ``MOST_PARTS`` uniforms.
     """
     result = Joined(name, (left, right))
     if len(list(islice(_uniforms(result), MOST_PARTS + 1))) > MOST_PARTS:
@@ -441,7 +466,7 @@ def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
 
 
 def _turned(formula: Formula) -> Formula:
-    """Return the negative of a quantity, as a formula that ``add`` can combine."""
+    """Return the negative of ``formula``."""
     return Formula(ADD, (formula, Formula("number", (0.0,))), (times(-1.0),))
 
 
@@ -453,7 +478,7 @@ def _uniforms(of: Any) -> Iterator[Uniform]:
 
 
 def _smooth(of: Any) -> bool:
-    """Return whether no value has a positive probability, judged by the parts."""
+    """Return whether no value of ``of`` has a positive probability, judged by its parts."""
     if isinstance(of, Continuous):
         return not of.clamped and not of.in_steps
     if isinstance(of, Extreme):
@@ -475,7 +500,7 @@ EVEN = {"plus", "times", FLOOR.name}
 
 
 def is_whole(value: Continuous) -> bool:
-    """Return whether all possible values are integers."""
+    """Return whether all possible values of ``value`` are integers."""
     steps = value.steps
     if steps and steps[-1].name == "plus" and steps[-1].number.is_integer():
         steps = steps[:-1]
@@ -483,25 +508,25 @@ def is_whole(value: Continuous) -> bool:
 
 
 def few(value: Any) -> bool:
-    """Return whether ``value`` is one of few equally likely integers, which may be drawn."""
+    """Return whether ``value`` is an integer with few, equally likely values, so that it may be drawn."""
     whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
     return whole and {step.name for step in value.steps} <= EVEN and _outcomes(value) <= MOST_OUTCOMES
 
 
 def drawn(value: Any) -> Any:
-    """Return the outcome of a number with few integer values, drawn now; any other value unchanged.
+    """Return the outcome of a number with few integer values, drawn now; any other ``value`` unchanged.
 
-    Several continuous numbers together have a closed form, or nearly; integers are enumerated one by one.
+    It is used before combinations: combined continuous numbers have (nearly) closed forms, but integers have to be
+    enumerated.
     """
     return float(given(value)) if few(value) else value
 
 
 def given(value: Continuous) -> int:
-    """Return a concrete value for an integer with many values, by the state it was drawn from.
+    """Return a concrete value for a symbolic integer, fixed from then on.
 
-    It is fixed from then on.
-
-    An integer with few values is drawn. Raises ``NeedsValue`` if the values are not equally likely integers.
+    An integer with few values is drawn. Otherwise the value depends on the state of its generator and differs in every
+    run. Raises ``NeedsValue`` if the values are not equally likely integers.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
@@ -536,7 +561,7 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return the number of possible values within its known interval: fewer than 2 if it is determined."""
+    """Return the number of possible values of an integer within its known interval: below 2 if it is determined."""
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:
         low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))

@@ -1,10 +1,15 @@
-"""Symbolic outcomes: discrete values that are drawn when they are read.
+"""Symbolic outcomes: discrete random values that are drawn when the program reads them.
 
-A ``Deferred`` outcome that is never read does not branch.
+A ``Deferred`` outcome that is never read does not branch the enumeration.
+
+``OutcomeNumber`` stands for an ``int`` in foreign code. Each of its operations and conversions reads the outcome and
+then applies to the integer. A number that is only passed on, such as a last token that is appended to a list and
+returned, is never read: one run then stands for all outcomes of its draw.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +20,6 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
-from specverify.intercept.symbolic.outcome_numbers import outcome_in
 from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
 
@@ -24,7 +28,7 @@ Law = list[tuple[Any, float]]
 
 
 class Deferred:
-    """A symbolic outcome; it is computed once, when it is read."""
+    """A symbolic outcome: its value is computed once, when the program reads it."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
         """Store ``compute``, which may draw; it is called at most once."""
@@ -32,21 +36,18 @@ class Deferred:
         self._value: Any = None
 
     def value(self) -> Any:
-        """Return the outcome."""
+        """Return the value of the outcome; the first call computes it, and may draw."""
         if self._compute is not None:
             self._value, self._compute = self._compute(), None
         return self._value
 
     @property
     def decided(self) -> bool:
-        """Whether it has been read."""
+        """Return whether the outcome has been read."""
         return self._compute is None
 
     def law(self) -> Law | None:
-        """Return every value with its probability, for an unread outcome.
-
-        None if it does not depend on a single draw.
-        """
+        """Return every value with its probability, for an unread outcome that one draw determines; None for others."""
         return None
 
 
@@ -58,33 +59,39 @@ class ByOneDraw(Deferred):
     """A symbolic outcome that one draw determines, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
-        """``law()`` returns the law without drawing, or None if other values depend on the draw."""
+        """Store ``compute``, which draws the value, and ``law``, which returns the law without drawing.
+
+        ``law()`` is None if other values depend on the same draw.
+        """
         self._law = law
         super().__init__(compute)
 
     def law(self) -> Law | None:
-        """Return every value with its probability; raises the errors that reading raises."""
+        """Return every value with its probability, or None; raises the errors that reading raises."""
         return self._law()
 
 
 class Choice(Deferred):
-    """An element selected by a symbolic index."""
+    """The element of a sequence at a symbolic index."""
 
     def __init__(self, which: Any, cases: Sequence[Any]) -> None:
-        """Select ``cases[which]``; ``which`` is forced first."""
+        """Select ``cases[which]``; reading the result forces ``which`` first."""
         self.which, self.cases = which, tuple(cases)
         super().__init__(lambda: known(self.chosen()))
 
     def chosen(self) -> Any:
-        """Return the selected element, without forcing it."""
+        """Return the selected element after forcing the index, but not the element."""
         return self.cases[int(known(self.which))]
 
 
 class Categorical(Deferred):
-    """The symbolic outcome of a categorical draw; if it is never read, one run stands for all its values."""
+    """The symbolic outcome of a categorical draw; if the program never reads it, one run stands for all its values."""
 
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
-        """Draw index j from ``pmf`` for the value ``first + j``; ``draw`` is as for ``Uniform``."""
+        """Store the draw: index j of ``pmf`` stands for the value ``first + j``.
+
+        ``site`` names the decision, and ``draw`` records the generator state; ``draws`` answers.
+        """
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
         coupled = mode().coupled
         item = coupled.take_outcome(self.draw) if coupled is not None else None
@@ -105,7 +112,7 @@ class Categorical(Deferred):
 
     @property
     def alone(self) -> bool:
-        """Whether no other draw from the same generator state has been read."""
+        """Return whether no other draw from the same generator state has been read, so that the pmf is the law."""
         return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
@@ -113,7 +120,7 @@ class Categorical(Deferred):
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:
-        """Return every value with its probability, whether or not the draw is ``alone``."""
+        """Return every value with its probability, also if another draw from the same generator state was read."""
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 
 
@@ -127,12 +134,15 @@ class Chosen(Deferred):
 
     @property
     def decided(self) -> bool:
-        """Whether the draw has been read."""
+        """Return whether the draw has been read, so that the number is known."""
         return self.source.decided
 
 
 class Count(Deferred):
-    """A sum of non-negative integer outcomes; a comparison forces terms from the left only until it is determined."""
+    """A sum of outcomes that are non-negative integers.
+
+    A comparison forces terms from the left only until the answer is determined.
+    """
 
     def __init__(self, parts: Iterable[Any]) -> None:
         """Sum ``parts``, which are counts: see ``is_count``."""
@@ -140,7 +150,7 @@ class Count(Deferred):
         super().__init__(lambda: sum(known(part) for part in self.parts))
 
     def below(self, bound: float) -> bool:
-        """Return whether the sum is below ``bound``; terms after the one that reaches the bound are not forced."""
+        """Return whether the sum is below ``bound``; once a partial sum reaches the bound, no more terms are forced."""
         total = 0
         for part in self.parts:
             total += known(part)
@@ -174,7 +184,7 @@ def single(element: Any) -> np.ndarray[Any, Any]:
 
 
 def chosen(element: Any) -> Any:
-    """Return the element that a ``Choice`` selects, after forcing its conditions."""
+    """Return the element that a ``Choice`` selects, after forcing its index; any other ``element`` unchanged."""
     while isinstance(element, Choice):
         element = element.chosen()
     return element
@@ -197,29 +207,29 @@ _COUNTS: dict[type, Callable[[Any], bool]] = {
 
 
 def is_truth(element: Any) -> bool:
-    """Return whether an element is 0 or 1 for every outcome."""
+    """Return whether ``element`` is 0 or 1 for every outcome."""
     rule = _TRUTHS.get(type(element))
     return rule(element) if rule else not isinstance(element, Deferred) and element in (0, 1)
 
 
 def is_count(element: Any) -> bool:
-    """Return whether an element is a non-negative integer for every outcome."""
+    """Return whether ``element`` is a symbolic outcome that is a non-negative integer for every draw."""
     rule = _COUNTS.get(type(element))
     return rule is not None and rule(element)
 
 
 def number(element: Any) -> Any:
-    """Return an operand for ``algebra``: a symbolic number unchanged, any other element forced."""
+    """Return ``element`` as an operand of ``algebra``: symbolic numbers unchanged, outcomes drawn."""
     return element if isinstance(element, SYMBOLIC) else known(element)
 
 
 def is_open(element: Any) -> bool:
-    """Return whether an element is still symbolic."""
+    """Return whether ``element`` is a symbolic number, or an outcome that was not read."""
     return isinstance(element, SYMBOLIC) or (isinstance(element, Deferred) and not element.decided)
 
 
 def known(element: Any) -> Any:
-    """Return the value of an element: numbers unchanged, outcomes forced, a value for a large symbolic integer.
+    """Return the value of ``element``: outcomes are drawn, a symbolic integer gets a concrete value.
 
     Refuses other symbolic numbers.
     """
@@ -233,3 +243,100 @@ def known(element: Any) -> Any:
             "value-needed", "the value of a uniform random number is needed, not only a comparison with it"
         )
     return element
+
+
+# Integers of foreign code
+
+
+class OutcomeNumber:
+    """A stand-in for an ``int`` whose value is drawn when the program reads it."""
+
+    __slots__ = ("_outcome",)
+
+    __class__: Any = property(lambda self: int)  # code that asks for the type does not read the value
+
+    def __init__(self, outcome: Any) -> None:
+        """Wrap ``outcome``, a ``Deferred`` with integer values."""
+        self._outcome = outcome
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(int, name):
+            raise AttributeError(f"'int' object has no attribute {name!r}")
+        return getattr(number_in(self), name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(number_in(self), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Apply a ufunc to the integer, which is drawn; as a Python number it takes the dtype of the other operand."""
+        return getattr(ufunc, method)(*_read(inputs), **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Call a NumPy function with the integer, which is drawn."""
+        return func(*_read(args), **dict(zip(kwargs, _read(tuple(kwargs.values())), strict=True)))
+
+
+def number_in(number: OutcomeNumber) -> int:
+    """Return the integer that ``number`` stands for, drawing it if needed."""
+    return int(outcome_in(number).value())
+
+
+def outcome_in(value: Any) -> Any:
+    """Return the symbolic outcome inside an ``OutcomeNumber``; any other ``value`` unchanged."""
+    return value._outcome if type(value) is OutcomeNumber else value  # noqa: SLF001 - of this module
+
+
+def _read(value: Any) -> Any:
+    """Return ``value`` with each ``OutcomeNumber`` in it replaced by its integer, drawn.
+
+    Also inside lists and tuples.
+    """
+    if type(value) is OutcomeNumber:
+        return number_in(value)
+    return type(value)(map(_read, value)) if type(value) in {list, tuple} else value
+
+
+def _forwarding(name: str) -> Callable[..., Any]:
+    def method(self: OutcomeNumber, *args: Any) -> Any:
+        return getattr(number_in(self), name)(*args)
+
+    return method
+
+
+def _operation(apply: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
+    """Return the method that reads the integer and calls ``apply``; ``swapped``: the integer is the right operand."""
+
+    def method(self: OutcomeNumber, other: Any, *modulus: Any) -> Any:
+        number = number_in(self)
+        return apply(other, number, *modulus) if swapped else apply(number, other, *modulus)
+
+    return method
+
+
+_ARITHMETIC: tuple[Callable[..., Any], ...] = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.lshift,
+    operator.rshift, operator.and_, operator.or_, operator.xor, divmod, pow,
+)  # fmt: skip
+_COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_OWN = {"__class__", "__new__", "__init__", "__init_subclass__", "__subclasshook__", "__dir__", "__getattribute__",
+        "__setattr__", "__delattr__", "__doc__", "__sizeof__"}  # fmt: skip
+"""What the class has itself, or what is no method."""
+for _name in sorted({name for name in dir(int) if name.startswith("__")} - _OWN):
+    setattr(OutcomeNumber, _name, _forwarding(_name))
+
+
+for _apply in (*_ARITHMETIC, *_COMPARISONS):
+    setattr(OutcomeNumber, f"__{_apply.__name__.strip('_')}__", _operation(_apply))
+for _apply in _ARITHMETIC:
+    setattr(OutcomeNumber, f"__r{_apply.__name__.strip('_')}__", _operation(_apply, swapped=True))
+
+
+def _reduced(self: OutcomeNumber, *_: Any) -> Any:
+    return int, (number_in(self),)
+
+
+for _name in ("__reduce__", "__reduce_ex__"):
+    setattr(OutcomeNumber, _name, _reduced)
+for _name in ("__copy__", "__deepcopy__"):
+    setattr(OutcomeNumber, _name, lambda self, *_: number_in(self))
+OutcomeNumber.__complex__ = lambda self: complex(number_in(self))  # type: ignore[attr-defined]  # int has none, and is taken

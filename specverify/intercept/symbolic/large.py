@@ -1,18 +1,19 @@
-"""Large-vocabulary mode: symbolic outcomes, lookups and races with very many possible values, as vectors.
+"""Large-vocabulary mode: outcomes, lookups and races with very many possible values, held as vectors.
 
-Enumerating every outcome of a draw over a real vocabulary would take too many runs. On its way to the result of a call
-the draw stays symbolic: it is compared, selected, shifted, looked up in a table or converted for all its outcomes at
-once, and its law is read at the end as one vector. Only where its value is needed is it drawn, as one outcome among
-many. Outside ``at_large`` every outcome is enumerated.
+Enumerating every outcome of a draw over a real vocabulary would take too many runs. In this mode a draw stays symbolic
+until the end of a call: comparing, selecting, shifting, looking up in a table and converting are computed for all its
+outcomes at once, and its law is read at the end as one vector. If the program needs the value, it is drawn as one
+outcome among many. Outside ``at_large`` every outcome is enumerated.
 
 ``Lookup`` is the number of bounds at or below a uniform: an inverse CDF as one symbolic draw. ``Crossing`` is the
 comparison with all bounds, an array of bools that are decided together; its sum, or the position of its first True, is
 the same draw.
 
-The law of the first of very many racing clocks is one vector (``races`` defines a race). Clocks with delays, atoms or
-ends are sorted by these times, and the probability left until each time is a running product.
+The law of the winner among very many racing clocks is one vector (``races`` defines a race). Clocks with start times,
+end times or positive probability at one time are sorted by these times, and the probability that no clock has rung
+until then is a running product.
 
-Limits on the number of random numbers, or outcomes, of one call are checked before anything of that size is built.
+Limits on the number of random numbers, or outcomes, of one call are checked before an array of that size is made.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ MANY = 256
 
 @contextmanager
 def at_large(*, short: bool = False) -> Iterator[None]:
-    """Use large-vocabulary mode while the ``with`` block runs; ``short`` if the rows of the call are 16-bit floats."""
+    """Context manager for large-vocabulary mode; ``short`` states that the rows of the call are 16-bit floats."""
     with mode_with(large=True, short=short):
         yield
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether ``count`` outcomes are represented as one vector: more than ``few``, in large-vocabulary mode."""
+    """Return whether ``count`` outcomes are held as one vector: more than ``few``, in large-vocabulary mode."""
     return mode().large and count > few
 
 
@@ -81,9 +82,10 @@ class DrawAmongMany:
         law: Callable[[], Any],
         settle: Callable[[int | None], None] = lambda outcome: None,
     ) -> None:
-        """``law()`` returns the pmf ``[outcomes]``.
+        """Store the draw. ``law()`` returns its pmf, an array ``[outcomes]``.
 
-        ``settle(outcome)`` records the use of the draw (None: value not known).
+        ``settle(outcome)`` is called when the draw is used (None: its value is not known yet), and ``draw`` records the
+        generator state.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked = law, 0
@@ -91,7 +93,7 @@ class DrawAmongMany:
         self.outcome: int | None = None
 
     def masses(self) -> Any:
-        """Return the probability of each outcome, conditioned on the answers so far."""
+        """Return the probability of each outcome, an array ``[outcomes]``, given the answers so far."""
         if self._left is None:
             look(self._draw)
             self._left = np.asarray(self._law(), dtype=np.float64)
@@ -100,9 +102,9 @@ class DrawAmongMany:
         return self._left
 
     def among(self, outcomes: Any) -> bool:
-        """Return whether the outcome is in ``outcomes``, bools ``[outcomes]``.
+        """Return whether the outcome is in ``outcomes``, an array of bools ``[outcomes]``.
 
-        It is drawn as a coin unless determined.
+        The answer is drawn as a coin unless earlier answers determine it.
         """
         left = self.masses()
         inside = float(left[outcomes].sum())
@@ -116,7 +118,7 @@ class DrawAmongMany:
         return bool(result)
 
     def value(self) -> int:
-        """Return the outcome, drawn among those still possible."""
+        """Return the outcome, an index, drawn among those that are still possible."""
         if self.outcome is None:
             self.outcome = self._draws.categorical(self.masses(), self._site)
             self._settle(self.outcome)
@@ -126,7 +128,7 @@ class DrawAmongMany:
 
 
 class Wide(Deferred):
-    """A number that is a function of one draw with very many outcomes."""
+    """A number that is a function of one draw with very many outcomes; it stays symbolic until it is read."""
 
     def __init__(self, drawn: DrawAmongMany, values: Any) -> None:
         """``values`` is an array ``[outcomes]`` with the number for each outcome of ``drawn``."""
@@ -135,20 +137,20 @@ class Wide(Deferred):
 
     @property
     def decided(self) -> bool:
-        """Whether the draw has been read."""
+        """Return whether the draw has been read, so that the number is known."""
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
-        """Return whether ``question`` is true of the number; it maps an array of values to bools."""
+        """Return whether ``question`` holds for the number; ``question`` maps an array of values to bools."""
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
 
     def mapped(self, function: Callable[[Any], Any]) -> Wide:
-        """Return ``function`` of the number; it maps an array of values to an array."""
+        """Return ``function`` of the number, still symbolic; ``function`` maps an array of values to an array."""
         return Wide(self.drawn, np.asarray(function(self.values)))
 
 
 def resolved(element: Any) -> Any:
-    """Return an element after forcing the conditions that select it; an outcome among many stays symbolic."""
+    """Return ``element`` with its outcomes drawn; an outcome among very many stays symbolic."""
     result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
 
@@ -157,14 +159,15 @@ def resolved(element: Any) -> Any:
 
 
 def goes_in_arrays(value: Any) -> bool:
-    """Return whether ``value`` can be looked up among all bounds at once: it has no atoms."""
+    """Return whether ``value`` can be compared with all bounds at once: no value has a positive probability."""
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 
 def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
-    """Return the draw of the number of non-decreasing ``bounds`` ``[bounds]`` that are at or below ``value``.
+    """Return the draw of the number of ``bounds``, a non-decreasing array, that are at or below ``value``.
 
-    Raises ``RuleDeclined`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
+    Raises ``RuleDeclined`` if ``value`` has values of positive probability, ``NeedsValue`` for bounds that are not
+    sorted.
     """
     if not goes_in_arrays(value):
         raise RuleDeclined(
@@ -196,7 +199,7 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """The comparison of one number per row with all bounds of the row, as rows of symbolic bools."""
+    """The comparison of one symbolic number for each row with all bounds of the row: rows of symbolic bools."""
 
     lookups: tuple[DrawAmongMany, ...]
     """One for each row."""
@@ -207,7 +210,7 @@ class Crossing(NamedTuple):
     """Whether True means that the number is at or above the bound."""
 
     def elements(self) -> Any:
-        """Return all bools as an object array of 0 and 1; the draws are read."""
+        """Return all bools as an object array of 0 and 1; this draws the answer of each row."""
         below = self.ranks < np.array([drawn.value() for drawn in self.lookups])[:, None]
         return (below == self.above).astype(int).astype(object).reshape(self.shape)
 
@@ -216,22 +219,22 @@ class Crossing(NamedTuple):
         return self._replace(above=not self.above)
 
     def totals(self) -> list[Wide]:
-        """Return the number of True in each row."""
+        """Return, for each row, the number of True."""
         count = self.ranks.shape[1]
         numbers = np.arange(count + 1) if self.above else count - np.arange(count + 1)
         return [Wide(drawn, numbers) for drawn in self.lookups]
 
     def firsts(self) -> list[Wide]:
-        """Return the index of the first True in each row; 0 if there is none."""
+        """Return, for each row, the index of the first True; 0 if there is none."""
         return [
             Wide(drawn, _firsts(ranks, above=self.above)) for drawn, ranks in zip(self.lookups, self.ranks, strict=True)
         ]
 
 
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
-    """Compare one number per row with the row of ``bounds`` ``[rows, bounds]``.
+    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; ``shape`` is the result's.
 
-    True where it is ``above``, or below.
+    ``above``: True means that the number is at or above the bound; else below.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
@@ -241,7 +244,10 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return the index of the first True for each possible rank of the number; 0 if there is none."""
+    """Return the index of the first True of a row for each possible rank of the number; 0 if there is none.
+
+    ``ranks`` are the ranks of the bounds in sorted order; ``above`` as for ``crossing``.
+    """
     order = np.argsort(ranks, kind="stable")
     if above:
         return np.concatenate([[0], np.minimum.accumulate(order)])
@@ -258,12 +264,12 @@ MOST_AT_LARGE = 50_000_000
 
 
 def most() -> int:
-    """Return the largest number of random numbers that one call may draw."""
+    """Return the largest number of random numbers that one call may draw in the current mode."""
     return MOST_AT_LARGE if at_large_now() else MOST_NUMBERS
 
 
 def check_numbers(call: str, size: Any) -> None:
-    """Refuse a ``call`` that draws too many random numbers; ``size`` is a number, a shape or None."""
+    """Refuse a call that draws too many random numbers; ``size`` is their number, a shape, or None for one."""
     count = 1 if size is None else math.prod(_lengths(size))
     if count > most():
         raise refusal(
@@ -272,13 +278,16 @@ def check_numbers(call: str, size: Any) -> None:
 
 
 def check_outcomes(call: str, number: int) -> None:
-    """Refuse a ``call`` whose ``number`` of outcomes is too large to be expanded."""
+    """Refuse a call with more outcomes, ``number``, than may be expanded."""
     if number > most():
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of a shape, which may be a single number; the library itself rejects other values."""
+    """Return the lengths of a shape, or of a single number.
+
+    Other values are left out, since the library rejects them.
+    """
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
 
@@ -292,7 +301,7 @@ _NOTHING = -800.0
 
 
 class Clocks(NamedTuple):
-    """Arrays of ``clocks.Clock``: rates, start times, probabilities of ringing at the start, end times."""
+    """Arrays ``[clocks]`` of ``clocks.Clock``: rates, start times, probabilities of ringing at the start, end times."""
 
     rate: Any
     start: Any
@@ -301,10 +310,10 @@ class Clocks(NamedTuple):
 
 
 class VectorRace:
-    """A race for the index of the largest or smallest element of a row; of equal elements the first wins."""
+    """A race in large-vocabulary mode: the index of the largest or smallest element; of equal ones the first wins."""
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
-        """``scores`` is a row of numbers and symbolic numbers."""
+        """Store the race for the largest (or smallest) of ``scores``, a row of numbers and symbolic numbers."""
         self._scores, self._used = scores if largest else vectors.negative(scores), False
         self._sign = 1.0 if largest else -1.0
         self._random = bool(scores.random.any())
@@ -314,9 +323,9 @@ class VectorRace:
             self.site = ("race", *self.block.site, first - self.block.known.first)
 
     def use(self) -> None:
-        """Record that the noise of the row has decided a race.
+        """Record that the noise of the row has decided a race; later calls do nothing.
 
-        Raises ``NeedsValue`` if it has decided something before.
+        Raises ``NeedsValue`` if the noise had decided another comparison before.
         """
         if not self._used:
             self._scores.look()
@@ -325,11 +334,11 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return the clocks of the elements. Raises ``NeedsValue`` if the scores are not a race."""
+        """Return the exponential clocks that the scores stand for. Raises ``NeedsValue`` if there are none."""
         return _clocks(self._scores)
 
     def law(self) -> Any:
-        """Return the probability of each element to win, ``[elements]``."""
+        """Return the probability that each element wins, an array ``[elements]``."""
         self.use()
         pmf = law_of(self.clocks())
         if not abs(pmf.sum() - 1) < 1e-6:
@@ -339,14 +348,17 @@ class VectorRace:
         return pmf / pmf.sum()
 
     def winner(self) -> Wide | int:
-        """Return the index of the winner, symbolic if it is random."""
+        """Return the index of the winner; symbolic, unless no element is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
         drawn = DrawAmongMany(self.block.draws, self.site, self.block.draw, self.law)
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def best(self) -> Continuous | float:
-        """Return the winning number: the minimum of all clocks, which does not determine the index of the winner."""
+        """Return the winning number, symbolic: the minimum of all clocks.
+
+        It carries no information about the winner's index.
+        """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
         clocks, place = self.clocks(), int(self._scores.random.argmax())
@@ -378,7 +390,7 @@ class _Best(Draw):
 
 
 def check_unused(scores: Many) -> None:
-    """Raise ``NeedsValue`` if noise is used in a second race, after a comparison, or in two entries of one race."""
+    """Raise ``NeedsValue`` if noise of the row was used in an earlier race or comparison, or occurs in two entries."""
     ids = scores.ids[scores.random]
     for block in scores.blocks:
         known = block.known
@@ -400,7 +412,7 @@ def _used(known: Known) -> bool:
 
 
 def use_up(scores: Many) -> None:
-    """Record that the noise of a row has decided a race."""
+    """Record that the noise of the row ``scores`` has decided a race."""
     ids = scores.ids[scores.random]
     for block in scores.blocks:
         first = block.known.first
@@ -408,16 +420,16 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The race for the first True of a row of bools."""
+    """The index of the first True of a row of symbolic bools, in the form of a race."""
 
     place: Wide
 
     def winner(self) -> Wide:
-        """Return the index of the first True; 0 if there is none."""
+        """Return the index of the first True, symbolic; 0 if there is none."""
         return self.place
 
     def best(self) -> Any:
-        """Decline: whether any element is True is a different question."""
+        """Raise ``RuleDeclined``: whether any element is True is a different question than its index."""
         raise RuleDeclined("there is no rule for the largest of very many bools, but for its place")
 
 
@@ -434,14 +446,14 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return the number of True in each row along the last axis."""
+    """Return, for each row along the last axis, the number of True; declines noise vectors."""
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()
 
 
 def rows_of(content: Many) -> list[Many]:
-    """Return the rows along the last axis."""
+    """Return the rows of a noise vector along its last axis."""
     flat = content.taken(lambda array: array.reshape(-1, array.shape[-1]))
     return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
 
@@ -466,7 +478,7 @@ def _clocks(scores: Many) -> Clocks:
 
 
 def _stripped(scores: Many) -> Many:
-    """Return the scores without the increasing last steps that all have in common."""
+    """Return the scores without their last steps, as long as these are increasing and common to all."""
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores
@@ -478,13 +490,16 @@ def _stripped(scores: Many) -> Many:
 
 
 def _mirrored(steps: Sequence[Steps]) -> bool:
-    """Return whether the first steps map ``u`` to ``1 - u``, which is uniform too."""
+    """Return whether the first two steps map ``u`` to ``1 - u``, which is uniform too."""
     names = [step.name for step in steps[:2]]
     return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
 
 
 def _in_time(times: Many) -> Clocks | None:
-    """Return the clocks if ``times`` are exponentials ``r E + s``, possibly clamped, or never ring; else None."""
+    """Return the clocks of ``times`` that are ``r E + s`` (E exponential), possibly limited, or never ring.
+
+    Else None.
+    """
     exponent = next((step.number for step in times.steps if step.name == "power"), 1.0)
     if np.ndim(exponent) or not exponent > 0:
         return None
@@ -510,19 +525,19 @@ def _in_time(times: Many) -> Clocks | None:
 
 
 def _of_ratio(scores: Many) -> Many:
-    """Invert scores ``w / E``: the reciprocal is a time, and positive."""
+    """Return the times ``E / w`` of scores ``w / E``: the reciprocals."""
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
         raise RuleDeclined("the scores are no ratios of positive numbers")
     return vectors.reciprocal(scores)._replace(numbers=np.full(scores.shape, np.inf))
 
 
 def _of_multiple(scores: Many) -> Many:
-    """Invert scores ``-E / w``: the negative is a time."""
+    """Return the times ``E / w`` of scores ``-E / w``: the negatives."""
     return vectors.negative(scores)
 
 
 def _of_power(scores: Many) -> Many:
-    """Invert scores ``u ** (1 / w)``, the exponential of ``-E / w``."""
+    """Return the times ``E / w`` of scores ``u ** (1 / w)``, which are ``exp(-E / w)`` with ``E = -log u``."""
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
     result = vectors.negative(vectors.log(scores))
@@ -530,7 +545,10 @@ def _of_power(scores: Many) -> Many:
 
 
 def _of_sum(scores: Many, shift: float) -> Many:
-    """Invert scores ``a - log E``; ``shift`` is subtracted from every a to avoid overflow."""
+    """Return the times ``E / exp(a)`` of scores ``a - log E``.
+
+    ``shift`` is subtracted from every a to avoid overflow.
+    """
     last = scores.steps[-1:]
     summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)
     far = summands < shift - _FAR
@@ -553,7 +571,10 @@ def _largest_summand(scores: Many) -> float:
 
 
 def law_of(clocks: Clocks) -> Any:
-    """Return the probability of each clock to ring first; of several that ring at once the first of the row wins."""
+    """Return the probability that each clock rings first.
+
+    Of several that ring at one time the first of the row wins.
+    """
     rate, start, at_once, end = (np.asarray(each, dtype=np.float64) for each in clocks)
     over = float(end.min())
     moments = np.unique(np.concatenate([start[start < over], [over] if over < np.inf else []]))
@@ -564,7 +585,7 @@ def law_of(clocks: Clocks) -> Any:
 
 
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
-    """Return the law of clocks with different start times: clock i starts at ``moments[where[i]]``."""
+    """Return the probability that each clock rings first; clock i starts at ``moments[where[i]]``."""
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)
     begun = where < size - (over < np.inf)

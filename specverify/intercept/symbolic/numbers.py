@@ -1,6 +1,6 @@
-"""Symbolic random numbers as Python numbers: ``SymbolicFloat`` and ``SymbolicInt``, and the final outcome of a run.
+"""Symbolic random numbers as Python numbers, ``SymbolicFloat`` and ``SymbolicInt``; the outcome of a run.
 
-They dispatch to ``algebra`` and ``comparisons``. An operation without a rule needs the value, and is refused with the
+Their methods call ``algebra`` and ``comparisons``. An operation without a rule needs the value, and is refused with the
 name of the operation and the line of the foreign code.
 """
 
@@ -33,12 +33,12 @@ from specverify.laws.paths import Undecided
 
 
 class SymbolicFloat:
-    """A float without a value: it can be compared and computed with."""
+    """A float without a value: code can compare it and compute with it."""
 
     __slots__ = ("unknown",)
 
     def __init__(self, unknown: Symbolic) -> None:
-        """Wrap the symbolic number ``unknown``."""
+        """Wrap ``unknown``, a symbolic number."""
         self.unknown = unknown
 
     __int__: Callable[[], int]
@@ -47,8 +47,8 @@ class SymbolicFloat:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Let the open block handle the call, with the number as a 0-dimensional tensor."""
-        return Declined("the block takes the number for a tensor").to_python()
+        """Return ``NotImplemented``: the open block of torch handles the call, with a tensor for the number."""
+        return Declined("the block takes the number for a tensor").for_python
 
     def __bool__(self) -> bool:
         return bool(of_operands("not_equal", self, 0.0))
@@ -64,11 +64,11 @@ class SymbolicFloat:
         return of_operands("divide", of_operands("rint", of_operands("multiply", self, 10.0**digits)), 10.0**digits)
 
     def is_integer(self) -> Any:
-        """Return whether the number is an integer."""
+        """Return whether the number is an integer; drawn if it may be."""
         return of_operands("equal", self, of_operands(FLOOR.name, self))
 
     def conjugate(self) -> Any:
-        """Return the number itself."""
+        """Return the number itself, as for a float."""
         return self
 
     item = __copy__ = conjugate
@@ -119,7 +119,10 @@ class SymbolicInt(SymbolicFloat):
 
 
 def whole_part(name: str, value: SymbolicFloat) -> int:
-    """Return the integer part ``name`` (floor, ceil, ...); a concrete value if it has very many."""
+    """Return the integer part of ``value`` by the function ``name`` (floor, ceil, ...), drawn.
+
+    If it has very many possible values, return a concrete one that differs in every run.
+    """
     outcome = asked(applied, name, value.unknown)
     if isinstance(outcome, Continuous):
         return given(outcome)
@@ -131,26 +134,26 @@ def whole_part(name: str, value: SymbolicFloat) -> int:
 
 
 def settled(seed: Any) -> Any:
-    """Return a seed with concrete values in place of symbolic integers."""
+    """Return ``seed`` with concrete values in place of symbolic integers, also inside lists and tuples."""
     if type(seed) in {list, tuple}:
         return type(seed)(map(settled, seed))
     return seed.__int__() if isinstance(seed, SymbolicInt) else seed
 
 
 def wrapped(value: Any) -> Any:
-    """Return a symbolic number as a Python number, any other value unchanged."""
+    """Return a symbolic number as a ``SymbolicFloat`` or ``SymbolicInt``; any other ``value`` unchanged."""
     if isinstance(value, Continuous) and is_whole(value):
         return SymbolicInt(value)
     return SymbolicFloat(value) if isinstance(value, SYMBOLIC) else value
 
 
 def opened(value: Any) -> Any:
-    """Return the symbolic number inside a Python number, any other value unchanged."""
+    """Return the symbolic number inside a ``SymbolicFloat``; any other ``value`` unchanged."""
     return value.unknown if isinstance(value, SymbolicFloat) else value
 
 
 def of_operands(name: str, *operands: Any) -> Any:
-    """Apply an operation or comparison of the table to numbers; the result is an integer if all operands are."""
+    """Return the operation or comparison ``name`` of the operands; an integer if all operands are integers."""
     outcome = wrapped(asked(result, name, *map(opened, operands)))
     if isinstance(outcome, SymbolicFloat) or not isinstance(outcome, float) or name not in _KEEP_WHOLE:
         return outcome
@@ -172,8 +175,9 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def meets(*operands: Any) -> None:
     """Record that a symbolic Python number is combined with operands that may have another dtype.
 
-    NumPy rounds a Python float to the dtype of the other operand and computes there, but not a float64 array element. A
-    symbolic number does not store which of the two it is, so in 16 bits the probability may be off by a rounding.
+    NumPy rounds a Python float to the dtype of the other operand and computes there, but it does not round an element
+    of a float64 array. A symbolic number does not store which of the two it is, so in 16 bits the probability may be
+    off by a rounding.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)
@@ -182,12 +186,15 @@ def meets(*operands: Any) -> None:
 
 
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method of an operation on one or two operands. A Decimal can only be compared with a float."""
+    """Return the method of ``SymbolicFloat`` for the operation ``name``, on one or two operands.
+
+    ``swapped``: the number is the right operand. A Decimal can be compared with a float, but not combined.
+    """
     known = SymbolicFloat | Real | Decimal if name in COMPARISONS else SymbolicFloat | Real
 
     def method(self: SymbolicFloat, *others: Any) -> Any:
         if not all(isinstance(other, known) for other in others):
-            return Declined("no rule for an operand that is no number").to_python()
+            return Declined("no rule for an operand that is no number").for_python
         meets(*others)
         try:
             return of_operands(name, *((*others, self) if swapped else (self, *others)))
@@ -206,7 +213,10 @@ def _both(swapped: bool) -> Callable[..., Any]:
 
 
 def _of_bits(name: str) -> Callable[..., Any]:
-    """Return a bitwise operation on a symbolic integer, which gets a concrete value."""
+    """Return the method of ``SymbolicInt`` for the bitwise operation ``name``.
+
+    The integer gets a concrete value first.
+    """
 
     def method(self: SymbolicInt, other: Any) -> Any:
         return getattr(self.__int__(), name)(int(other))
@@ -219,7 +229,7 @@ def _shifted_right(self: SymbolicInt, bits: int) -> Any:
 
 
 def refusing(name: str, way_out: str = "compare the number itself") -> Callable[..., Any]:
-    """Return a method that refuses, because it needs the value of the number."""
+    """Return a method that refuses ``name``, because it needs the value of the number; ``way_out`` ends the message."""
 
     def method(self: Any, *args: Any) -> Any:
         raise refusal("value-needed", f"{name} needs the value of a random number, which has none: {way_out}")
@@ -256,7 +266,7 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:
-    """Return the outcome of a run: a tuple of values, or ``Undecided`` if some were never read."""
+    """Return the outcome of a run: a tuple of values, or ``Undecided`` with their law if some were never read."""
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
@@ -271,7 +281,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return the law of an unread draw, and count the draw as a decision for the rounding bound."""
+    """Return every value of an unread draw with its probability, and count the draw for the rounding bound."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

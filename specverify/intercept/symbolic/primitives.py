@@ -1,24 +1,18 @@
-"""One operation on random numbers: a row that holds its rules side by side, and its names in every library.
+"""The table of all operations on random numbers, with their rules and their names in each library.
 
-A row has a rule for each kind of operand. ``scalar`` is the rule of one random number, ``vector`` that of a noise
-vector, ``outcome`` that of a draw whose outcomes are computed all at once. A column that has no rule holds a ``Blank``
-with the reason. Front ends map the names of their library to rows, and hold no rules of their own for these operations.
+A row is one operation. It has a rule for each kind of operand: ``scalar`` for one symbolic number, ``vector`` for a
+noise vector, ``outcome`` for a draw, which is computed for all outcomes at once. A column without a rule holds a
+``Blank`` with the reason. Front ends map the names of their library to rows, and have no rules of their own for these
+operations.
 
-The table of operations on elements: for each the rules of one number, of a noise vector and of outcomes.
+``applied`` and ``applied_to_many`` are the only callers of the element-wise rules. To add a monotone function, write
+its ``steps.Rule`` and one row here.
 
-``applied`` and ``applied_to_many`` are the only callers of these rules. To add a function that keeps the order of
-numbers, write its ``steps.Rule`` and one row here.
+Results on a symbolic number whose interval is still (0, 1) are cached: the runs of an enumeration repeat a computation
+on new numbers, and its result depends only on the chain of steps.
 
-What an operation gave of a random number of which nothing is known, for all that are computed alike.
-
-A run of an enumeration computes what the run before it did, on other numbers: of a fresh number the chain of steps is
-all that matters, so it is worked out once.
-
-The table of comparisons: of random numbers with numbers and with each other, and questions to one number.
-
-Two random numbers that race are compared by their race.
-
-Every operation on random numbers in one table, and its names in each library.
+Comparisons are rows too: of symbolic numbers with numbers and with each other. Two numbers with racing noise are
+compared by their race.
 """
 
 from __future__ import annotations
@@ -57,7 +51,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class Family(Enum):
-    """The treatment of the operands of a row by a front end before the rule is applied."""
+    """The kinds of operation; a front end treats the operands of a row by its kind before it applies the rule."""
 
     ARITHMETIC = "arithmetic"
     CLAMP = "clamp"
@@ -100,7 +94,7 @@ class Family(Enum):
 
 
 class Result(Enum):
-    """The dtype of the result of an operation."""
+    """The dtype of the result of an operation, as a function of the operands."""
 
     OPERANDS = "that of the operands"
     FLOATS = "floats, also of whole numbers"
@@ -109,7 +103,7 @@ class Result(Enum):
 
 
 class RoundedParts(Enum):
-    """The values that an operation on 16-bit floats rounds."""
+    """Which values an operation on 16-bit floats rounds: its operands, its result, or both."""
 
     OPERANDS = "each operand, and the result"
     RESULT = "the result alone"
@@ -117,12 +111,12 @@ class RoundedParts(Enum):
 
 
 class Blank(NamedTuple):
-    """A missing rule of a row, with the reason why it is missing."""
+    """A missing rule in a row of the table, with the reason why it is missing."""
 
     reason: str
 
     def declined(self, name: str) -> Declined:
-        """Return the ``Declined`` of a missing rule."""
+        """Return ``Declined`` for the operation ``name``, with the reason why its rule is missing."""
         return Declined(f"{name}: {self.reason}")
 
 
@@ -156,7 +150,7 @@ class Primitive(NamedTuple):
 
 
 def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
-    """Return rows by name.
+    """Return the rows of all ``families`` by name.
 
     Raises:
         ValueError: two rows have the same name, here or in a library.
@@ -169,7 +163,7 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
 
 
 def spelled(named: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
-    """Return rows by their names in a library: ``torch``, ``jax``, ``math`` or ``python``."""
+    """Return the rows by their names in ``library``: ``torch``, ``jax``, ``math`` or ``python``."""
     return _one_each((name, row) for row in named.values() for name in getattr(row, library))
 
 
@@ -225,12 +219,18 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of an operation that maps integers to integers and rounds in only one way in floats."""
+    """Return the row of an operation that maps integers to integers and is rounded once in floats.
+
+    So every library computes it to the same bit. ``more`` are further fields of the row.
+    """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the row of a unary function written in terms of basic operations, for scalars and vectors alike."""
+    """Return the row of a unary function; ``formula`` writes it in basic operations, for scalars and vectors alike.
+
+    ``more`` are further fields of the row.
+    """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
 
@@ -245,7 +245,7 @@ NEARLY = 1e-6
 
 
 def _between_0_and_1(x: _Basis, value: Any) -> Any:
-    """Return ``value`` clamped to [0, 1], which it may leave by rounding only."""
+    """Return ``value`` limited to [0, 1]; it may lie outside by rounding only."""
     low, high = value.ends()
     if np.any((high > 1) & (high <= 1 + NEARLY)):
         value = x.minimum(value, 1.0)
@@ -262,7 +262,10 @@ def _arcsine(x: _Basis, value: Any) -> Any:
 
 
 def _of_law(law: str, x: _Basis, value: Any) -> Any:
-    """Return the quantile of ``law`` at the probability ``value``."""
+    """Return the quantile of ``law``, a law of ``steps.RULES``, at the probability ``value``.
+
+    ``x`` has the operations.
+    """
     return x.rule(law, _logit(x, _between_0_and_1(x, value)))
 
 
@@ -271,18 +274,18 @@ def _by_law(law: str, x: _Basis, value: Any) -> Any:
 
 
 def _smooth(name: str, **more: Any) -> Primitive:
-    """Return the row of a function that has an entry in ``steps.RULES``."""
+    """Return the row of ``name``, a monotone function with an entry in ``steps.RULES``; ``more`` are further fields."""
     rules = partial(algebra.by_rule, name), partial(vectors.by_rule, name)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, pure=True, **more)
 
 
 def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
-    """Return the row of an operation that gives some value a positive probability."""
+    """Return the row of ``name``, a clamp: its bound gets a positive probability. ``more`` are further fields."""
     return Primitive(name, Family.CLAMP, scalar, vector, getattr(np, name), **more)
 
 
 def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
-    """Return the row of an integer part or a sign."""
+    """Return the row of ``name``, a rounding to integers or a sign; ``more`` are further fields."""
     return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _ROUNDS, **more)
 
 
@@ -386,7 +389,10 @@ ELEMENTWISE = table(
 
 
 def applied(name: str, *operands: Any) -> Any:
-    """Apply an operation of the table; if all operands are plain numbers, NumPy computes it without warnings."""
+    """Return the operation ``name`` of the table, applied to ``operands``.
+
+    If all operands are plain numbers, NumPy computes it without warnings.
+    """
     row, random = ELEMENTWISE[name], [isinstance(operand, SYMBOLIC) for operand in operands]
     if True in random:
         given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
@@ -397,9 +403,9 @@ def applied(name: str, *operands: Any) -> Any:
 
 
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
-    """Return an integer part of a symbolic number; if it has few values, it is drawn when it is read.
+    """Return the integer part ``name`` (floor, trunc, ...) of a symbolic number.
 
-    A refusal then names ``place``, the line that requested the integer part.
+    If it has few values, it is drawn when it is read; a refusal then names ``place``, the line that requested it.
     """
 
     def drawn() -> Any:
@@ -412,12 +418,15 @@ def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
 
 
 def towards_zero(element: Symbolic, place: str = "") -> Any:
-    """Return a symbolic number rounded towards 0, as a conversion to an integer dtype does."""
+    """Return a symbolic number rounded towards 0, as a conversion to an integer dtype does.
+
+    ``place`` is the line to which a later refusal refers.
+    """
     return whole_part("trunc", element, place)
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
-    """Apply an operation of the table to arrays, at least one of which is a ``Many``.
+    """Return the operation ``name`` of the table, applied to arrays, at least one of which is a noise vector.
 
     Raises ``RuleDeclined`` if the row has no vector rule.
     """
@@ -457,7 +466,7 @@ OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer of a comparison in ``COMPARISONS``; for concrete numbers the result of NumPy.
+    """Return the answer of the comparison ``name``; for plain numbers the result of NumPy.
 
     ``place`` is the comparing line, by default the current one.
     """
@@ -468,7 +477,10 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
 
 def compared(name: str, left: Any, right: Any, place: str) -> Any:
-    """Return a comparison of two elements as a symbolic outcome, drawn when it is read."""
+    """Return the comparison ``name`` of two elements as a symbolic outcome, drawn when it is read.
+
+    ``place`` is the comparing line.
+    """
     if not (is_open(left) or is_open(right)):
         return int(answered(name, known(left), known(right)))
     smaller, or_equal = _SMALLER.get(name, (0, False))
@@ -488,7 +500,7 @@ def _next_whole(bound: Any) -> Any:
 
 
 def result(name: str, *operands: Any) -> Any:
-    """Return the result of an operation or comparison of the table."""
+    """Return the operation or comparison ``name`` of the table, applied to ``operands``."""
     return answered(name, *operands) if name in COMPARISONS else applied(name, *operands)
 
 
@@ -512,7 +524,10 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 
 
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, from the index of the largest (or smallest) of all their parts."""
+    """Return whether ``left`` is below ``right``, two symbolic numbers, by a race or by the sign of their difference.
+
+    ``place`` is the comparing line; ``or_equal`` includes equality.
+    """
     if left == right:
         return or_equal
     if few(left) or few(right):
@@ -530,7 +545,7 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
     """Return whether ``left`` is below ``right``, by a race of all their parts.
 
-    Raises ``NeedsValue`` if they are no race.
+    ``place`` is the comparing line; ``or_equal`` includes equality. Raises ``NeedsValue`` if the parts are no race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -541,7 +556,10 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 
 
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
-    """Return whether two symbolic numbers are equal; they can be if they have parts in common."""
+    """Return whether two symbolic numbers are equal, which is possible if they have parts in common.
+
+    Refuses numbers without common parts if a value has a positive probability. ``place`` is the comparing line.
+    """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
         return bool(apart.equals(0.0, place) if isinstance(apart, Joined) else apart == 0)
@@ -573,7 +591,10 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 
 
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of a binary comparison."""
+    """Return the row of the binary comparison ``name``.
+
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors.
+    """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
 
@@ -581,12 +602,15 @@ def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., 
 def _crossed(
     values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, greater: bool, on_the_left: bool
 ) -> Crossing:
-    """Compare one number per row with very many bounds."""
+    """Compare each number of ``values`` with its row of very many ``bounds``; ``shape`` is the result's.
+
+    ``greater``: the comparison is ``>`` or ``>=``; ``on_the_left``: the number is the left operand.
+    """
     return crossing(values, bounds, shape, above=greater == on_the_left)
 
 
 def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of a unary test, such as ``isnan``."""
+    """Return the row of ``name``, a test of one number such as ``isnan``; ``more`` are further fields."""
     return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
 
 
@@ -623,30 +647,36 @@ _NO_NUMBERS = Blank("it computes nothing")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
-    """Return the row of an operation on bools."""
+    """Return the row of ``name``, an operation on bools; ``more`` are further fields."""
     return Primitive(name, Family.LOGIC, rule, _NO_VECTOR, getattr(np, name), Result.BOOLS, **more)
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of a reduction by the binary operation ``pair``."""
+    """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
+
+    ``of_counts`` is the outcome class for rows of counts; ``more`` are further fields.
+    """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
 
 
 def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of the maximum or minimum of elements."""
+    """Return the row of ``name``, the maximum or minimum of elements; ``more`` are further fields."""
     rule, vector = partial(rows.extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), **more)
 
 
 def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of the index of the maximum or minimum."""
+    """Return the row of ``name``, the index of the maximum or minimum; ``more`` are further fields."""
     rule, vector = partial(rows.place_of_extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), Result.PLACES, **more)
 
 
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
-    """Return the row of a cumulative reduction."""
+    """Return the row of ``name``, the reduction ``of`` applied to every prefix.
+
+    ``numbers`` computes it of plain numbers.
+    """
     vector = Blank("each beginning of a noise vector is another noise vector")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
 
@@ -658,7 +688,7 @@ def _in_order(
 
 
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
-    """Return the row of an operation that returns values at ``ranks(length, argument)``, or their indices."""
+    """Return the row of ``name``: sorted values at ``ranks(length, argument)``, or the indices of these values."""
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 
 
@@ -714,7 +744,7 @@ ROWS = table(
 
 
 def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
-    """Return the row of an operation that only moves elements; the library itself computes the positions."""
+    """Return the row of ``name``, which only moves elements; the library itself computes the positions."""
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
 
@@ -769,21 +799,21 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return library name -> name here, for the rows of some families."""
+    """Return the names in the table by the names in a library, for the rows of ``families``."""
     return {name: row.name for name, row in named.items() if row.family in families}
 
 
 def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return library name -> rule in ``column``, for the rows that have one."""
+    """Return the rules in ``column`` by the names in a library, for the rows that have a rule there."""
     cells = {name: getattr(row, column) for name, row in named.items()}
     return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
 
 
 def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return library name -> name here, for the rows with a rule in ``column``."""
+    """Return the names in the table by the names in a library, for the rows with a rule in ``column``."""
     return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return library name -> row, for the rows with a rule in ``column``."""
+    """Return the rows by the names in a library, for the rows with a rule in ``column``."""
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

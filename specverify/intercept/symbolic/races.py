@@ -1,25 +1,26 @@
-"""Races: the largest of several random numbers, or the order of them, as exponential clocks.
+"""Races: the argmax, or the sorted order, of several random numbers, computed by exponential clocks.
 
-**Clocks.** Each number must have its own exponential clock, E = -log u or -log(1 - u), and all numbers must be one
-decreasing (or one increasing) function of times. Then the first clock gives the largest (or smallest) number. Gumbel
-noise, weights over exponentials and powers of uniforms have this form. A clock is an exponential time ``r E + s``
-between an earliest and a latest one, of a uniform that may be restricted to an interval; it rings later than t with
-probability ``c exp(-t/r) + d``. Without clamps and summands the clock of rate 1/r is first with probability
-proportional to its rate. A small number added to the noise delays a clock, a clamp gives it a time of positive
-probability, a number added to the uniform shortens its tail: the law is exact in these cases too.
+**Clocks.** Each number must have its own exponential clock, E = -log u or -log(1 - u), and all numbers must be the same
+decreasing (or increasing) function of their ring times. Then the first clock gives the largest (or smallest) number.
+Gumbel noise, weights over exponentials and powers of uniforms have this form. A clock is an exponential time ``r E +
+s`` between an earliest and a latest time, where the uniform may be restricted to an interval. It rings later than t
+with probability ``c exp(-t/r) + d``. Without clamps and summands the clock of rate 1/r is first with probability
+proportional to its rate. A small number added to the noise delays a clock, a clamp gives one time a positive
+probability, and a number added to the uniform shortens the tail; the law is exact in these cases too.
 
-**Scores.** Numbers may be written as ratios, multiples, powers or sums: each step is inverted, and times remain.
+**Scores.** Numbers may be ratios, multiples, powers or sums of the noise; each form is inverted to obtain the times.
 
-**Known orders.** The decided part of an order is kept (``order``): the next place, the best of two blocks and a
-repeated question are answered from it. A race of delayed or clamped clocks decides once.
+**Known orders.** The decided part of an order is kept (``order``): the next rank, the best of two blocks and a repeated
+comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
 
-**A second race** of the same noise with other weights, once. Let clocks race at rates w, and let a be the first, at T,
-an exponential time of rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh exponential E.
-At other rates m it starts at ``c_j T`` with ``c_j = w_j / m_j``, and a rings at ``c_a T`` with certainty. No clock has
-rung until ``x T`` with probability ``exp(-T h(x))``, where ``h(x)`` is the sum of ``m_j (x - c_j)`` over the clocks
-with ``c_j < x``, so b is first with probability ``m_b`` times the integral of ``W / (W + h(x))^2`` from c_b to c_a.
-Between two starts h is linear, and the integral of its piece is ``W (x' - x) / (W + h) (W + h')``. This law couples a
-draft and a target, or a draft and its replacement, if one seed makes the noise of a position, as in Gumbel coupling.
+**A second race** of the same noise with other weights is possible once. Let clocks race at rates w, and let a be the
+first, at time T, exponential with rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh
+exponential E. At other rates m clock j starts at ``c_j T`` with ``c_j = w_j / m_j``, and a rings at ``c_a T`` with
+certainty. No clock has rung until ``x T`` with probability ``exp(-T h(x))``, where ``h(x)`` is the sum of ``m_j (x -
+c_j)`` over the clocks with ``c_j < x``. So b is first with probability ``m_b`` times the integral of ``W / (W +
+h(x))^2`` from c_b to c_a. Between two starts h is linear, and the integral over the piece is ``W (x' - x) / (W + h) (W
++ h')``. This law couples a draft and a target, or a draft and its replacement, if one seed makes the noise of a
+position, as in Gumbel coupling.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ MOST_OFFSETS = 12
 
 
 class Clock(NamedTuple):
-    """A clock that rings at ``start`` with probability ``at_once``, later at ``rate``, and at the latest at ``end``.
+    """An exponential clock, perhaps delayed or limited: the law of its ring time.
 
-    It rings later than t after its start with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
+    It rings at ``start`` with probability ``at_once``, later at ``rate``, and at the latest at ``end``. It rings later
+    than t after its start with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
     """
 
     rate: float
@@ -65,7 +67,7 @@ class Clock(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether the ring time is exponential, up to the rounding of float64."""
+        """Return whether the ring time is exponential, up to the rounding of float64."""
         late = max(self.at_once, abs(self.rate * self.start))
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
@@ -80,7 +82,10 @@ NEVER = Clock(0.0, inf)
 
 
 def clock_of(time: Any) -> Clock | None:
-    """Return the clock with the ring time ``r E + s``, possibly clamped, E exponential; None for other times."""
+    """Return the clock whose ring time is ``time``: ``r E + s`` with E exponential, possibly limited.
+
+    None for other forms.
+    """
     if time == inf:
         return NEVER
     if not isinstance(time, Continuous):
@@ -97,7 +102,10 @@ def clock_of(time: Any) -> Clock | None:
 
 
 def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clock:
-    """Return the clock of ``-scale log(slope u + offset)``, with u in its known interval."""
+    """Return the clock with ring time ``-scale log(slope u + offset)``, u uniform in its known interval.
+
+    ``time`` is the symbolic number that contains u.
+    """
     low, high = time.uniform.known.low, time.uniform.known.high
     gain = 1 / (abs(slope) * (high - low))
     rest = -offset / slope - low if slope > 0 else high + offset / slope
@@ -108,7 +116,7 @@ def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clo
 
 
 def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
-    """Return the clock delayed by ``begin`` and limited to the clamps of ``time``."""
+    """Return ``clock`` delayed by ``begin`` and restricted to the limits ``low`` and ``high`` of ``time``."""
     clock = clock._replace(start=clock.start + begin, end=clock.end + begin)
     if time.low > clock.start:
         clock = clock._replace(start=time.low, at_once=1 - clock.later(time.low))
@@ -116,9 +124,9 @@ def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
 
 
 def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
-    """Return the probability of each clock to ring first.
+    """Return the probability that each clock rings first, an array ``[clocks]``.
 
-    Of several that ring at once the first of the row wins; if ``first_of_ties`` is False, such ties are refused.
+    Of several that ring at one time the first of the row wins; if ``first_of_ties`` is False, such ties are refused.
     """
     if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
         raise NeedsValue(
@@ -153,7 +161,7 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
 
 
 def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clock]:
-    """Return the clocks that may ring between two times, by index."""
+    """Return, by index, the clocks that may ring between the times ``begin`` and ``end``."""
     return {
         place: clock for place, clock in enumerate(clocks) if clock.rate and clock.start <= begin < end <= clock.end
     }
@@ -167,7 +175,7 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return the probability of each clock to ring first between two times, if none has rung before."""
+    """Return, by index, the probability that each clock rings first between two times, if none has rung before."""
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
         if clock.offset
@@ -207,7 +215,7 @@ NO_RACE = "the largest of several random numbers is asked for, and they are not 
 
 
 class Race(NamedTuple):
-    """Scores converted to clocks: the largest score belongs to the first clock to ring, or to the last."""
+    """Scores (noisy numbers) as clocks: the largest score is the first clock to ring if ``first``, else the last."""
 
     clocks: Sequence[Clock]
     first: bool = True
@@ -225,7 +233,10 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return the cached race of scores without constraints, given by their steps and clamps, and of plain numbers."""
+    """Return the race of symbolic scores whose uniforms are unconstrained; the result is cached.
+
+    ``shapes`` has, for each score, its steps and limits, or a plain number.
+    """
     return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
 
 
@@ -253,7 +264,10 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that increase with a time, so that the last to ring is the largest; else None."""
+    """Return the clocks of scores that increase with a time, so that the last clock to ring has the largest score.
+
+    Else None.
+    """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
     if any(score > least for score in scores if not isinstance(score, Continuous)):
@@ -268,7 +282,10 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 
 
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
-    """Return clocks of rate 1 for symbolic scores that are the same function of unconstrained uniforms; else None."""
+    """Return clocks of rate 1 for the symbolic scores, which are one function of their uniforms.
+
+    Returns None if the interval of a uniform was narrowed. ``flipped``: the clocks are -log(1 - u).
+    """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
         return None
@@ -276,7 +293,10 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
 
 
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
-    """Return the scores, and the symbolic ones among them, without the increasing last steps common to all."""
+    """Return the scores without their last steps, as far as these are increasing and common to all.
+
+    The second list has the symbolic ones among them.
+    """
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
     ended = not last or not last[0].increasing or last[0].name in STEPPED or noise[0].steps == MIRRORED
@@ -294,7 +314,7 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks if ``to_time``, a decreasing map, converts the scores to times; else None."""
+    """Return the clocks whose times are ``to_time(score)``, a decreasing map; None if these are no ring times."""
     try:
         with tried():
             result = [to_time(score) for score in scores]
@@ -310,26 +330,29 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 
 
 def _of_ratio(score: Any) -> Any:
-    """Invert a score ``w / E``: the reciprocal is a time, and positive."""
+    """Return the time ``E / w`` of a score ``w / E``: its reciprocal. Returns None if the score may be negative."""
     if isinstance(score, Continuous):
         return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
     return inf if score <= 0 else None
 
 
 def _of_multiple(score: Any) -> Any:
-    """Invert a score ``-E / w``: the negative is a time."""
+    """Return the time ``E / w`` of a score ``-E / w``: its negative."""
     return negative(score)
 
 
 def _of_power(score: Any) -> Any:
-    """Return the exponential clock E / w of a score ``u ** (1 / w)``, which is the exponential of ``-E / w``."""
+    """Return the time ``E / w`` of a score ``u ** (1 / w)``, which is ``exp(-E / w)`` with ``E = -log u``."""
     if isinstance(score, Continuous):
         return negative(algebra.logarithm(score))
     return inf if score <= 0 else None
 
 
 def _of_sum(score: Any, shift: float) -> Any:
-    """Invert a score ``a - log E``; ``shift`` is subtracted from every a to avoid overflow."""
+    """Return the time ``E / exp(a)`` of a score ``a - log E``.
+
+    ``shift`` is subtracted from every a to avoid overflow.
+    """
     summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
         return inf
@@ -347,11 +370,11 @@ def _summand(score: Continuous) -> float:
 
 
 def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
-    """Return the probability of each clock to ring first in a second race of the same noise.
+    """Return the probability that each clock rings first in a second race of the same noise, ``[clocks]``.
 
-    ``before`` are the rates in the first race (0 for a clock that took no part), ``after`` those in the second, all
+    ``before`` are the rates in the first race (0 for a clock that took no part), ``after`` the rates in the second, all
     positive. ``total`` is the sum of the rates of the first race, also over clocks that are not in the second.
-    ``first`` is the winner of the first race; None if it is not in the second.
+    ``first`` is the index of the winner of the first race; None if it is not in the second.
     """
     starts = [rate / again for rate, again in zip(before, after, strict=True)]
     end = inf if first is None else starts[first]
@@ -372,9 +395,9 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock known to have rung before others of ``runners``, if nothing else is known about them.
+    """Return the clock that is known to have rung before the others of ``runners``.
 
-    Else None.
+    Returns None if there is none, or if more is known about their order.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -387,11 +410,11 @@ def star_of(runners: Sequence[Runner]) -> Runner | None:
 
 
 def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
-    """Return the index of the largest or smallest of numbers and symbolic numbers (at least one symbolic).
+    """Return the index of the largest (or smallest) of ``entries``, numbers of which at least one is symbolic.
 
     Of equal numbers it is the first, unless ``first_of_ties`` is False: then ties are refused. ``place`` is the
-    comparing line, by default the current one. Raises ``NeedsValue`` if they are no race, or if their noise has already
-    decided something that does not determine their order.
+    comparing line, by default the current one. Raises ``NeedsValue`` if the entries are no race, or if their noise has
+    already decided a comparison that does not determine their order.
     """
     scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
@@ -405,8 +428,8 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the index of each possible ``winner`` with its probability, without drawing.
 
-    A score that is the largest of several clocks has an entry for each of them. None if a draw determines more than the
-    winner, because one of the numbers was compared before. Raises as ``winner``.
+    An entry that is the largest of several clocks occurs once for each of them. Returns None if one of the numbers was
+    compared before, because then a draw determines more than the winner. Raises as ``winner``.
     """
     if any(map(few, entries)):
         return None
@@ -427,7 +450,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
 
 
 def _is_known(uniform: Uniform) -> bool:
-    """Return whether a uniform has been compared before."""
+    """Return whether a uniform has been compared or has raced before."""
     known = uniform.known
     return bool(known.asked or known.raced or known.runner or known.low > 0 or known.high < 1)
 
@@ -435,7 +458,10 @@ def _is_known(uniform: Uniform) -> bool:
 def ranked(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the element at ``rank`` (0 is first) in the order from the largest or the smallest."""
+    """Return the index of the element at ``rank`` (0 is first) in the order from the largest, or from the smallest.
+
+    Parameters and errors are those of ``winner``.
+    """
     if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
     if rank == 0:
@@ -447,7 +473,7 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the same as ``ranked``; if the scores are no race from this end, rank them from the other end."""
+    """Return the same as ``ranked``; if the scores are no race in this direction, count the rank from the other end."""
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
         return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
@@ -463,7 +489,10 @@ def ranked_from_either_end(
 
 
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
-    """Return the index of a plain number that no symbolic score can exceed; None if there is none."""
+    """Return the index of a plain number that no symbolic score can exceed; None if there is no such number.
+
+    ``first_of_ties``: of equal numbers the first counts; else equal numbers are refused.
+    """
     numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}
     if not numbers:
         return None
@@ -482,7 +511,7 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
 
 
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return the parts of all scores (each score is the largest of its parts), with the index of the score."""
+    """Return the parts of all scores with the index of their score; a score that is a maximum has several parts."""
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
     if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
@@ -491,7 +520,7 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
 
 
 def _parts(score: Any) -> tuple[Any, ...]:
-    """Return the numbers of which a score is the maximum."""
+    """Return the numbers whose maximum is ``score``; refuses other order statistics."""
     if not isinstance(score, Extreme):
         return (score,)
     if not score.largest or score.rank:
@@ -506,7 +535,7 @@ def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 class _Contest(NamedTuple):
-    """A race, conditioned on what is known about its numbers."""
+    """A race among scores, given the intervals and the order that earlier answers have fixed."""
 
     race: Race
     racing: list[tuple[int, Uniform, Clock]]
@@ -516,7 +545,10 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race for the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race."""
+    """Return the race for the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race.
+
+    ``place`` is the comparing line.
+    """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
         look(uniform.draw)
@@ -543,7 +575,10 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
 
 
 def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
-    """Return the indices of the ``number`` largest scores, in order."""
+    """Return the indices of the ``number`` largest scores, in order: the undecided part of the order is drawn.
+
+    ``place`` is the comparing line; ``first_of_ties`` as for ``winner``.
+    """
     race, racing, plain = _contest(scores, number, place)
     drawn = _Contestants(racing)
     if plain:
@@ -556,7 +591,7 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
 
 
 class _Contestants(NamedTuple):
-    """The participants of a race: index, uniform and clock of each. It draws the undecided part of their order."""
+    """The uniforms that take part in a race, with the index and the clock of each; draws their order."""
 
     racing: Sequence[tuple[int, Uniform, Clock]]
 
@@ -571,7 +606,7 @@ class _Contestants(NamedTuple):
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
-    """Return the indices of the ``number`` first clocks to ring, or of the last ones."""
+    """Return the indices of the ``number`` clocks that ring first, or last, by the known order and new draws."""
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
             uniform.known.runner = Runner(clock.rate, flipped=clock.flipped, known=uniform.known)
@@ -595,10 +630,10 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the first clock in a second race with other ``rates``; the noise cannot be used again.
+    """Return the index of the clock that rings first in a second race of the same noise with other ``rates``.
 
-    Raises ``NeedsValue`` unless only the first clock is requested (``once``), and the earlier race decided nothing
-    else.
+    Afterwards the noise cannot be used again. Raises ``NeedsValue`` unless only the first clock is requested
+    (``once``), and the earlier race decided nothing else.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -616,10 +651,10 @@ def _reweighted(
     return drawn.racing[result][0]
 
 
-def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:
-    """Return the order with plain numbers appended after the symbolic ones, ``number`` in all."""
-    rest = [at for at in range(len(scores)) if at not in found]
+def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> list[int]:
+    """Return the first ``number`` indices of the order: those of symbolic scores, then the plain numbers by size."""
+    rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
     if len(set(values)) < len(values):
         raise NeedsValue("equal-numbers", "the order of equal numbers behind random ones is asked for")
-    return [*found, *(rest[at] for at in np.argsort(values)[::-1])][:number]
+    return [*symbolic, *(rest[at] for at in np.argsort(values)[::-1])][:number]

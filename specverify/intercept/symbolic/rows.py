@@ -1,12 +1,13 @@
-"""Arrays of elements: the only implementations of map, reduce, scan, choose, put in order, look up and move.
+"""Operations on arrays of elements that all front ends share: map, reduce, scan, choose, sort, look up and move.
 
-An element is a number, a random number without a value, or an outcome that is drawn when it is read. Every library
-hands over object arrays of elements, with axes as NumPy counts them; an array of NumPy itself holds no outcomes, so
-its front end forces what a rule gives.
+An element is a number, a symbolic number, or an outcome that is drawn when it is read. Every front end passes object
+arrays of elements, with axes as NumPy counts them. A NumPy array itself cannot hold unread outcomes, so NumPy's front
+end draws the results.
 
-The rules of the table (``primitives``) take one row of elements, and an ``Ask``: who asks. They force no more elements
-than they need: a sum of 0 and 1 is read from the left up to a bound, a product up to the first 0. A position, as
-``argmax`` gives it, is drawn when it is read; a race for a row that is never read is not run.
+The rules of the table (``primitives``) take one row of elements, and an ``Ask``: the operation and line for a refusal.
+They force no more elements than they need: a sum of 0 and 1 is read from the left up to a bound, a product up to the
+first 0. An index, such as the result of ``argmax``, is drawn when it is read; if it is never read, the race does not
+take place.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Answer = TypeVar("Answer")
 
 
 class Ask(NamedTuple):
-    """The origin of a question that may be answered later: the operation and the line of the foreign code."""
+    """The operation and line of the foreign code that needs an answer, which may be computed later."""
 
     operation: str = ""
     """Of the author's library, for a refusal."""
@@ -54,9 +55,9 @@ class Ask(NamedTuple):
     """What NumPy computes in of numbers; None for its own choice."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
-        """Return the answer to ``question``.
+        """Return ``question()``.
 
-        A refusal names the operation and line that asked, not the later line that reads the value.
+        A refusal in it names the stored operation and line, not the later line that reads the value.
         """
         try:
             return question()
@@ -68,7 +69,7 @@ class Ask(NamedTuple):
 
 
 def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
-    """Apply ``function`` to the elements of the arrays, broadcast."""
+    """Return the array of ``function`` applied to the elements of the arrays, which are broadcast."""
     if not any(elements.ndim for elements in arrays):
         return single(function(*(elements.item() for elements in arrays)))
     alike = arrays if len({elements.shape for elements in arrays}) == 1 else broadcast_arrays(*arrays)
@@ -82,7 +83,7 @@ def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
 def reduced(
     rule: Callable[[Row], Any], elements: Elements, axes: Sequence[int] | None = None, *, keepdims: bool = False
 ) -> Elements:
-    """Apply ``rule`` to the elements along ``axes``, or to all elements if ``axes`` is None."""
+    """Return ``rule(row)`` for the elements along ``axes``, as an array of the other axes; None stands for all axes."""
     along = {axis % elements.ndim for axis in axes} if axes is not None and elements.ndim else {*range(elements.ndim)}
     kept = [axis for axis in range(elements.ndim) if axis not in along]
     shape = tuple(elements.shape[axis] for axis in kept)
@@ -97,7 +98,7 @@ def reduced(
 
 
 def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
-    """Apply ``rule`` to every prefix along ``axis``; to every suffix if ``reverse``."""
+    """Return ``rule`` applied to every prefix along ``axis``; to every suffix if ``reverse``."""
     if not elements.ndim:
         return scanned(rule, elements.reshape(1), 0).reshape(())
     rows = moveaxis(elements, axis, -1) if elements.ndim > 1 else elements
@@ -109,7 +110,7 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
 
 
 def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
-    """Apply ``rule`` to each row along ``axis``; return one array for each row that it returns."""
+    """Return the arrays that ``rule`` makes of each row along ``axis``: one array for each row that it returns."""
     rows = moveaxis(elements, axis, -1)
     results: list[Elements] = []
     for index in np.ndindex(*rows.shape[:-1]):
@@ -121,9 +122,9 @@ def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -
 
 
 def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None) -> Elements:
-    """Return the elements of ``arrays`` moved by ``move``, which receives their positions from 1 on.
+    """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    0 stands for ``fill``.
+    ``move`` is called with the positions of the elements, counted from 1; a 0 in its result stands for ``fill``.
     """
     return moved_apart(lambda *places: [move(*places)], arrays, fill)[0]
 
@@ -144,7 +145,7 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 
 
 def choice(which: Any, *cases: Any) -> Any:
-    """Return ``cases[which]``; the index is forced only if it may select a symbolic number."""
+    """Return ``cases[which]``, symbolic if the index is; the index is drawn now if a case is a symbolic number."""
     if not is_open(which):
         return cases[int(known(which))]
     if all(_same(case, cases[0]) for case in cases):
@@ -165,22 +166,22 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def both(left: Any, right: Any) -> Truth:
-    """Return the logical and; ``right`` is not forced if ``left`` is False."""
+    """Return ``left and right`` as a symbolic outcome; ``right`` is not forced if ``left`` is False."""
     return Truth(lambda: int(bool(known(left)) and bool(known(right))))
 
 
 def either(left: Any, right: Any) -> Truth:
-    """Return the logical or; ``right`` is not forced if ``left`` is True."""
+    """Return ``left or right`` as a symbolic outcome; ``right`` is not forced if ``left`` is True."""
     return Truth(lambda: int(bool(known(left)) or bool(known(right))))
 
 
 def one_of_two(left: Any, right: Any) -> Truth:
-    """Return the exclusive or."""
+    """Return the exclusive or of two elements as a symbolic outcome."""
     return Truth(lambda: int(bool(known(left)) != bool(known(right))))
 
 
 def turned(element: Any) -> Truth:
-    """Return the logical not."""
+    """Return the logical not of ``element`` as a symbolic outcome."""
     return Truth(lambda: int(not known(element)))
 
 
@@ -198,7 +199,8 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` combines two elements if one is symbolic; ``of_numbers`` is the function of NumPy.
+    ``combine`` combines two elements if one is a symbolic number, ``of_numbers`` is NumPy's function, and ``of_counts``
+    is the outcome class for rows of counts. ``ask`` has the dtype and the line for a refusal.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -216,12 +218,18 @@ def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
 
 
 def some(row: Row, ask: Ask) -> Any:
-    """Return whether any element is true; elements are forced up to the first True."""
+    """Return whether any element of ``row`` is true, as a symbolic outcome.
+
+    Elements are forced up to the first True.
+    """
     return Truth(lambda: int(any(bool(known(element)) for element in row)))
 
 
 def every(row: Row, ask: Ask) -> Any:
-    """Return whether all elements are true; elements are forced up to the first False."""
+    """Return whether all elements of ``row`` are true, as a symbolic outcome.
+
+    Elements are forced up to the first False.
+    """
     return Truth(lambda: int(all(bool(known(element)) for element in row)))
 
 
@@ -235,7 +243,7 @@ def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
 
 
 def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
-    """Return the index of the largest or smallest element, drawn when it is read."""
+    """Return the index of the largest or smallest element of ``row``, drawn when it is read."""
     compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
     return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
 
@@ -261,29 +269,32 @@ def _law_of_winner(row: Row, place: str, *, largest: bool) -> Law | None:
 
 
 class Ordered(Deferred):
-    """An entry of a row whose order is known but whose values are not: an increasing function of symbolic numbers."""
+    """A number of which only the order relative to the other entries of its row is known (softmax of noise)."""
 
     def __init__(self, score: Any, row: object) -> None:
-        """Store the ``score`` that determines the order; ``row`` identifies the entries of one row."""
+        """Store ``score``, the symbolic number that has the same order; ``row`` identifies the entries of one row."""
         self.score, self.row = score, row
         super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return a row of which only the order is known: a softmax, or its logarithm."""
+    """Return entries with the same order as ``row``, whose values are not known: a softmax, or its logarithm."""
     shared = object()
     return [Ordered(number(element), shared) for element in row]
 
 
 def _scores(row: Row) -> Row:
-    """Return the scores that determine the order of a row."""
+    """Return the symbolic numbers that have the order of ``row``.
+
+    ``row`` itself unless all its entries are ``Ordered``.
+    """
     if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
         return row
     return [element.score for element in row]
 
 
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
-    """Return the values at some ``ranks`` of a row, and their indices.
+    """Return the values at the given ``ranks`` of ``row``, counted from the largest or smallest, and their indices.
 
     With ``stable``, equal numbers keep their order; otherwise ties are refused.
     """
@@ -330,7 +341,10 @@ def _entry(order: Deferred, rank: int) -> int:
 
 
 def entry_at(row: Row, place: Any) -> Any:
-    """Return ``row[place]``; unless the element is a symbolic number, both are forced together."""
+    """Return ``row[place]`` for a symbolic index: an outcome, drawn when it is read.
+
+    If ``row`` has symbolic numbers, the index is drawn now.
+    """
     if any_symbolic(row):
         return row[int(known(place))]
     return Deferred(lambda: known(row[int(known(place))]))
@@ -344,7 +358,7 @@ def _refusing(sentence: str) -> Callable[[], Any]:
 
 
 def all_ranks(length: int, _: int | None) -> range:
-    """Return all ranks of a row."""
+    """Return all ranks of a row of this length."""
     return range(length)
 
 
@@ -354,12 +368,12 @@ def first_ranks(_: int, count: int | None) -> range:
 
 
 def one_rank(_: int, rank: int | None) -> range:
-    """Return the range with one rank, counted from 1."""
+    """Return a range with one rank, which the library counts from 1."""
     return range((rank or 1) - 1, rank or 1)
 
 
 def middle_rank(length: int, _: int | None) -> range:
-    """Return the range with the median rank; the lower one of two."""
+    """Return a range with the rank of the median; the lower one if there are two."""
     return one_rank(length, (length + 1) // 2)
 
 
@@ -367,7 +381,7 @@ def middle_rank(length: int, _: int | None) -> range:
 
 
 def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
-    """Return the number of sorted ``bounds`` below an element (or equal to it, if ``right``)."""
+    """Return the number of sorted ``bounds`` below ``element`` (with ``right``, at most equal), drawn when read."""
     if isinstance(element, SYMBOLIC):
         return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))
     return Deferred(lambda: int(np.searchsorted(bounds, known(element), "right" if right else "left")))

@@ -1,10 +1,10 @@
-"""Steps: the parts of a monotone function of one number, and the normal form of chains of them.
+"""Monotone functions of one number as chains of steps, and their normal form.
 
-In the normal form factors precede summands, and logarithms and exponentials cancel, so that two ways of writing one
-function give one chain, and a race recognises its clocks however they are written (see ``races``). All steps are
-strictly monotone except ``floor`` and ``rounded``, which keep the order and have jumps. Smooth increasing functions are
-steps of their own, with the value, the inverse, the images and bounds of the slope; a row of ``elementwise`` gives
-their names in the libraries.
+In the normal form factors precede summands, and logarithms and exponentials cancel. So two ways of writing one function
+give one chain, and a race recognises its clocks however they are written (see ``races``). All steps are strictly
+monotone except ``floor`` and ``rounded``, which keep the order and have jumps. A smooth increasing function is a step
+of its own: a ``Rule`` with its value, its inverse, its range and bounds of its slope. A row of ``primitives`` gives its
+names in the libraries.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class Rule(NamedTuple):
             return float(self.of(value))
 
     def inverse(self, images: Any) -> Any:
-        """Return the preimages of ``images``: ``-inf`` or ``inf`` for an image below or above the range."""
+        """Return the inverse of the function at ``images``.
+
+        ``-inf`` or ``inf`` for an image below or above its range.
+        """
         low, high = self.images
         inside = (images > low) & (images < high)
         with np.errstate(all="ignore"):
@@ -48,9 +51,9 @@ class Rule(NamedTuple):
 
 
 def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return bounds of a slope that depends only on the distance from 0.
+    """Return a function that bounds ``slope``, an even function, between two numbers.
 
-    It decreases with it, or increases if ``rises``.
+    ``slope`` decreases with the distance from 0, or increases if ``rises``.
     """
 
     def slopes(low: Any, high: Any) -> tuple[Any, Any]:
@@ -64,7 +67,7 @@ def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any,
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Extend ``function``, given for positive numbers, to an odd function of arrays."""
+    """Return the odd function of arrays that agrees with ``function`` on positive numbers."""
     of_positive = np.vectorize(function, otypes=[float])
 
     def of(values: Any) -> Any:
@@ -154,9 +157,10 @@ _LARGEST_LOGARITHM = 700.0
 
 
 class MonotoneStep(NamedTuple):
-    """A monotone function: ``plus``, ``times`` or ``power`` with a number, ``log``, ``exp`` or ``floor``.
+    """One step of a chain of monotone functions: its ``name`` and, for some names, its parameter ``number``.
 
-    ``rounded`` is to the nearest float with this many bits; other names are those of ``steps.RULES``.
+    ``plus``, ``times`` and ``power`` have a parameter; ``log``, ``exp`` and ``floor`` have none. ``rounded`` is to the
+    nearest float with ``number`` significant bits. Other names are those of ``steps.RULES``.
     """
 
     name: str
@@ -164,11 +168,11 @@ class MonotoneStep(NamedTuple):
 
     @property
     def increasing(self) -> bool:
-        """Whether the step preserves the order of numbers."""
+        """Return whether the step preserves the order of numbers; else it reverses it."""
         return self.number > 0 or self.name not in SCALES
 
     def of(self, value: float) -> float:  # noqa: PLR0911 - one line a kind
-        """Return the image of a number, also of an end of the domain."""
+        """Return the image of ``value``, also at an end of the domain."""
         if self.name == "plus":
             return value + self.number
         if self.name == "times":
@@ -184,7 +188,10 @@ class MonotoneStep(NamedTuple):
         return _stepped(self, value) if isfinite(value) else value
 
     def back(self, bound: float) -> float:
-        """Return the preimage of ``bound``; ``-inf`` or ``inf`` outside the range. Not defined for ``STEPPED``."""
+        """Return the number whose image is ``bound``; ``-inf`` or ``inf`` outside the range.
+
+        Not defined for ``STEPPED``.
+        """
         if self.name == "plus":
             return bound - self.number
         if self.name == "times":
@@ -217,7 +224,7 @@ def rounded(bits: int) -> MonotoneStep:
 
 
 def _stepped(step: MonotoneStep, value: float) -> float:
-    """Return the floor or the rounded value, ignoring the range of the dtype."""
+    """Return ``value`` after a ``floor`` or ``rounded`` step; the largest float of the dtype is ignored."""
     if step.name == "floor":
         return float(floor(value))
     (fraction, exponent), bits = frexp(value), int(step.number)
@@ -225,9 +232,9 @@ def _stepped(step: MonotoneStep, value: float) -> float:
 
 
 def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float, bool]:
-    """Return the supremum of numbers whose rounded value is below (or equal to) ``bound``, and whether it is attained.
+    """Return the supremum of the numbers whose rounded value is below ``bound``, and whether it belongs to them.
 
-    Ties round to even, which matters if the rounded number has jumps itself.
+    ``bits`` are the significant bits; ``or_equal``: below or equal. Ties round to even.
     """
     if not bound:
         return bound, or_equal
@@ -253,9 +260,9 @@ def _power(value: float, exponent: float) -> float:
 
 
 def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: bool = False) -> float:
-    """Return the argument at which the image of the chain crosses ``bound``.
+    """Return the argument at which the result of the chain ``steps`` crosses ``bound``.
 
-    On one side of the returned number the image is below the bound (or equal to it, with ``or_equal``, which matters
+    On one side of the returned number the result is below the bound (or equal to it, with ``or_equal``, which matters
     only for ``STEPPED``).
     """
     for step in reversed(steps):
@@ -305,7 +312,10 @@ _RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether two steps are not simplified although a simplification exists."""
+    """Return whether ``last`` and ``step`` stay two steps of the chain although a simplification exists.
+
+    ``rest`` are the steps before them.
+    """
     if step.name == "rounded":
         return step.number < last.number
     if step == EXP:
@@ -314,5 +324,5 @@ def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneSte
 
 
 def _nothing(step: MonotoneStep) -> bool:
-    """Return whether a step is the identity; a product with a reciprocal may differ from 1 by rounding."""
+    """Return whether a step is the identity; a factor may differ from 1 by rounding."""
     return step.number == 0 if step.name == "plus" else step.name in SCALES and abs(step.number - 1) <= FLOAT64

@@ -1,7 +1,7 @@
 """Joint constraints: comparisons of quantities made of several uniform numbers, and their probabilities.
 
-A comparison of such a quantity is a coin like that of a single number: its probability given all earlier answers.
-Products that contain each other have a closed form. Otherwise the probability lies between two bounds; half their
+The answer of such a comparison is drawn like that of a single number, with its probability given all earlier answers.
+Products that contain each other have a closed form. Otherwise the probability lies between two bounds, and half their
 distance counts as rounding of the law. If the bounds are too far apart, or do not determine whether an answer is
 possible, the comparison is refused with the reason.
 
@@ -9,15 +9,15 @@ possible, the comparison is refused with the reason.
 boxes, in float64 rounded outwards, so that a bound holds for all points of a box.
 
 **Branch and bound.** A box in which an enclosure decides every comparison counts as a whole. If a single comparison is
-open in a box, the quantity lies between two planes, by its slopes, and the volume under a plane is known: the open part
-of a box of width h is of the order h. The boxes with the largest open part are halved until little is left. All bounds
-are rounded outwards, so the probability lies between the two returned numbers.
+undecided in a box, the quantity lies between two planes, by its slopes, and the volume under a plane is known; the
+undecided part of a box of width h is of the order h. The boxes with the largest undecided part are halved until little
+is left. All bounds are rounded outwards, so the probability lies between the two returned numbers.
 
 **Products** of uniform numbers have a closed form: ``-log u`` is an exponential time, so that of a product is the time
-of the last of as many successive arrivals. Constraints on products of which each contains the one before it, as in a
-cumulated product, are a window for each arrival time. Their joint density is ``exp(-s)``, s the last arrival, so the
-probability is the integral of a polynomial, piece by piece, against an exponential: exact in as many digits as are
-carried. For one product of n numbers it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
+of the last of as many successive arrivals. If each product contains the one before it, as in a cumulative product, each
+constraint is a window for an arrival time. Their joint density is ``exp(-s)``, s the last arrival, so the probability
+is the integral of a polynomial, piece by piece, against an exponential; it is exact in as many digits as are carried.
+For one product of n numbers it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Ends: TypeAlias = tuple[Any, Any]
 
 
 class Formula(NamedTuple):
-    """A quantity as an expression: ``steps`` and clamps applied to an operation ``name`` on its operands."""
+    """A quantity as an expression: an operation ``name`` on its operands, followed by ``steps`` and limits."""
 
     name: str
     """``uniform``, ``number``, ``add``, ``multiply`` or ``maximum``."""
@@ -64,7 +64,10 @@ class Formula(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """The statement that a quantity is below a bound, or that it is not."""
+    """An answer: if ``true``, the quantity ``formula`` is below ``bound``, else it is not.
+
+    With ``or_equal``, "below" includes equality.
+    """
 
     formula: Formula
     bound: float
@@ -73,7 +76,7 @@ class Fact(NamedTuple):
 
 
 class Enclosed(NamedTuple):
-    """Bounds of a quantity on several boxes."""
+    """Lower and upper bounds of a quantity and of its slopes on several boxes of uniform numbers."""
 
     value: Ends
     """``[boxes]``."""
@@ -180,13 +183,13 @@ def _added(one: Ends, other: Ends) -> Ends:
 
 
 def _multiplied(one: Ends, other: Ends) -> Ends:
-    """Return bounds of the product of two intervals; 0 times an unbounded factor is 0."""
+    """Return bounds of the product of two intervals; 0 times infinity counts as 0."""
     products = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in one for b in other]
     return _outwards(np.minimum.reduce(products), np.maximum.reduce(products))
 
 
 def _outwards(low: Any, high: Any) -> Ends:
-    """Return bounds rounded outwards; infinite bounds in place of NaN."""
+    """Return ``low`` and ``high`` rounded outwards; a NaN becomes an infinite bound."""
     least = np.where(np.isfinite(low), low - OUTWARDS * np.abs(low), low) + 0.0  # whose zero has no sign
     most = np.where(np.isfinite(high), high + OUTWARDS * np.abs(high), high) + 0.0
     return np.where(np.isnan(least), -inf, least), np.where(np.isnan(most), inf, most)
@@ -215,24 +218,24 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Bounds of the volumes in which all facts are true and the question is answered yes, or no."""
+    """Lower and upper bounds of two volumes: all facts hold and the question's answer is yes, or no."""
 
     yes: tuple[float, float]
     no: tuple[float, float]
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Bounds of the probability of yes, given the facts."""
+        """Return lower and upper bounds of the probability of yes, given the facts."""
         return _ratio(self.yes[0], self.no[1]), _ratio(self.yes[1], self.no[0])
 
     @property
     def open(self) -> list[int]:
-        """The answers (yes, no) that may be impossible but may also have a probability above rounding."""
+        """Return the answers (0 yes, 1 no) of which it is undecided whether they are impossible."""
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
     def whole(self) -> float:
-        """An upper bound of the volume in which the facts are true."""
+        """Return an upper bound of the volume in which the facts hold."""
         return self.yes[1] + self.no[1]
 
 
@@ -241,7 +244,7 @@ def _ratio(one: float, other: float) -> float:
 
 
 class _Boxes(NamedTuple):
-    """Boxes with the bounds of each."""
+    """Boxes of uniform numbers, each with bounds of the volumes of both answers in it."""
 
     low: Any
     """``[uniform numbers, boxes]``"""
@@ -262,9 +265,9 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return the volumes of the box ``ends`` in which all ``facts`` hold and ``asked`` is true, or false.
+    """Return bounds of the volumes of the box ``ends`` in which all ``facts`` hold and ``asked`` is true, or false.
 
-    At most ``most`` boxes are evaluated.
+    ``ends`` has an interval for each uniform number. At most ``most`` boxes are evaluated.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -286,7 +289,10 @@ def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked:
 
 
 def _first_boxes(ends: tuple[tuple[float, float], ...], asked: Fact) -> tuple[Any, Any]:
-    """Return the initial box, cut in two if the question compares a single uniform."""
+    """Return the initial box as ``low`` and ``high``.
+
+    Cut in two at the bound if ``asked`` compares a single uniform.
+    """
     low, high = np.array(ends).T[..., None]
     if not _is_plain(asked.formula):
         return low, high
@@ -308,7 +314,10 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 
 
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
-    """Evaluate ``questions`` on boxes; the last one is the question, the others are constraints."""
+    """Return the boxes from ``low`` to ``high`` with bounds of both answers.
+
+    ``questions`` are the facts, then the question.
+    """
     widths = high - low
     middle = low + widths / 2
     shares, pulls = [], np.zeros_like(low)
@@ -328,9 +337,9 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 
 
 def _all_of(shares: Sequence[Any]) -> Any:
-    """Return bounds of the volume share in which all comparisons are true.
+    """Return bounds of the share of a box in which all comparisons are true, from the bounds ``shares`` of each.
 
-    It is at most the smallest of ``shares``, and at least 1 minus the sum of their complements.
+    It is at most the smallest share, and at least 1 minus the sum of the complements.
     """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
@@ -338,7 +347,10 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return bounds of the share of each box in which the quantity is below its bound, and the weight of each side."""
+    """Return bounds of the share of each box in which the quantity is below its bound, and a weight of each side.
+
+    ``middle`` and ``widths`` are those of the boxes. The weight tells how much the quantity changes along the side.
+    """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
     with np.errstate(all="ignore"):
@@ -364,7 +376,7 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
 
 
 def _is_plain(formula: Any) -> bool:
-    """Return whether a quantity is a single uniform, so that no value has a positive probability."""
+    """Return whether a quantity is a single uniform without steps and limits."""
     return formula.name == "uniform" and not formula.steps and (formula.low, formula.high) == (-inf, inf)
 
 
@@ -393,7 +405,7 @@ Polynomial: TypeAlias = list[Decimal]
 
 
 class Window(NamedTuple):
-    """The interval in which an arrival time lies."""
+    """The interval in which the arrival time with index ``number`` lies."""
 
     number: int
     low: float
@@ -407,7 +419,7 @@ class _Segment(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """A quantity ``constant - rate * time`` of an arrival time, or the exponential of it."""
+    """A quantity ``constant - rate * time`` of an arrival time, or the exponential of that."""
 
     numbers: frozenset[tuple[int, bool]]
     """The places of the uniform numbers, and whether it is 1 - u that counts."""
@@ -420,9 +432,9 @@ class _Times(NamedTuple):
 
 
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
-    """Return the windows of the arrival times implied by ``facts`` and ``ends``; None if a fact has another form.
+    """Return the windows of the arrival times that ``facts`` and the intervals ``ends`` of the uniforms imply.
 
-    A window is empty if its end is not after its beginning.
+    Returns None if a fact does not have this form. A window is empty if its end is not after its beginning.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -445,7 +457,10 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
 
 
 def _between(of: _Times, fact: Fact) -> tuple[float, float]:
-    """Return the window of the arrival time that a fact allows."""
+    """Return the earliest and latest arrival time that ``fact`` allows.
+
+    ``of`` is its quantity as a function of the time.
+    """
     level = fact.bound if not of.exponential else log(fact.bound) if fact.bound > 0 else -inf
     at = (of.constant - level) / of.rate
     after = fact.true == (of.rate > 0)
@@ -470,7 +485,7 @@ def _times(formula: Formula) -> _Times | None:
 
 
 def _never_reached(formula: Formula) -> bool:
-    """Return whether the clamps have no effect; for example, a positive quantity clamped at 0."""
+    """Return whether the limits of a formula have no effect, such as the limit 0 of a positive quantity."""
     within = _times(formula._replace(low=-inf, high=inf))
     if within is None:
         return False
@@ -505,7 +520,7 @@ def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
 
 @lru_cache(maxsize=1 << 14)
 def probability(of: tuple[Window, ...]) -> Decimal:
-    """Return the probability that every time lies in its window."""
+    """Return the probability that every arrival time lies in its window, for ``of``, windows in order."""
     with localcontext(DIGITS):
         density = [_Segment(Decimal(0), [])]
         for place, window in enumerate(of):
@@ -536,7 +551,7 @@ def _integral(pieces: list[_Segment]) -> list[_Segment]:
 
 
 def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
-    """Return the pieces restricted to a window and 0 after it; [] for an empty window."""
+    """Return the piecewise polynomial restricted to ``window``, and 0 after it; [] for an empty window."""
     if window.low >= window.high:
         return []
     low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
@@ -549,7 +564,7 @@ def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
 
 
 def _mass(piece: _Segment, end: Decimal | None) -> Decimal:
-    """Return the integral of a piece times ``exp(-s)``, by the sum of all derivatives of its polynomial."""
+    """Return the integral of ``exp(-s)`` times the polynomial of ``piece``, up to ``end`` (None: infinity)."""
     derivatives = [piece.polynomial]
     while derivatives[-1]:
         derivatives.append([k * c for k, c in enumerate(derivatives[-1])][1:])
@@ -584,7 +599,7 @@ NEVER = 2.0**-54
 
 
 class Constrained(Protocol):
-    """A uniform number with its known interval and joint constraints."""
+    """A uniform number with the interval in which it lies and its joint constraints with others."""
 
     low: float
     high: float
@@ -592,14 +607,17 @@ class Constrained(Protocol):
 
 
 class Quantity(Protocol):
-    """A function of several uniform numbers."""
+    """A function of several uniform numbers that can be written as a ``Formula``."""
 
     def formula(self, place_of: Callable[[Constrained], int]) -> Formula:
         """Return the quantity as a formula of its uniforms, by their indices ``place_of(uniform)``."""
 
 
 class JointAnswer(NamedTuple):
-    """An earlier answer about a quantity: it is below a bound, or it is not."""
+    """An earlier answer: if ``true``, the quantity ``of`` is below ``bound``, else it is not.
+
+    With ``or_equal``, "below" includes equality.
+    """
 
     of: Quantity
     bound: float
@@ -607,21 +625,24 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this answer also determines the comparison of the quantity ``of`` with ``bound``."""
+        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``."""
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
         return bound >= self.bound if self.true else bound <= self.bound
 
 
 class Together:
-    """Uniform numbers with their joint answers. Answers about a single uniform are in its interval."""
+    """Several uniform numbers and the answers that concern more than one of them.
+
+    Answers about a single uniform are in its interval.
+    """
 
     def __init__(self, members: Sequence[Constrained], answers: Sequence[JointAnswer] = ()) -> None:
-        """``answers`` concern quantities of ``members`` only."""
+        """Store the uniforms ``members`` and ``answers`` about quantities of these."""
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return the probability that a quantity of the members is below ``bound``, conditioned on all answers."""
+        """Return the probability that the quantity ``of`` the members is below ``bound``, given all answers."""
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
             return Chance(float(implied[0]))
@@ -635,23 +656,23 @@ class Together:
         return _chance(ends, tuple(map(fact, self.answers)), fact(JointAnswer(of, bound, or_equal, true=True)))
 
     def learn(self, answer: JointAnswer) -> None:
-        """Add an answer as a constraint; its members are jointly constrained afterwards."""
+        """Add ``answer`` to the constraints, and make these the constraints of every member."""
         self.answers.append(answer)
         for known in self.members:
             known.together = self
 
 
 class Chance(NamedTuple):
-    """A probability known up to ``within``, or the reason why it is not known."""
+    """A probability known up to ``within``; ``refusal`` is the reason if it is not known."""
 
     middle: float
     within: float = 0.0
     refusal: str = ""
 
 
-def among(found: Sequence[Constrained]) -> Together:
-    """Return the given uniforms with all others that share a joint constraint with them."""
-    groups = list(dict.fromkeys(known.together or Together([known]) for known in found))
+def among(given: Sequence[Constrained]) -> Together:
+    """Return the given uniforms and all others with which they have joint constraints."""
+    groups = list(dict.fromkeys(known.together or Together([known]) for known in given))
     return Together(
         list(dict.fromkeys(known for group in groups for known in group.members)),
         [answer for group in groups for answer in group.answers],
@@ -685,7 +706,10 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers if all facts concern one quantity, by its distribution function; else None."""
+    """Return the volumes of both answers if all ``facts`` and ``asked`` concern one quantity; else None.
+
+    They follow from the quantity's distribution function. ``ends`` are the intervals of the uniforms.
+    """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
         return None
@@ -702,9 +726,9 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Map the bound of a fact back through the steps. Return it, and whether the remaining quantity is below it.
+    """Return the bound of ``fact`` mapped back through its steps, and whether the remaining quantity is below it.
 
-    Returns None for clamps and for steps with jumps.
+    Returns None for a quantity with limits, or with steps that have jumps.
     """
     formula = fact.formula
     if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):
@@ -714,7 +738,10 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 
 
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
-    """Return the probability of ``asked`` given ``facts`` if all concern nested products; else None."""
+    """Return the probability of ``asked`` given ``facts`` if all concern nested products of uniforms; else None.
+
+    ``ends`` are the intervals of the uniforms.
+    """
     result = windows(ends, (*facts, asked))
     if result is None:
         return None

@@ -1,16 +1,16 @@
-"""Symbolic uniform numbers: each comparison is a draw; clocks with a partly known order; values after a run.
+"""Symbolic uniform numbers: comparisons, which are draws; the order of clocks; values that agree with the answers.
 
-A ``Uniform`` has no value. Each comparison is a coin whose probability is a share of the interval in which the uniform
-is known to lie. The answer narrows that interval, so repeated comparisons have the right joint law. ``continuous`` has
-the operations that are possible before a comparison.
+A ``Uniform`` has no value. The answer of each comparison is drawn, with the share of the interval in which the uniform
+is known to lie as its probability. The answer narrows the interval, so repeated comparisons have the right joint law.
+``continuous`` has the operations that are possible before a comparison.
 
-Clocks ring one after the other, each at a rate of its own. The known part of their order is a forest: a clock has rung
-before its descendants. Given that, each tree rings first at the sum of its clocks' rates, and after its root has rung,
-its subtrees continue as if nothing were known. So every question about the order is answered by a few draws, and no
-draw repeats an answer: the first of some clocks, the next one, the first of all when the first of each block is known.
+Clocks ring one after the other, each at its own rate. The known part of their order is a forest: a clock has rung
+before its descendants. Given the forest, each tree rings first at the sum of its clocks' rates, and after its root has
+rung, its subtrees continue as if nothing were known. So every question about the order is answered by a few draws, and
+no draw repeats an answer: the first of some clocks, the next one, the first of all if the first of each block is known.
 
-After a run, each uniform can be given a value that agrees with all answers. A program that runs again with these
-computes with plain floats and must come to the same end. Values are close to the ends of the known intervals, where a
+After a run, each uniform can be given a value that agrees with all answers. A program that runs again with these values
+computes with plain floats and must return the same result. Values are close to the ends of the known intervals, where a
 program with another rule differs soonest.
 """
 
@@ -45,12 +45,18 @@ ALIKE = 1e-6
 
 
 class Runner:
-    """A clock: its rate, and its position in the forest of known orders."""
+    """A clock of a race: its rate, and its position in the forest of known orders.
+
+    A clock rings before its descendants.
+    """
 
     __slots__ = ("after", "behind", "flipped", "known", "rate", "told")
 
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
-        """Create a clock without constraints on its order; ``flipped``: the clock of 1 - u for the number ``known``."""
+        """Create a clock with ``rate`` and no known order.
+
+        ``flipped``: its time is -log(1 - u) for the uniform ``known``.
+        """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
         """The clock that is known to ring before it."""
@@ -59,13 +65,13 @@ class Runner:
         """Whether more than the order is known of its tree: a uniform number of it was compared with a number."""
 
     def all_behind(self) -> Iterator[Runner]:
-        """Yield this clock and every clock known to ring after it."""
+        """Yield this clock and every clock that is known to ring after it."""
         yield self
         for runner in self.behind:
             yield from runner.all_behind()
 
     def root(self) -> Runner:
-        """Return the first clock of the tree that contains this clock."""
+        """Return the clock that is known to ring first in the tree that contains this clock."""
         return self if self.after is None else self.after.root()
 
     def put_behind(self, other: Runner) -> None:
@@ -77,7 +83,10 @@ class Runner:
 
 
 def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], int]) -> Runner:
-    """Return the clock of ``wanted`` that rings first; ``draw(pmf, clocks)`` draws what is not yet known."""
+    """Return the clock of ``wanted`` that rings first.
+
+    The known order decides as far as it can; ``draw(pmf, clocks)`` draws the rest.
+    """
     front = list(dict.fromkeys(runner.root() for runner in wanted))
     while True:
         first = front[0]
@@ -93,7 +102,10 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Rescale the known clocks to ``rates``; return False, without a change, if a tree has no common factor."""
+    """Rescale the clocks with a known order to the new ``rates`` and return True.
+
+    Returns False, without a change, if the rates of a tree do not change by a common factor.
+    """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
         unit = units.setdefault(runner.root(), rate / runner.rate)
@@ -109,7 +121,7 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several, if nothing else is known about them."""
+    """The rank of a uniform among several independent ones, if only their order is known."""
 
     smaller: int
     number: int
@@ -117,7 +129,7 @@ class Place(NamedTuple):
 
 
 def alike(runner: Runner) -> bool:
-    """Return whether all clocks of a tree have the same rate, so that they ring in the order of their uniforms."""
+    """Return whether all clocks in the tree of ``runner`` have one rate: they ring in the order of their uniforms."""
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
 
 
@@ -125,7 +137,7 @@ def place_of(runner: Runner) -> Place | None:
     """Return the rank of a clock's uniform; None if it is not known, or if the clocks have different rates.
 
     The first clock has the largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). If all other
-    clocks are known to ring later, the order so far is known. It is independent of the order statistics themselves.
+    clocks are known to ring later, the rank is known. The order is independent of the order statistics themselves.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -158,14 +170,14 @@ _TRIES = 40
 
 @contextmanager
 def uniforms_made() -> Iterator[list[Uniform]]:
-    """Yield a list to which the uniforms drawn in the ``with`` block are appended."""
+    """Context manager that yields a list, to which the uniforms drawn in the block are appended."""
     made: list[Uniform] = []
     with mode_with(made=made):
         yield made
 
 
 def note(uniform: Uniform) -> None:
-    """Record a drawn uniform, if uniforms are collected."""
+    """Record a new uniform, if uniforms are being collected or get recorded values."""
     now = mode()
     if now.made is not None:
         now.made.append(uniform)
@@ -174,10 +186,10 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform that satisfies all answers; None if that is not possible separately.
+    """Return a value for each uniform that agrees with all answers; None if that is not possible one by one.
 
-    It is not possible for uniforms compared jointly, races of clamped noise, and intervals below the resolution of
-    floats.
+    It is not possible for uniforms that were compared jointly, for races of clamped noise, and for intervals narrower
+    than the resolution of floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -206,7 +218,7 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return well separated ring times for all clocks of a tree; None if none are found."""
+    """Return a ring time for each clock of the tree below ``root``; None if no well separated times are found."""
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
         _ring(root, 0.0, times, rng)
@@ -217,7 +229,7 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Sample the ring time of the first clock of a tree, then those of its subtrees."""
+    """Sample ring times into ``times``: that of the first clock of a tree, later than ``after``, then its subtrees."""
     rate = sum(runner.rate for runner in root.all_behind())
     times[root] = after + float(rng.exponential()) / rate
     for runner in root.behind:
@@ -232,10 +244,10 @@ NEVER_DRAWN = 2.0**-54
 
 
 class Known:
-    """The known interval [low, high) of a uniform number, shared by all draws that returned it."""
+    """What is known of a uniform number: its interval [low, high), races, comparisons. Equal draws share the object."""
 
     def __init__(self, site: Site) -> None:
-        """Create the constraint-free state of the number drawn at ``site``."""
+        """Start without constraints on the number drawn at ``site``."""
         self.site, self.asked = site, 0
         self.low, self.high = 0.0, 1.0
         self.raced: Raced | None = None
@@ -250,17 +262,17 @@ class Known:
         """For the audit."""
 
     def share_below(self, bound: float) -> float:
-        """Return the probability of a number below ``bound``, given the known order but no comparison."""
+        """Return the probability that the number is below ``bound``, given the known order but no comparison."""
         return bound if self.place is None else share_below(self.place, bound)
 
 
 class Uniform:
-    """A number drawn uniformly from [0, 1)."""
+    """A symbolic number, uniform in [0, 1): it has no value, and each comparison is a draw."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
-        """Draw comparisons from ``draws`` at ``site`` and the index of the comparison.
+        """Store the interpreter ``draws``, which answers comparisons at ``site``.
 
-        ``draw`` identifies the generator state, if it is known.
+        ``draw`` identifies the generator state; None if it is not known.
         """
         self.draws, self.draw, self._site = draws, draw or Draw(site), site
         self._known: Known | None = None
@@ -268,20 +280,20 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """The known interval, shared by all draws that returned the number; created on first use."""
+        """Return what is known of the number, shared by all draws that returned it; created on first use."""
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known
 
     @property
     def cut(self) -> bool:
-        """Whether the interval was narrowed, by answers of this draw or of another draw with the same number."""
+        """Return whether a comparison has narrowed the interval of the number, also by another draw of it."""
         if self._known is None and not self.draw.made_before:
             return False
         return self.known.low > 0 or self.known.high < 1
 
     def below(self, bound: float, place: str = "") -> bool:
-        """Return whether the uniform is below ``bound``, conditioned on all earlier answers.
+        """Return whether the uniform is below ``bound``, drawn given all earlier answers.
 
         ``place`` is the comparing line, by default the current one.
         """
@@ -305,7 +317,10 @@ class Uniform:
         return answer
 
     def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
-        """Return how many of the non-decreasing ``bounds`` are at or below the uniform: an inverse-CDF lookup."""
+        """Return how many of the non-decreasing ``bounds`` are at or below the uniform (an inverse-CDF lookup).
+
+        ``place`` is the comparing line, by default the current one.
+        """
         known = self.known
         look(self.draw)
         inside = [min(max(bound, known.low), known.high) for bound in bounds]
@@ -327,7 +342,10 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Determine the rank of the uniform in an earlier race, if there was one; refuse if it is not known."""
+        """Determine the rank of the uniform in its earlier race, if there was one; refuse a race that gives no rank.
+
+        ``place`` is the comparing line.
+        """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
             return
@@ -358,12 +376,15 @@ class Uniform:
     def coin(self, chance: float, lies: Callable[[float], int]) -> bool:
         """Draw the answer of a comparison that is true with probability ``chance``.
 
-        ``lies(u)`` is 0 if it is true for u.
+        ``lies(u)`` is 0 for a value u of the uniform at which it is true, else 1.
         """
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies) == 0
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Draw the interval that contains the uniform, by ``pmf``; ``lies(u)`` is the interval index of a value."""
+        """Return the index, drawn from ``pmf``, of the interval in which the uniform lies.
+
+        ``lies(u)`` is the index for a value u of the uniform; ``question`` is part of the site.
+        """
         known, coupled = self.known, mode().coupled
         known.asked += 1
         rounding.asked(again=known.asked > 1)
@@ -373,7 +394,7 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Record that a draw is read; refuse a draw that depends on another one in an unknown way."""
+    """Record that the program reads a draw; refuse a draw that depends on another one in an unknown way."""
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)

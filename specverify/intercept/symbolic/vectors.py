@@ -1,7 +1,7 @@
-"""Noise vectors: many symbolic random numbers with one chain of steps, as arrays.
+"""Noise vectors: many symbolic random numbers with one chain of steps, stored as arrays.
 
-``Many`` is an array of numbers and symbolic numbers. The symbolic ones are monotone functions of uniforms, each of its
-own: one chain of steps for all, with arrays as its numbers. An element can always be extracted as a ``Continuous`` or a
+``Many`` is an array of numbers and symbolic numbers. Each symbolic number is a monotone function of its own uniform:
+one chain of steps for all, whose parameters may be arrays. An element can always be extracted as a ``Continuous`` or a
 number, so an operation without a vector rule is done element by element. A vector rule maps every symbolic number of an
 array to a symbolic number or a number; otherwise it raises ``RuleDeclined``, and the elements are handled one by one.
 """
@@ -32,7 +32,7 @@ _UNSEEN = 2.0**-60
 
 
 class Steps(NamedTuple):
-    """A strictly monotone function for each element of a vector; see ``steps.MonotoneStep``."""
+    """One step of a chain for all elements of a vector: a strictly monotone function; see ``steps.MonotoneStep``."""
 
     name: str
     number: Any = 0.0
@@ -47,7 +47,7 @@ NEUTRAL = {"times": 1.0, "power": 1.0}
 
 
 def of(step: Steps, values: Any) -> Any:
-    """Return the images of ``values``, also of ends of the domain; see ``MonotoneStep.of``."""
+    """Return ``step`` applied to ``values``, also at ends of its domain; see ``MonotoneStep.of``."""
     values = np.asarray(values, dtype=np.float64)
     if step.name == "plus":
         return values + step.number
@@ -64,7 +64,7 @@ def of(step: Steps, values: Any) -> Any:
 
 
 def back(step: Steps, bounds: Any) -> Any:
-    """Return the preimages of ``bounds``; see ``MonotoneStep.back``."""
+    """Return the numbers whose images under ``step`` are ``bounds``; see ``MonotoneStep.back``."""
     if step.name == "plus":
         return bounds - step.number
     if step.name == "times":
@@ -79,7 +79,10 @@ def back(step: Steps, bounds: Any) -> Any:
 
 
 def grows(step: Steps) -> bool:
-    """Return whether a step preserves the order, in all elements. Raises ``RuleDeclined`` if elements differ."""
+    """Return whether a step preserves the order of numbers.
+
+    Raises ``RuleDeclined`` if that differs between elements.
+    """
     if step.name not in NEUTRAL:
         return True
     positive = np.asarray(step.number) > 0
@@ -89,7 +92,10 @@ def grows(step: Steps) -> bool:
 
 
 def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
-    """Return the chain ``steps`` followed by ``step``, in normal form. Raises ``RuleDeclined`` for mixed signs."""
+    """Return the chain ``steps`` followed by ``step``, in normal form.
+
+    Raises ``RuleDeclined`` if the step preserves the order in some elements only.
+    """
     if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
         return steps
     if step.name in {"plus", *NEUTRAL}:
@@ -146,10 +152,10 @@ _FIRST = count()
 
 
 class NoiseBlock:
-    """The uniform numbers drawn by one call."""
+    """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """``draw`` identifies the generator state; ``size`` is the number of uniforms."""
+        """Store the call: ``draw`` identifies the generator state, and ``size`` is the number of uniforms."""
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
 
@@ -160,7 +166,7 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """The known intervals of the uniforms of a block, shared by all draws that returned it."""
+    """What is known of the uniforms of a block; equal draws share the object."""
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -195,7 +201,10 @@ class _DrawInBlock(Draw):
 
 
 class Many(NamedTuple):
-    """A noise vector: ``steps`` applied in order to uniforms, then clamped; some elements may be plain numbers."""
+    """A noise vector: ``steps`` applied to uniforms, then limited to ``[low, high]``.
+
+    Some elements may be plain numbers.
+    """
 
     blocks: tuple[NoiseBlock, ...]
     ids: Any
@@ -209,16 +218,16 @@ class Many(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the array."""
+        """Return the shape of the array."""
         return tuple(self.ids.shape)
 
     @property
     def random(self) -> Any:
-        """Mask of the symbolic elements."""
+        """Return an array of bools: True for the symbolic elements."""
         return self.ids >= 0
 
     def then(self, step: Steps) -> Many:
-        """Apply one more step to the symbolic elements; plain numbers are unchanged."""
+        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged."""
         steps = chained(self.steps, step)
         for each in steps:
             size = np.abs(each.number)
@@ -229,7 +238,7 @@ class Many(NamedTuple):
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
     def ends(self) -> tuple[Any, Any]:
-        """Return the infimum and the supremum of every symbolic element."""
+        """Return the infimum and the supremum of every symbolic element, as arrays or floats."""
         low, high = np.float64(0.0), np.float64(1.0)
         with np.errstate(all="ignore"):
             for step in self.steps:
@@ -237,7 +246,7 @@ class Many(NamedTuple):
             return np.minimum(np.maximum(low, self.low), self.high), np.maximum(np.minimum(high, self.high), self.low)
 
     def taken(self, take: Callable[[Any], Any]) -> Many:
-        """Apply ``take``, an indexing function, to every array of the vector."""
+        """Return the vector of the elements that ``take``, an indexing function of arrays, selects."""
 
         def of_number(number: Any) -> Any:
             return take(np.broadcast_to(number, self.shape)) if np.ndim(number) else number
@@ -247,7 +256,7 @@ class Many(NamedTuple):
         return Many(self.blocks, ids, numbers, steps, of_number(self.low), of_number(self.high))
 
     def few(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the elements with the flat indices ``places``."""
+        """Return the elements with the flat indices ``places``, as an object array."""
         result = np.empty(places.shape, dtype=object)
         for index, place in np.ndenumerate(places):
             result[index] = self.element(int(place))
@@ -275,25 +284,25 @@ class Many(NamedTuple):
         return result.reshape(self.shape)
 
     def look(self) -> None:
-        """Record that all elements are read, and refuse those that depend on other draws."""
+        """Record that all elements are read; refuse draws that depend on others in an unknown way."""
         for block in self.blocks:
             look(block.draw)
 
 
 def uniforms(block: NoiseBlock, shape: tuple[int, ...]) -> Many:
-    """Return the uniforms of a block as a vector of the given shape."""
+    """Return the uniforms of ``block`` as a noise vector of the given shape."""
     ids = block.known.first + np.arange(block.size, dtype=np.int64).reshape(shape)
     return Many((block,), ids, np.zeros(shape))
 
 
 def as_many(values: Any) -> Many:
-    """Return plain numbers as a ``Many``."""
+    """Return the plain numbers ``values`` as a ``Many`` without symbolic elements."""
     result = np.asarray(values, dtype=np.float64)
     return Many((), np.full(result.shape, -1, dtype=np.int64), result)
 
 
 def numbers(values: Any, like: Many) -> Many:
-    """Return plain numbers as a ``Many`` that combines with ``like``: with the chain of its first symbolic element."""
+    """Return the plain numbers ``values`` as a ``Many`` that can be joined with ``like``: its chain is the same."""
     first = int(like.random.argmax()) if like.ids.size else 0
 
     def of_first(number: Any) -> Any:
@@ -304,7 +313,10 @@ def numbers(values: Any, like: Many) -> Many:
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
-    """Apply ``join`` to the arrays of ``parts``, ``Many`` or numbers. Raises ``RuleDeclined`` for different chains."""
+    """Return the vector of ``join`` (such as ``np.concatenate``) of the arrays of ``parts``, vectors or numbers.
+
+    Raises ``RuleDeclined`` for different chains.
+    """
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
     whole = [
@@ -344,31 +356,34 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
     """Return the vector with ``function`` applied to its plain numbers.
 
-    Its symbolic elements at the mask ``where`` become ``numbers``.
+    Symbolic elements where the mask ``where`` is True become the plain ``numbers``.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Return ``np.where``; a float if all elements are equal."""
+    """Return ``np.where(condition, one, other)``; the float ``one`` if the condition is True everywhere."""
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 
 def add(left: Any, right: Any) -> Many:
-    """Return the sum of a vector and plain numbers."""
+    """Return the sum of a noise vector and plain numbers."""
     value, number = _apart(left, right)
     finite = np.isfinite(number)
     return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
 
 
 def negative(value: Many) -> Many:
-    """Return the negative of the vector."""
+    """Return the negative of a noise vector."""
     return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
 
 
 def _sign(value: Many) -> float:
-    """Return the common sign of the symbolic elements. Raises ``RuleDeclined`` if there is none."""
+    """Return the common sign of the symbolic elements, 1 or -1.
+
+    Raises ``RuleDeclined`` if signs differ or are unknown.
+    """
     low, high = value.ends()
     if np.all(low >= 0):
         return 1.0
@@ -378,7 +393,7 @@ def _sign(value: Many) -> float:
 
 
 def multiply(left: Any, right: Any) -> Many:
-    """Return the product of a vector and plain numbers."""
+    """Return the product of a noise vector and plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(value)
@@ -387,7 +402,7 @@ def multiply(left: Any, right: Any) -> Many:
 
 
 def divide(left: Any, right: Any) -> Many:
-    """Return the quotient of a vector and plain numbers."""
+    """Return the quotient of a noise vector and plain numbers, in either order."""
     if isinstance(right, Many):
         if isinstance(left, Many):
             raise RuleDeclined("two noise vectors are divided")
@@ -401,14 +416,14 @@ def divide(left: Any, right: Any) -> Many:
 
 
 def reciprocal(value: Many) -> Many:
-    """Return 1 / value, for elements of one sign."""
+    """Return 1 / value; declines a vector whose elements have different signs."""
     sign = _sign(value)
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
 
 
 def powered(base: Any, exponent: Any) -> Many:
-    """Return ``base ** exponent``; one of them is a vector, the other plain numbers."""
+    """Return ``base ** exponent``; one of them is a noise vector, the other plain numbers."""
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise RuleDeclined("an exponent is random, 0 or infinite")
@@ -428,22 +443,22 @@ def _nonnegative(value: Many) -> Many:
 
 
 def log(value: Many) -> Many:
-    """Return the logarithms."""
+    """Return the logarithms of a noise vector."""
     return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOGS)
 
 
 def exp(value: Many) -> Many:
-    """Return the exponentials."""
+    """Return the exponentials of a noise vector."""
     return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
 
 
 def by_rule(name: str, value: Many) -> Many:
-    """Apply the function ``name`` of ``steps.RULES``."""
+    """Return the monotone function ``name`` of ``steps.RULES``, applied to a noise vector."""
     return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
 
 
 def maximum(left: Any, right: Any) -> Many:
-    """Return the element-wise maximum with plain numbers."""
+    """Return the element-wise maximum of a noise vector and plain numbers."""
     value, number = _apart(left, right)
     low, high = value.ends()
     over = np.asarray(number >= high)
@@ -454,22 +469,22 @@ def maximum(left: Any, right: Any) -> Many:
 
 
 def minimum(left: Any, right: Any) -> Many:
-    """Return the element-wise minimum with plain numbers."""
+    """Return the element-wise minimum of a noise vector and plain numbers."""
     value, number = _apart(left, right)
     return negative(maximum(negative(value), -number))
 
 
 def clip(value: Many, low: Any, high: Any) -> Many:
-    """Return the vector limited to ``[low, high]``."""
+    """Return the noise vector limited to ``[low, high]``."""
     return minimum(maximum(value, low), high)
 
 
 def subtract(left: Any, right: Any) -> Many:
-    """Return the difference of a vector and plain numbers."""
+    """Return the difference of a noise vector and plain numbers, in either order."""
     return add(left, negative(right) if isinstance(right, Many) else -right)
 
 
 def square(value: Many) -> Many:
-    """Return the square, for elements of one sign."""
+    """Return the squares; declines a vector whose elements have different signs."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

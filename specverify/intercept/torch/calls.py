@@ -3,12 +3,12 @@
     with answered_by(draws):
         model.generate(...)
 
-Every random function of torch's Python interface is answered; one without a rule raises ``NeedsValue`` with the name of
-the call, so that no randomness is missed. Sites name the function and the file and line that called it.
+Every random function of torch's Python interface is answered; a function without a rule raises ``NeedsValue`` with the
+name of the call, so that no randomness is missed. Sites name the function and the file and line that called it.
 
-Functions that torch compiles, scripts or maps over rows run as their Python code. Machine code would draw without
-interception; torch keeps the Python it was made of, and that is examined. Whether the compiler preserves its meaning is
-not examined. A trace is one path of the function, and runs unchanged. ``vmap`` is a loop over the rows; with
+Functions that torch compiles, scripts or maps over rows run as their Python code, because machine code would draw
+without interception. Whether the compiler preserves the meaning of the Python code is not examined. A traced function
+(``torch.jit.trace``) is one path of the function, and runs unchanged. ``vmap`` is a loop over the rows; with
 ``randomness="same"`` each row begins at the generator state of the first.
 """
 
@@ -55,7 +55,7 @@ _REAL_VMAP = apis.vmap_impl
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Run the Python functions behind compiled, scripted and mapped functions while the ``with`` block runs."""
+    """Context manager: compiled, scripted and mapped functions run as the Python functions they were made from."""
     compiled = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
     apis.vmap_impl, _SCRIPTED.__call__ = _rows, _original
     try:
@@ -72,7 +72,7 @@ def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def refuse_if_none_allowed() -> None:
-    """Raise torch's error for a draw in a function mapped with ``randomness="error"``."""
+    """Raise torch's error if a function mapped with ``vmap(..., randomness="error")`` is running: it draws."""
     if RUNS.mapped_without_draws:
         raise RuntimeError("vmap: called random operation while in randomness error mode")
 
@@ -86,7 +86,7 @@ def _rows(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Replace ``vmap`` by a loop over the rows."""
+    """Replace torch's ``vmap``: call ``func`` in a loop over the rows and stack the results."""
     number, dims, flat, spec = functorch._process_batched_inputs(in_dims, args, func)  # noqa: SLF001 - as vmap has it
     begin, result = torch.get_rng_state(), []
     for row in range(number):
@@ -160,7 +160,7 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of a call that draws, writes, converts to numbers, or has ``lazy`` (symbolic) arguments."""
+        """Return the result of a call that draws, writes, converts to numbers, or has symbolic arguments (``lazy``)."""
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
@@ -191,7 +191,7 @@ class _AnsweringMode(TorchFunctionMode):
         return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run an operation that may draw, such as dropout, and refuse it if it drew."""
+        """Run an operation without a rule that may draw, such as dropout; refuse it if a generator was drawn from."""
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
             raise NeedsValue(
                 "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
@@ -207,12 +207,12 @@ def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
 
 @cache
 def _is_ordinary(func: Any) -> bool:
-    """Return whether a function neither draws nor writes nor converts: it runs unchanged on ordinary tensors."""
+    """Return whether ``func`` neither draws, writes nor converts to numbers, so that no special handling is needed."""
     return not (func in _ORDINARY or func in REWRITTEN or _writes_or_takes_out(func) or _is_random(func))
 
 
 def _is_of_plain(func: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether a call writes or converts to numbers, and has no argument that may be symbolic."""
+    """Return whether ``func`` writes or converts to numbers and no argument is symbolic, so that it runs unchanged."""
     return _runs_on_plain(func) and _are_plain(args) and not torch.is_inference_mode_enabled()
 
 
@@ -230,24 +230,28 @@ def _is_random(func: Any) -> bool:
 
 
 def _are_plain(values: tuple[Any, ...]) -> bool:
-    """Return whether ``values`` are only numbers, ordinary tensors and indices."""
+    """Return whether all ``values`` are numbers, ordinary tensors, or tuples of these (indices)."""
     return all(type(value) in _PLAIN or (type(value) is tuple and _are_plain(value)) for value in values)
 
 
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, type(None), type(...)})
 
 
-def _noted(found: Any) -> Any:
-    """Return the result of an operation, after recording the dtype of a float tensor."""
-    if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
-        rounding.saw(found.dtype)
-    return found
+def _noted(result: Any) -> Any:
+    """Return ``result``, the result of an operation.
+
+    If it is a float tensor, record its dtype for the rounding bound.
+    """
+    if isinstance(result, torch.Tensor) and result.dtype.is_floating_point:
+        rounding.saw(result.dtype)
+    return result
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments as ordinary tensors: all of them if required, else those that have become ordinary.
+    """Return ``args`` with ordinary tensors in place of symbolic ones.
 
-    Inference mode makes no view of a tensor without storage, and writing makes views of its target.
+    All are replaced if ``func`` needs storage, else only those that have become ordinary. Inference mode makes no view
+    of a tensor without storage, and writing makes views of its target.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -259,7 +263,7 @@ def _stored_if_it_is(tensor: Any) -> Any:
 
 
 def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-    """Return whether a call makes or fills a tensor on the meta device; nothing is drawn there."""
+    """Return whether the arguments of a call place its result on the meta device, where nothing is drawn."""
     place = named.get("device")
     if place is not None:
         return torch.device(place).type == "meta"
@@ -268,7 +272,7 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return arguments with 0-dimensional tensors in place of symbolic floats, in the dtype of the other tensors."""
+    """Return arguments with symbolic floats replaced by 0-dimensional tensors, in the dtype of the other tensors."""
     values = list(given.values()) if isinstance(given, dict) else given
     if SymbolicFloat not in map(type, values):
         return given
@@ -287,10 +291,10 @@ def _of_tensors(given: Any, func: Any) -> Any:
 
 @contextmanager
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
-    """Answer torch's random calls by ``draws`` while the ``with`` block runs.
+    """Context manager: while it is open, ``draws`` answers torch's random calls.
 
-    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary
-    draws at which a token of probability 0 is emitted. Yields the mode that another thread enters to be intercepted
+    ``forced_uniform`` gives every uniform a fixed value instead (0, or 1 for the largest float below it): at these
+    values a token of probability 0 may be emitted. Yields the torch mode that another thread enters to be intercepted
     too.
     """
     run = TorchDraws(draws, forced_uniform)
@@ -308,20 +312,23 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFu
 @once
 @contextmanager
 def arrays_taken() -> Iterator[None]:
-    """Let ``from_numpy`` accept arrays with symbolic numbers while the ``with`` block runs."""
+    """Context manager: while it is open, ``torch.from_numpy`` accepts arrays with symbolic numbers."""
     with replaced(torch, {"from_numpy": from_numpy}):
         yield
 
 
 @contextmanager
 def torch_replaced() -> Iterator[None]:
-    """Install once the patches of every ``answered_by`` in the ``with`` block; they have no effect outside of those."""
+    """Context manager that installs the patches that all uses of ``answered_by`` share.
+
+    Outside of those they have no effect.
+    """
     with arrays_taken(), settings_seen():
         yield
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:
-    """Return the tokens of a 1-D tensor as the outcome of a run; unread tokens keep their law."""
+    """Return the elements of a 1-D tensor as the outcome of a run; tokens that were not read keep their law."""
     return final_outcome(list(elements_of(tokens)))
 
 

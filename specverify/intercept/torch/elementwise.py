@@ -1,9 +1,8 @@
 """Element-wise operations of symbolic tensors: comparisons, reductions, arithmetic, and the promotion of dtypes.
 
-Results stay symbolic where possible. Operands are first converted to the promoted dtype of torch, with its effect on
-16-bit floats. Composite operations are given by name in ``torch.ops.aten``. Integer arithmetic on outcomes of several
-draws is computed when it is read: token ids that are multiplied by a mask, or added to other ids, are not forced
-earlier than the token itself.
+Results stay symbolic where possible. Operands are first converted to torch's promoted dtype, with its effect on 16-bit
+floats. Composite operations are given by name in ``torch.ops.aten``. Integer arithmetic on outcomes of several draws is
+computed when the result is read: multiplying token ids by a mask, or adding ids, does not force them earlier.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _ROUNDED_ONCE = {
 
 
 def result_type(name: str, *operands: Any) -> torch.dtype:
-    """Return the dtype of the result of an operation, from its first two operands."""
+    """Return the dtype of the result of the operation ``name``, by torch's promotion of its first two operands."""
     alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
     dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
@@ -98,17 +97,20 @@ _NO_BOOLS = Declined("an operation on bools is given other numbers")
 
 
 def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
-    """Apply ``function`` to the elements of the operands, broadcast."""
+    """Return the array of ``function`` applied to the elements of the operands, which are broadcast."""
     return rows.each(function, *map(elements_of, operands))
 
 
 def hang_on_draws(*operands: Any) -> bool:
-    """Return whether an operand has numbers that torch computed for every outcome of a draw, and none has uniforms."""
+    """Return whether an operand contains a number that depends on an unread draw, and no operand contains a uniform.
+
+    Torch has computed such a number (``Chosen``) for every outcome of the draw.
+    """
     return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
 
 
 def template(*operands: Any) -> Any:
-    """Return the first symbolic tensor among the operands."""
+    """Return the first symbolic tensor among the operands; the result of an operation gets its dtype and device."""
     return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
 
 
@@ -116,7 +118,7 @@ def template(*operands: Any) -> Any:
 
 
 def arithmetic(name: str) -> Handler:
-    """Return the handler of an arithmetic operation on symbolic numbers."""
+    """Return the handler of ``name``, an arithmetic operation on symbolic numbers."""
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
         if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {ADD, "subtract"}):
@@ -136,9 +138,9 @@ def arithmetic(name: str) -> Handler:
 
 
 def clamping(name: str) -> Handler:
-    """Return the handler of an operation that gives some value a positive probability.
+    """Return the handler of ``name``, a clamp: many uniforms give the bound itself, which gets a positive probability.
 
-    In 16-bit floats too many values coincide with this value, so the operation is declined there.
+    In 16-bit floats too many other numbers round to the bound, so the operation is declined there.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
@@ -153,7 +155,7 @@ def clamping(name: str) -> Handler:
 
 
 def whole_parts(name: str) -> Handler:
-    """Return the handler of an integer part or a sign, which is drawn when it is read."""
+    """Return the handler of ``name``, a rounding to integers or a sign; the integer is drawn when it is read."""
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):
@@ -172,7 +174,7 @@ def whole_parts(name: str) -> Handler:
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of a selection by a condition."""
+    """Return the handler of ``name``, a selection by a condition such as ``where``."""
     rule: Any = PRIMITIVES[name].scalar
 
     def handler(condition: Any, left: Any = None, right: Any = None) -> Any:
@@ -188,7 +190,7 @@ def choosing(name: str) -> Handler:
 
 
 def comparing(name: str) -> Handler:
-    """Return the handler of a comparison, which is drawn when it is read."""
+    """Return the handler of ``name``, a comparison; its result is drawn when it is read."""
 
     def handler(left: Any, right: Any) -> Any:
         if hang_on_draws(left, right) and only_source((left, right)) is not None:
@@ -202,7 +204,7 @@ def comparing(name: str) -> Handler:
 
 
 def asked(name: str) -> Handler:
-    """Return the handler of a unary test, such as ``isnan``."""
+    """Return the handler of ``name``, a test of each element such as ``isnan``."""
 
     def ask(place: str, element: Any) -> Any:
         return Truth(lambda: int(answered(name, number(element), place=place)))
@@ -216,7 +218,7 @@ def asked(name: str) -> Handler:
 
 
 def of_bools(name: str) -> Handler:
-    """Return the handler of a logical operation."""
+    """Return the handler of ``name``, a logical operation on bools."""
     row: Any = PRIMITIVES[name]
 
     def one(*elements: Any) -> Any:
@@ -234,9 +236,9 @@ def of_bools(name: str) -> Handler:
 
 
 def _without_nan(tensor: Any, *given: Any, **named: Any) -> Any:
-    """Handle ``nan_to_num``: symbolic numbers are neither NaN nor infinite and stay unchanged.
+    """Handle ``nan_to_num``: plain numbers are replaced.
 
-    Plain ones are replaced.
+    Symbolic numbers are neither NaN nor infinite and stay unchanged.
     """
 
     def made(element: Any) -> Any:
@@ -256,7 +258,10 @@ def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
 
 
 def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
-    """Compute ``softplus``; above ``threshold`` it is the identity up to the rounding of float32."""
+    """Handle ``softplus``: ``log(1 + exp(beta * tensor)) / beta``.
+
+    Torch returns ``tensor`` itself above ``threshold``; both agree there within the rounding of float32.
+    """
     return torch.log1p(torch.exp(tensor * beta)) / beta
 
 
@@ -291,7 +296,7 @@ _MADE_OF: dict[str, Handler] = {
 
 
 def composed(made_of: Handler) -> Handler:
-    """Return the handler of an operation composed of others."""
+    """Return the handler of an operation that ``made_of`` computes by other torch operations; for symbolic numbers."""
 
     def handler(*operands: Any, **more: Any) -> Any:
         return (
@@ -336,7 +341,12 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``handler``; if it declines, ``function`` is applied to each element when it is read."""
+    """Return a handler that applies ``handler``.
+
+    If that declines, ``function`` is applied to each element when it is read.
+
+    The second way needs whole results and few outcomes. ``name`` is the name of the operation.
+    """
 
     def answer(*operands: Any, **more: Any) -> Any:
         outcome = handler(*operands, **more)
@@ -369,7 +379,10 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 
 
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
-    """Return one element of the result: the other operand itself if it is added to 0 or multiplied by 1."""
+    """Return one element of a result: ``function`` of ``elements``, computed when it is read.
+
+    An element that is added to 0 or multiplied by 1 is returned as it is; a product with 0 is 0.
+    """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
             beside = elements[1 - place]
@@ -392,13 +405,13 @@ def _computed(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -
 
 
 def _single(operand: Any, number: Any) -> Any:
-    """Return a number as an operand with the dtype and dimensions of ``operand``, which affect torch's promotion."""
+    """Return ``number`` as an operand with the dtype and number of dimensions of ``operand``, for torch's promotion."""
     if not isinstance(operand, torch.Tensor):
         return number
     return torch.full((1,) * operand.ndim, number, dtype=operand.dtype)
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return a product; if the first factor read is 0, the other is not forced. A bool mask is read first."""
+    """Return a product without forcing the second factor if the first is 0. A bool mask is read first."""
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

@@ -1,13 +1,13 @@
 """Ordinary tensors that foreign code fills with random numbers, and the symbolic tensors that represent them.
 
-The unit is a storage: every tensor that shares it, by a view made before or after, by ``detach`` or ``.data``, with or
-without gradients or in inference mode, has the numbers. Code that reads the memory itself, such as a scripted function,
-is not intercepted. It finds noise there that differs in every run, so that a replay detects it.
+Numbers are kept by storage: every tensor that shares it, by a view made before or after, by ``detach`` or ``.data``,
+with or without gradients or in inference mode, has the numbers. Code that reads the memory itself, such as a scripted
+function, is not intercepted. It reads values there that differ in every run, so that a replay detects the use.
 
-Operations that write random numbers in place, into ``out`` or at an index are computed by the function that writes
-nothing; the tensor then represents the result. In-place changes of shape (``t.transpose_(0, 1)``, ``t.squeeze_()``)
-apply to the tensor and not to its views; the tensor held by the foreign code gets the new shape, because torch reads it
-to expand indices.
+Operations that write random numbers in place, into ``out`` or at an index are computed by the variant of the function
+that returns a new tensor; the written tensor then represents the result. In-place changes of shape (``t.transpose_(0,
+1)``, ``t.squeeze_()``) apply to the tensor and not to its views; the tensor in the foreign code gets the new shape,
+because torch reads it to expand indices.
 """
 
 from __future__ import annotations
@@ -60,23 +60,26 @@ _CONTAINERS = frozenset({list, tuple})
 
 
 class Filled:
-    """The storages that were filled with symbolic numbers in one run."""
+    """The tensor storages that were filled with symbolic numbers in one run."""
 
     def __init__(self) -> None:
-        """Start without storages."""
+        """Start without filled storages."""
         self._whole: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """By storage: a tensor that keeps it, and the lazy tensor of all its elements."""
         self._standing: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
 
     @property
     def anything(self) -> bool:
-        """Whether something was filled."""
+        """Return whether a storage was filled with symbolic numbers."""
         return bool(self._whole)
 
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """Make ``values`` the content of ``tensor``, which was filled in place; return its symbolic representation.
+        """Record that ``tensor`` was filled in place with symbolic ``values``.
 
-        Raises ``NeedsValue`` for values of another shape, and for a tensor that has become ordinary since.
+        Return the symbolic tensor that represents it.
+
+        Raises ``NeedsValue`` for values of another shape, and for a tensor whose numbers were forced since it was first
+        filled.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
@@ -94,7 +97,10 @@ class Filled:
         return standing
 
     def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:
-        """Write symbolic outcomes, with concrete elements among them, into a tensor at ``index``."""
+        """Write ``values``, some of them symbolic, into ``tensor`` at ``index``.
+
+        Return the symbolic tensor that represents it.
+        """
         if not isinstance(tensor, SymbolicTensor):
             self._stand_for(tensor)
         standing: SymbolicTensor = self.standing_for(tensor)
@@ -104,7 +110,7 @@ class Filled:
         return standing
 
     def _stand_for(self, tensor: torch.Tensor) -> None:
-        """Let a symbolic tensor represent the storage of an ordinary one from now on."""
+        """Create the symbolic tensor that represents the storage of ``tensor`` from now on."""
         if (key := _storage(tensor)) not in self._whole:
             whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
             together = large(whole.numel(), MANY) and whole.dtype.is_floating_point
@@ -117,7 +123,7 @@ class Filled:
         self._standing.clear()
 
     def settle(self) -> None:
-        """Write forced values into the memory, which is read after interception has ended.
+        """Write the forced values of each filled tensor into its memory at the end of a run.
 
         Later writes to the memory are visible to every tensor that shares it.
         """
@@ -140,7 +146,10 @@ class Filled:
                 standing.settled = whole
 
     def standing_for(self, value: Any) -> Any:
-        """Return the symbolic representation of a filled tensor, also inside containers; other values unchanged."""
+        """Return the symbolic tensor that represents ``value``.
+
+        Tensors inside containers are replaced, other values unchanged.
+        """
         kind = type(value)
         if kind in _NO_TENSORS or not self._whole:
             return value
@@ -154,7 +163,10 @@ class Filled:
         return value
 
     def reshaped(self, func: Any, tensor: torch.Tensor, *args: Any) -> bool:
-        """Change the shape of a filled tensor and of its representation; return whether it was filled."""
+        """Apply ``func``, which changes a shape in place, to a filled tensor and to its symbolic representation.
+
+        Returns whether ``tensor`` was filled with symbolic numbers.
+        """
         self.standing_for(tensor)
         pairs = [pair for pair in self._standing.values() if tensor is pair[0] or tensor is pair[1]]
         for plain, standing in pairs:
@@ -180,7 +192,7 @@ class Filled:
 
 
 def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return elements broadcast to the shape that they are written to; leading dimensions of 1 are dropped."""
+    """Return ``elements`` broadcast to ``shape``, to which they are written; leading dimensions of 1 are dropped."""
     while elements.ndim > len(shape) and elements.shape[0] == 1:
         elements = elements.reshape(elements.shape[1:])
     return broadcast_to(elements, shape)
@@ -225,7 +237,7 @@ RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
 
 @cache
 def _without_writing(func: Any) -> Callable[..., Any] | None:
-    """Return the out-of-place function for an in-place tensor method; None for any other function."""
+    """Return the function that computes what an in-place tensor method writes; None for any other function."""
     name = _name(func)
     if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
         return None
@@ -240,7 +252,7 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
 
 
 def writes_itself(func: Any) -> bool:
-    """Return whether a function writes into its first argument."""
+    """Return whether ``func`` writes into its first argument (an in-place method or an assignment to an index)."""
     return func is torch.Tensor.__setitem__ or _without_writing(func) is not None
 
 
@@ -249,7 +261,10 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of a call that writes symbolic numbers into a tensor; ``Declined`` for any other call."""
+    """Return the result of a call that writes symbolic numbers into a tensor; ``Declined`` for any other call.
+
+    ``filled`` are the tensors that hold symbolic numbers.
+    """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
     compute, out = _without_writing(func), kwargs.get("out")
@@ -271,18 +286,18 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
-    """Return whether symbolic numbers can be written into a tensor without forcing them."""
+    """Return whether ``value`` can be written into ``tensor`` without forcing symbolic numbers."""
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
 
 
 def _may_be_drawn_into(tensor: Any) -> bool:
-    """Return whether a tensor holds symbolic numbers and has not become ordinary."""
+    """Return whether a tensor holds symbolic numbers and its values have not been forced."""
     return isinstance(tensor, SymbolicTensor) and not is_stored(tensor)
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether an in-place method forces no outcome: it moves elements, or computes with integers."""
+    """Return whether the in-place method ``name`` forces no outcome: it moves elements, or computes with integers."""
     if name in _MOVES:
         return _undecided(*operands)
     if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:
@@ -291,7 +306,7 @@ def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
 
 
 def _undecided(*values: Any) -> bool:
-    """Return whether some tensor holds an unread outcome."""
+    """Return whether one of ``values`` is a symbolic tensor with an outcome that was not read."""
     return any(
         holds(Deferred, value) and not is_stored(value) and any(map(is_open, value.elements.flat))
         for value in values
@@ -320,7 +335,10 @@ _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 
 
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the tensor that a constructor makes of symbolic numbers; ``Declined`` for any other function."""
+    """Return the tensor that ``func``, such as ``torch.tensor``, makes of symbolic numbers.
+
+    ``Declined`` for other calls.
+    """
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
         value = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
@@ -337,7 +355,7 @@ def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
-    """Return a tensor with the dtype of ``like``; elements are rounded to it if it has 16 bits."""
+    """Return a tensor of ``elements`` with the dtype and device of ``like``; they are rounded if it has 16 bits."""
     whole = like.dtype is not torch.bool and all(
         isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
     )
@@ -350,7 +368,7 @@ _OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor
 
 
 def from_numpy(array: Any) -> Any:
-    """Return the tensor of a NumPy array, which may be symbolic."""
+    """Replace ``torch.from_numpy``: return the tensor of a NumPy array, which may hold symbolic numbers."""
     array = contents_of(array)
     return made(torch.as_tensor, (array,), {}) if type(array) is SymbolicArray else _FROM_NUMPY(array)
 
@@ -365,7 +383,7 @@ def _flat(data: Any) -> list[Any]:
 
 
 def _zeros(value: Any) -> Any:
-    """Return placeholder numbers of the same type in place of symbolic ones."""
+    """Return ``value`` with zeros in place of symbolic numbers, of the same type."""
     if type(value) is SymbolicArray:
         whole = all(type(each) is SymbolicInt or isinstance(each, int) for each in value.flat)
         return np.zeros(value.shape, dtype=np.int64 if whole else np.float64)
@@ -388,7 +406,10 @@ _OTHERS = (aten.as_strided_, aten.resize_, aten.resize_as_, aten.set_)
 
 
 def _reshaping(in_place: Any, function: Any) -> Callable[..., Any]:
-    """Return the handler of an in-place change of shape; ``function`` returns a view with the new shape."""
+    """Return the handler of ``in_place``, an in-place change of shape.
+
+    ``function`` returns a view with the new shape.
+    """
 
     def handler(tensor: Any, *args: Any) -> Any:
         for result in tensor.views:

@@ -1,9 +1,7 @@
-"""The random functions of torch, by their own signatures: what each of them gives in a run that is enumerated.
+"""The random functions of torch, by their own signatures, with the symbolic numbers or outcomes that each returns.
 
-Every one of them draws in fact as well, from the same generator and with the same arguments, so that a wrong call fails
-as it does in torch.
-
-What one run draws from torch: uniforms and outcomes as lazy tensors, by the states of its generators.
+Every replacement also draws from the same generator with the same arguments, so that a wrong call fails as it does in
+torch and the generator advances. ``TorchDraws`` answers all calls of one run.
 """
 
 from __future__ import annotations
@@ -90,15 +88,19 @@ EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
 
 
 class TorchDraws:
-    """Answer the torch draws of one run."""
+    """Answer all random calls of torch in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """Answer by ``draws``; ``forced`` gives uniforms fixed values, or is None."""
+        """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self.filled, self.streams = Filled(), TorchStreams()
 
     def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
-        """Return a symbolic tensor of new random numbers; an ordinary tensor if values are forced."""
+        """Return new random numbers with the law ``noise``, in the shape and dtype of ``like``.
+
+        The result is a symbolic tensor, or an ordinary tensor if values are forced. ``call`` is the name of the
+        function.
+        """
         check_numbers(call, like.shape)
         if self.boundary is not None:
             return _forced(self.boundary, like, call, exponentials=noise.exponential)
@@ -122,7 +124,7 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return a noise vector with the random numbers of one call."""
+        """Return the random numbers of one call as a noise vector, for tensors too large for single elements."""
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
         state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
@@ -135,7 +137,10 @@ class TorchDraws:
     def whole_numbers(
         self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
     ) -> Any:
-        """Return a tensor of symbolic integers in ``[low, low + number)``, for too many values to enumerate."""
+        """Return a tensor of symbolic integers in ``[low, low + number)``, for too many values to enumerate.
+
+        ``like`` gives shape and dtype; ``advance`` draws from the real generator.
+        """
         check_numbers(call, like.shape)
         if self.boundary is not None:
             boundary = self.boundary
@@ -150,9 +155,9 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
-        """Return a function that makes the outcomes of one call in order.
+        """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call, as a symbolic outcome.
 
-        ``advance`` draws them from the real generator.
+        ``call`` is the name of the function; ``advance`` draws from the real generator.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -169,10 +174,11 @@ class TorchDraws:
 
 
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
-    """Return the map from a uniform to the number behind its image; in 16 bits it has few values, which may be equal.
+    """Return the map from a uniform number to the continuous number from which torch computes a value of ``noise``.
 
-    Noise counts as continuous in 16 bits too if the rows of a single call are 16-bit: the rule is evaluated in that
-    precision.
+    With 16 bits there are few values, which may be equal; then uniform noise is an integer times the resolution, and
+    exponential noise is refused. Exponential noise counts as continuous if the rows of a single call are 16-bit,
+    because the rule is then evaluated in that precision.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):
@@ -186,7 +192,7 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
 
 
 def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
-    """Return an ordinary tensor of uniforms (or exponentials) with the values from ``boundary``."""
+    """Return an ordinary tensor of uniforms, or of ``exponentials``, with the fixed values of ``boundary``."""
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
         often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
@@ -203,7 +209,10 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
 def _multinomial(
     run: TorchDraws, input: Any, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
 ) -> Any:
-    """Draw each row by categorical draws; without replacement the row is renormalised after each draw."""
+    """Replace ``torch.multinomial``: draw each row by categorical draws.
+
+    Without replacement the row is renormalised after each draw.
+    """
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
     check_numbers("torch.multinomial", (*weights.shape[:-1], num_samples))
@@ -275,7 +284,7 @@ def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> 
 
 
 def _shaped(*numbers: Any, size: Any = None, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
-    """Return an empty tensor of the requested shape and dtype."""
+    """Return an empty tensor of the shape and dtype that the arguments of a constructor such as ``torch.rand`` give."""
     shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
     check_numbers("a call of torch", tuple(shape))
     return torch.empty(tuple(shape), dtype=dtype, device=device)
@@ -315,7 +324,7 @@ def _kaiming_uniform_(
     nonlinearity: Any = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Fill the weights of a new linear layer with uniform numbers between torch's bounds."""
+    """Replace ``kaiming_uniform_``: fill a tensor with uniform numbers between the bounds that torch computes."""
     if 0 in tensor.shape:
         return tensor
     fan = torch.nn.init._calculate_correct_fan(tensor, mode)  # noqa: SLF001 - nothing public tells it
@@ -339,7 +348,10 @@ def _law(
     generator: Any,
     given: Sequence[Any] = (),
 ) -> Any:
-    """Return numbers of ``law`` in the shape and dtype of ``like``; ``fill`` draws them from the real generator."""
+    """Return numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
+
+    ``fill`` draws them from the real generator; ``call`` is the name of the function.
+    """
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:
         raise NeedsValue("few-bits", f"{call} at {caller()} draws numbers of {like.dtype}: draw them in float32")
@@ -376,7 +388,7 @@ _MOST_OF_LAW = 4096
 
 
 def _drawn_from(method: Any, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of a method that fills a tensor from ``law``."""
+    """Return the replacement of ``method``, a tensor method that fills a tensor with numbers of ``law``."""
 
     def answer(run: TorchDraws, tensor: Any, *args: Any, generator: Any = None, **named: Any) -> Any:
         given, _ = bound(parameters, args, named)
@@ -426,7 +438,7 @@ def _initial_normal_(run: TorchDraws, tensor: Any, mean: float = 0.0, std: float
 
 
 def _poisson(run: TorchDraws, input: Any, generator: Any = None) -> Any:
-    """Draw Poisson numbers; the law is truncated where float64 cannot represent the remaining probability."""
+    """Replace ``torch.poisson``; the law is truncated where float64 cannot represent the remaining probability."""
     rates = look_at(input)
     check_numbers("torch.poisson", rates.shape)
     outcome = run.outcomes("torch.poisson", generator, rates.device, lambda: torch.poisson(rates, generator))
@@ -447,7 +459,7 @@ def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
 
 
 def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
-    """Return the bounds ``(low, high)`` of integers from the arguments of a call; low may be omitted."""
+    """Return the bounds ``(low, high)`` from the arguments of a call such as ``randint``; low may be omitted."""
     names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
     result = {"low": 0} | dict(zip(names, given, strict=False)) | named
     return int(result["low"]), int(result["high"])
@@ -463,7 +475,10 @@ def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: 
 def _equally(
     run: TorchDraws, call: str, ends: tuple[int, int], like: Any, generator: Any, advance: Callable[[], Any]
 ) -> Any:
-    """Return integers in ``[low, high)`` for ``ends``: drawn if they are few, else symbolic."""
+    """Return integers in ``[low, high)``, the pair ``ends``, in the shape of ``like``.
+
+    They are outcomes if there are few values to enumerate, else symbolic integers.
+    """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)
     if number > FOLLOWED_AT_ONCE:
@@ -491,7 +506,10 @@ def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, 
 def _gumbel_softmax(
     run: TorchDraws, logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """Return 1 at the winner of the race and 0 elsewhere if ``hard``, else numbers of which only the order is known."""
+    """Replace ``gumbel_softmax``: with ``hard`` 1 at the largest noisy logit and 0 elsewhere.
+
+    Otherwise return symbolic numbers of which only the order is known.
+    """
     noise = _exponential_(run, torch.empty_like(logits, memory_format=torch.legacy_contiguous_format))
     scores = (logits - noise.log()) / tau
     if not isinstance(scores, SymbolicTensor):  # a value is forced
@@ -519,12 +537,12 @@ def _randperm(
 
 
 def name_of(func: Any) -> str:
-    """Return the name of a function, or of an operation of ``torch.ops``."""
+    """Return the name of a function, or of an operation of ``torch.ops``, without its module."""
     return getattr(func, "__name__", str(func))
 
 
 def full_name_of(func: Any) -> str:
-    """Return the name of a function as users write it, with its module."""
+    """Return the name of a function with its module, as users write it: ``torch.nn.functional.dropout``."""
     name = name_of(func)
     places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.Tensor": torch.Tensor}
     return next((f"{where}.{name}" for where, place in places.items() if getattr(place, name, None) is func), name)
@@ -532,7 +550,7 @@ def full_name_of(func: Any) -> str:
 
 @cache
 def function_of(func: Any) -> Any:
-    """Return the intercepted Python function of an operation of ``torch.ops``; any other operation unchanged."""
+    """Return the intercepted Python function of an operation of ``torch.ops``; any other ``func`` unchanged."""
     packet = func.overloadpacket if isinstance(func, OpOverload) else func
     if not isinstance(packet, OpOverloadPacket):
         return func

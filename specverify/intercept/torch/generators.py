@@ -1,27 +1,27 @@
-"""States of torch's generators: the origin of each draw, whoever seeded, copied or restored the generator.
+"""States of torch's generators: from which state each draw was made, also after seeding, copying or restoring.
 
-Before each draw the real state is read, and the real generator is advanced by really drawing. So a repeated seed,
-``set_state``, ``set_rng_state``, ``fork_rng`` and two generators of one seed all return to a state that was drawn from
-before. On the CPU uniforms are identified one by one: ``rand(2)`` and two ``rand(())`` after the same seed are the same
-numbers, as in torch. Other draws are identified by the state before the call and their position in it.
+Before each draw the real state is read, and the real generator is advanced by a real draw. So a repeated seed,
+``set_state``, ``set_rng_state``, ``fork_rng`` and two generators with one seed all return to a state that was drawn
+from before. On the CPU uniforms are identified one by one: ``rand(2)`` and two ``rand(())`` after the same seed are the
+same numbers, as in torch. Other draws are identified by the state before the call and their position in it.
 
 A run begins with a state chosen here, and every generator is restored afterwards, so runs can be repeated and do not
 depend on the state of the process. A generator made by the program keeps the program's changes. Devices without a
 readable generator are assumed to return fresh numbers.
 
-If a generator is not where the last answered draw left it, and the program did not seed or set it in between, an
-operation that is not intercepted drew from it: dropout, a scripted function, a thread of C++. This is detected at the
-next draw or at the end of the run, whatever the operation.
+If a generator is not in the state in which the last answered draw left it, and the program did not seed or set it in
+between, an operation that is not intercepted drew from it: dropout, a scripted function, a thread of C++. This is
+detected at the next draw or at the end of the run, whatever the operation.
 
 The operations that draw are those with torch's tag ``nondeterministic_seeded``. The list is read from the installed
-torch, so operations of later versions are included. It has two uses: a Python function of that name is intercepted when
-it is called (``calls``), and ``drawing_operations`` reports, at the dispatcher, which of them ran. The schema of an
-operation also states what it does to the storage of its arguments.
+torch, so operations of later versions are included. The list has two uses: a Python function of that name is
+intercepted when it is called (``calls``), and ``drawing_operations`` reports, at the dispatcher, which of them ran.
+``Recording`` records their results in a plain run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from types import FunctionType
@@ -34,6 +34,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import generator_states
 from specverify.intercept.cpython.patches import methods_replaced, once, own_methods
+from specverify.intercept.recorded_numbers import ROWS
+from specverify.intercept.recorder import Record, Recorder
 from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import RUNS, is_aside
 from specverify.intercept.streams import Streams
@@ -47,12 +49,12 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 @cache
 def _start(seed: int, device: torch.device) -> torch.Tensor:
-    """Return the state of a global generator at the start of a run, from a seed unlikely in any program."""
+    """Return the state of a global generator at the start of a run; its seed is unlikely to be used by a program."""
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
 
 def own_generators() -> list[torch.Generator]:
-    """Return the default generators: of the CPU and of the CUDA devices in use."""
+    """Return torch's default generators: that of the CPU and, if CUDA is in use, those of its devices."""
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
 
@@ -61,7 +63,7 @@ class TorchStreams(Streams):
     """The states of torch's generators from which one run has drawn."""
 
     def __init__(self) -> None:
-        """Start without draws."""
+        """Start without draws from any generator."""
         super().__init__()
         self._named: list[Any] = []
         self._before: dict[int, tuple[Any, torch.Tensor]] = {}
@@ -85,13 +87,18 @@ class TorchStreams(Streams):
         return (f"generator {self._named.index(generator)}",)
 
     def state(self, generator: Any, device: torch.device, advance: Callable[[], Any]) -> bytes | None:
-        """Return the state of ``generator``, or of the device's default one, and move the generator by ``advance``."""
+        """Return the state of ``generator`` (None: the default of ``device``), then call ``advance`` to move it."""
         return next(self.states(generator, device, advance, 1))
 
     def states(
         self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
     ) -> Iterator[bytes | None]:
-        """Yield the states before ``number`` consecutive draws."""
+        """Yield the generator states before each of ``number`` consecutive draws.
+
+        ``advance`` makes them on the real generator.
+
+        ``generator`` None stands for the default generator of ``device``. A state is None if it cannot be read.
+        """
         real = generator if generator is not None else _own(device)
         if real is None or not number:
             yield from [None] * number
@@ -112,7 +119,10 @@ class TorchStreams(Streams):
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Start the ``with`` block in a fixed state, and restore every generator afterwards."""
+        """Context manager: generators start in a fixed state.
+
+        At the end every generator gets back its earlier state.
+        """
         seed = generator_states.start()
         for own in own_generators():
             self._before[id(own)] = (own, own.get_state())
@@ -140,11 +150,11 @@ class TorchStreams(Streams):
         return result
 
     def told_apart(self, state: Any) -> Any:
-        """Return the state if the program set it, else None: such a generator starts every run in the same state."""
+        """Return the state if the program set it, else None: other generators start every run in the same state."""
         return state if state and state[0] in self._of_set else None
 
     def look(self, what: str = "an operation of torch that is not answered") -> None:
-        """Raise ``NeedsValue``, naming ``what``, if a generator has drawn since its last intercepted draw."""
+        """Raise ``NeedsValue``, naming ``what``, if a generator drew without interception since its last known one."""
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
 
@@ -156,7 +166,7 @@ class TorchStreams(Streams):
 
 
 def _setting(name: str) -> Callable[..., Any]:
-    """Return a method of ``torch.Generator`` that records when the program itself sets a state."""
+    """Return a replacement of the method ``name`` of ``torch.Generator`` that records that the program sets a state."""
     real = own_methods(torch.Generator)[name]
 
     def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -173,7 +183,7 @@ _SETTING = {name: _setting(name) for name in _SETS_STATE}
 @once
 @contextmanager
 def settings_seen() -> Iterator[None]:
-    """Let the methods that set a state report to the active run, if there is one."""
+    """Context manager: methods of ``torch.Generator`` that set a state report it to the active run, if there is one."""
     with methods_replaced(torch.Generator, _SETTING):
         yield
 
@@ -192,12 +202,12 @@ class _Nobody:
 
 
 def nobody_answers() -> AbstractContextManager[None]:
-    """Suspend interception while the ``with`` block runs, so that a generator advances by real draws."""
+    """Return a context manager that suspends interception, so that torch's functions draw from the real generator."""
     return _Nobody()
 
 
 def advancing() -> bool:
-    """Return whether a generator is being advanced by real draws."""
+    """Return whether a generator is being advanced by real draws, which must not be intercepted."""
     return RUNS.thread.advancing > 0
 
 
@@ -242,9 +252,9 @@ def drawing_functions() -> frozenset[Any]:
 
 
 def draws(function: Any) -> bool:
-    """Return whether a function may draw: a tagged function, or an operation such as ``torch.ops.aten.rand``.
+    """Return whether ``function`` may draw: a tagged function, or an operation such as ``torch.ops.aten.rand``.
 
-    Functions written in Python may draw as well; torch reports their names, and not the functions that they call.
+    Functions written in Python may draw as well: torch reports their names, but not the functions that they call.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
@@ -295,7 +305,47 @@ def _is_generator(value: Any) -> bool:
 
 @contextmanager
 def drawing_operations() -> Iterator[list[tuple[str, str]]]:
-    """Yield a list of (operation, file and line) for drawing operations that run without interception in the block."""
+    """Context manager that yields a list of (operation, file and line) of drawing operations, unless intercepted."""
     told = _DrawingOperations()
     with told:
         yield told.seen
+
+
+class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
+    """A torch dispatch mode that runs every operation unchanged and records those that draw."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Record into ``recorder``."""
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        self._recorder = recorder
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False: torch would otherwise load the compiler at the first operation."""
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return the result of the operation, after recording it if it draws."""
+        named = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **named)
+        given, name = tuple(_kept(item) for item in args), func.overloadpacket.__name__
+        before = None if ("torch", name) in ROWS else torch.get_rng_state()
+        result = func(*args, **named)
+        if before is not None and torch.equal(before, torch.get_rng_state()):  # attention without dropout, say
+            return result
+        if isinstance(result, torch.Tensor) and result.is_meta:  # it has a shape and no numbers
+            return result
+        record = Record("torch", name, given, named, _kept(result), caller())
+        values = self._recorder.given_for(record)
+        if values is not None:
+            result.copy_(torch.as_tensor(values).reshape(result.shape))
+            record = record._replace(result=_kept(result))
+        self._recorder.keep(record)
+        return result
+
+
+def _kept(item: Any) -> Any:
+    return item.detach().clone() if isinstance(item, torch.Tensor) else item

@@ -1,7 +1,7 @@
-"""The table of torch operations on symbolic tensors, by name in ``torch.ops.aten``, and the handlers of rows.
+"""The table of torch operations on symbolic tensors, by name in ``torch.ops.aten``, with their handlers.
 
-A handler adapts the arguments of torch, as its schema names them, to a rule of the table of primitives. What an order
-or a reduction gives is drawn when it is read.
+A handler passes the arguments of the torch operation, named as in its schema, to a rule of the table of primitives. The
+results of sorting and reductions are drawn when they are read.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from specverify.intercept.torch.elementwise import (
     whole_parts,
 )
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.torch.large_tensors import NAMES, at_large_first
+from specverify.intercept.torch.large_tensors import NAMES, rules_at_large
 from specverify.intercept.torch.tensors import (
     HANDLERS,
     SymbolicTensor,
     arguments_of,
+    at_large_first,
     bounds_and_values,
     gives_pairs,
     holds,
@@ -60,7 +61,10 @@ _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
-    """Return the origin (operation and line) of a question that may be answered later."""
+    """Return the operation ``name`` and the current line, for questions that are answered later.
+
+    ``dtype`` is the result's.
+    """
     computed = None if dtype is None or dtype.is_floating_point else _OF_NUMPY.get(dtype)
     return Ask(f"torch.{name}", caller(), computed)
 
@@ -70,12 +74,12 @@ _OF_NUMPY = {torch.int64: np.int64, torch.int32: np.int32, torch.int16: np.int16
 
 
 def _axes(tensor: Any, dim: Any) -> list[int] | None:
-    """Return the dimensions of a reduction; None for all of them."""
+    """Return the dimensions of a reduction of ``tensor`` as a list; None stands for all of them."""
     return [dim] if isinstance(dim, int) else None if dim is None or not len(dim) else list(dim)
 
 
 def reducing(name: str) -> Handler:
-    """Return the handler of a sum, a product, ``any`` or ``all``."""
+    """Return the handler of ``name``, a sum, a product, ``any`` or ``all``."""
     row: Any = OF_TORCH[name]
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
@@ -90,7 +94,7 @@ def reducing(name: str) -> Handler:
 
 
 def scanning(name: str) -> Handler:
-    """Return the handler of a cumulative sum, product or extreme."""
+    """Return the handler of ``name``, a cumulative sum, product, maximum or minimum."""
     row: Any = OF_TORCH[name]
     pairs = gives_pairs(getattr(aten, name))
 
@@ -112,7 +116,11 @@ def scanning(name: str) -> Handler:
 
 
 def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
-    """Return a tensor in the dtype of the sum; ``Declined`` for outcomes whose sum torch computes per outcome."""
+    """Return ``tensor`` converted to ``dtype``, in which it is summed.
+
+    ``Declined`` for unread outcomes that are not counts: torch computes their sum for each outcome. ``row`` is the
+    table's row.
+    """
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")
     tensor = tensor if dtype is None else converted(tensor, dtype=dtype)
@@ -126,7 +134,7 @@ def _total_of(dtype: torch.dtype, wanted: torch.dtype | None) -> torch.dtype:
 
 
 def extremes(name: str) -> Handler:
-    """Return the handler of the largest or smallest elements, of their indices, or of both."""
+    """Return the handler of ``name``, a maximum or minimum: of the elements, their indices, or both."""
     row: Any = OF_TORCH[name]
     of_places, pairs = row.result is Result.PLACES, gives_pairs(getattr(aten, name))
 
@@ -148,12 +156,12 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the index rule (argmax, argmin) of the row of a maximum or minimum."""
+    """Return the rule of argmax or argmin that belongs to ``row``, the row of a maximum or minimum."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 
 def order_alone(name: str) -> Handler:
-    """Return the handler of an operation that preserves the order of a row of symbolic numbers, such as a softmax."""
+    """Return the handler of ``name``, such as a softmax, of whose result only the order of the numbers is known."""
     rule: Any = OF_TORCH[name].scalar
 
     def handler(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
@@ -165,7 +173,7 @@ def order_alone(name: str) -> Handler:
 
 
 def joining(name: str) -> Handler:
-    """Return the handler of an operation that concatenates tensors."""
+    """Return the handler of ``name``, which concatenates or stacks tensors."""
     join: Any = OF_TORCH[name].scalar
     return joined(join)
 
@@ -174,7 +182,7 @@ def joining(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of a sort, or of an operation that selects elements by rank."""
+    """Return the handler of ``name``, a sort or an operation that selects elements by rank (``topk``)."""
     rule: Any = OF_TORCH[name].scalar
     packet = getattr(aten, name)
     pairs = gives_pairs(packet)
@@ -203,7 +211,7 @@ def ordering(name: str) -> Handler:
 
 
 def looking_up(name: str) -> Handler:
-    """Return the handler of ``searchsorted`` or ``bucketize`` for plain boundaries and symbolic values."""
+    """Return the handler of ``name``, ``searchsorted`` or ``bucketize``, for plain boundaries and symbolic values."""
     rule: Any = OF_TORCH[name].scalar
     packet = getattr(aten, name)
 
@@ -284,7 +292,9 @@ def _table() -> dict[Any, Callable[..., Any]]:
     }
     result |= {name: on_alternatives(getattr(aten, name), result.get(name)) for name in _FOR_EACH_OUTCOME}
     result |= {name: when_looked_at(name, getattr(aten, name), result[name]) for name in OF_WHOLE_NUMBERS}
-    result |= {name: at_large_first(name, getattr(aten, name), result.get(name)) for name in NAMES}
+    result |= {
+        name: at_large_first(rules_at_large(name), name, getattr(aten, name), result.get(name)) for name in NAMES
+    }
     return {getattr(aten, name): handler for name, handler in result.items()}
 
 

@@ -1,4 +1,4 @@
-"""Torch operations at a real vocabulary: noise vectors, lookups among very many bounds, and unread outcomes among many.
+"""Torch operations in large-vocabulary mode: noise vectors, lookups among very many bounds, and unread outcomes.
 
 Each handler gets the operation and its arguments, and returns ``Declined`` if it has no rule. These handlers are tried
 before the general ones; if they decline, elements are handled one by one, as in a small vocabulary. Operations on
@@ -18,7 +18,7 @@ from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, Symbolic
 from specverify.intercept.symbolic.deferred import Choice, Deferred, known
-from specverify.intercept.symbolic.large import Crossing, Wide, at_large_now, large
+from specverify.intercept.symbolic.large import Crossing, Wide, large
 from specverify.intercept.symbolic.primitives import (
     OF_TORCH,
     PRIMITIVES,
@@ -49,36 +49,36 @@ _MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several 
 
 
 def content_of(operand: Any) -> Any:
-    """Return the content of an operand: elements, ``Many``, ``Crossing``, or an array or number."""
+    """Return the content of an operand: an array of elements, a noise vector, a ``Crossing``, or plain numbers."""
     if isinstance(operand, SymbolicTensor):
         return elements_of(operand) if is_stored(operand) else operand.content
     return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
 
 
 def _is_open(content: Any) -> bool:
-    """Return whether a content is a ``Crossing`` or an object array of elements."""
+    """Return whether ``content`` is a ``Crossing`` (a comparison with many bounds) or an object array of elements."""
     return isinstance(content, Crossing) or (isinstance(content, np.ndarray) and content.dtype.kind == "O")
 
 
 # Very many random numbers
 
 
-def _arithmetic(known: str) -> Handler:
-    """Return the handler of the arithmetic operation ``known``."""
+def _arithmetic(name: str) -> Handler:
+    """Return the handler of the arithmetic operation ``name``."""
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
         if not any(isinstance(each, Many) for each in contents):
             return _FEW
         tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
-        clamps_halves = PRIMITIVES[known].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
+        clamps_halves = PRIMITIVES[name].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
         scaled = named.get("alpha", 1) != 1 or named.get("rounding_mode")
         if scaled or clamps_halves or any(_is_open(each) for each in contents):
-            return Declined(f"there is no rule for {known} with these options, in 16 bits, or of outcomes")
-        if known == "clip":
+            return Declined(f"there is no rule for {name} with these options, in 16 bits, or of outcomes")
+        if name == "clip":
             low, high = named.get("min", (*contents[1:], None)[0]), named.get("max", (*contents[1:], None, None)[1])
             contents = [contents[0], _bound(low, -np.inf), _bound(high, np.inf)]
-        return SymbolicTensor(applied_to_many(known, *contents), result_type(known, *operands), tensors[0].device)
+        return SymbolicTensor(applied_to_many(name, *contents), result_type(name, *operands), tensors[0].device)
 
     return handler
 
@@ -104,7 +104,7 @@ def _copied(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
 
 
 def _put_together(join: Callable[..., Any]) -> Handler:
-    """Return the handler of ``cat`` or ``stack``; ``join`` is the function of NumPy."""
+    """Return the handler of ``cat`` or ``stack`` of noise vectors; ``join`` is the function of NumPy."""
 
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
@@ -116,7 +116,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with three arguments."""
+    """Handle ``where`` with three arguments, of which some are noise vectors."""
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
@@ -150,12 +150,15 @@ def _of_rows(
 
 
 def _is_all(dim: Any) -> bool:
-    """Return whether a reduction is over all dimensions."""
+    """Return whether ``dim`` states that a reduction is over all dimensions."""
     return dim is None or (not isinstance(dim, int) and not len(dim))
 
 
 def _along(content: Any, dim: Any) -> Any:
-    """Return the content with ``dim`` as its last axis, or flattened; ``Declined`` for other dimensions."""
+    """Return ``content`` with the dimension ``dim`` as its last axis, or flattened if ``dim`` stands for all.
+
+    ``Declined`` for dimensions that are not supported.
+    """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
         return _FEW
@@ -166,7 +169,7 @@ def _along(content: Any, dim: Any) -> Any:
 
 
 def _totals(row: Any) -> Handler:
-    """Return the handler of a sum of a ``Crossing``."""
+    """Return the handler of a sum of a ``Crossing`` (a comparison of one number with many bounds)."""
 
     def handler(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
@@ -179,7 +182,7 @@ def _totals(row: Any) -> Handler:
 
 
 def _extremes(row: Any) -> Handler:
-    """Return the handler of the extremes of noise vectors and of their indices, which stay symbolic."""
+    """Return the handler of the maximum or minimum of noise vectors, or of their indices; results stay symbolic."""
 
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         content = _along(content_of(tensor), dim)
@@ -197,7 +200,7 @@ def _extremes(row: Any) -> Handler:
 
 
 def _first(row: Any) -> Handler:
-    """Return the handler of the first ranks of noise vectors."""
+    """Return the handler of ``topk`` of noise vectors, for k = 1."""
 
     def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
@@ -217,7 +220,7 @@ def _first(row: Any) -> Handler:
 
 
 def _searched(row: Any) -> Handler:
-    """Return the handler of a lookup of symbolic numbers among very many bounds."""
+    """Return the handler of ``searchsorted`` and ``bucketize``: symbolic numbers among very many bounds."""
 
     def handler(function: Any, *args: Any, **more: Any) -> Any:
         bounds, values = bounds_and_values(function, *args, **more)
@@ -238,7 +241,7 @@ def _searched(row: Any) -> Handler:
 
 
 def _compared(row: Any) -> Handler:
-    """Return the handler of a comparison."""
+    """Return the handler of a comparison of a symbolic number with very many bounds."""
 
     def handler(function: Any, left: Any, right: Any) -> Any:
         result = _crossed(partial(row.vector, on_the_left=True), left, right)
@@ -248,7 +251,10 @@ def _compared(row: Any) -> Handler:
 
 
 def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
-    """Compare one symbolic number, or one per row, with rows of bounds."""
+    """Return the result of comparing ``value``, one symbolic number or one for each row, with rows of ``bounds``.
+
+    ``rule`` compares a number with one row.
+    """
     if (
         not isinstance(value, SymbolicTensor)
         or not isinstance(bounds, torch.Tensor)
@@ -267,7 +273,7 @@ def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
 
 
 def _turned(row: Any) -> Handler:
-    """Return the handler of ``~`` for a ``Crossing``."""
+    """Return the handler of ``~`` for a ``Crossing`` (a comparison of one number with many bounds)."""
 
     def handler(function: Any, tensor: Any) -> Any:
         content = content_of(tensor)
@@ -313,7 +319,7 @@ def _tensors(operands: Any) -> list[Any]:
 
 
 def _is_few(tensor: Any) -> bool:
-    """Return whether ``tensor`` is a symbolic tensor that holds its elements one by one."""
+    """Return whether ``tensor`` is a symbolic tensor that stores its elements one by one, not as a noise vector."""
     return isinstance(tensor, SymbolicTensor) and (is_stored(tensor) or isinstance(tensor.content, np.ndarray))
 
 
@@ -328,7 +334,7 @@ def _has_wide(tensors: list[Any]) -> bool:
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Apply ``one`` to the elements of the tensor operands, broadcast, position by position."""
+    """Return the array of ``one`` applied to the elements of the tensor operands, which are broadcast."""
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -343,7 +349,7 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Apply an operation to plain numbers, and to symbolic outcomes for all their values."""
+    """Return ``function`` of ``operands``, of which some are symbolic outcomes: it is computed for all their values."""
     tensors = _tensors(operands)
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -377,7 +383,7 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 
 
 def _asked(function: Any, left: Any, right: Any) -> Any:
-    """Compare symbolic outcomes with numbers; the answer stays symbolic."""
+    """Return the comparison of symbolic outcomes with numbers; the answer stays symbolic."""
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -419,7 +425,7 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Look up symbolic outcomes in a table: ``table[outcome]``, or ``table[row, outcome]``."""
+    """Look up symbolic outcomes in a plain table: ``table[outcome]`` or ``table[row, outcome]``; stays symbolic."""
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):
         return _NO_OUTCOME
@@ -475,18 +481,6 @@ NAMES = frozenset(name for table in _TABLES for name in table)
 """The operations that are known here, by their names in ``torch.ops.aten``."""
 
 
-def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler:
-    """Return ``handler``, preceded by the large-vocabulary handler of ``name``; ``function`` is the operation."""
-    known = [table[name] for table in _TABLES if name in table]
-
-    def answer(*args: Any, **kwargs: Any) -> Any:
-        for wide in known if at_large_now() else ():
-            try:
-                result = wide(function, *args, **kwargs)
-            except RuleDeclined:
-                continue
-            if not is_declined(result):
-                return result
-        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
-
-    return answer
+def rules_at_large(name: str) -> list[Handler]:
+    """Return the large-vocabulary rules of the operation ``name``, each called with the operation and its arguments."""
+    return [table[name] for table in _TABLES if name in table]

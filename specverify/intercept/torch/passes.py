@@ -1,14 +1,14 @@
-"""Forward passes cached across replays: a model is a function of its inputs and of the content of its cache.
+"""Forward passes cached across replays: the output of a model is a function of its inputs and of its cache's content.
 
 The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives another key and is not
-hidden. A cached pass leaves the model's cache as the real one did. A pass whose inputs have unreadable content is
-computed every time.
+hidden. A cached pass leaves the model's cache as the real pass did. A pass with an input whose content cannot be read
+is computed every time.
 
-An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``alternatives``. A run for
-each outcome is needed only if its row, or its entry in the cache, is used.
+An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``alternatives``. The program
+has to be run for each outcome only if the token's row, or its entry in the cache, is used.
 
-A digest represents the content of a value: two values have one digest only if they have the same content. Every part is
-preceded by its type and its length, so that no two divisions of a sequence into parts agree. Values without readable
+A digest represents the content of a value: two values have equal digests only if they have the same content. Every part
+is preceded by its type and its length, so that two divisions of a sequence into parts differ. Values without readable
 content (a function with its closure, an open file, an object of an extension) have no digest.
 """
 
@@ -60,7 +60,7 @@ _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
 
 
 class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
-    """A value contains an object whose content cannot be read; the message names its type."""
+    """Raised for a value that contains an object whose content cannot be read; the message names its type."""
 
 
 def digest(value: Any) -> bytes:
@@ -141,7 +141,7 @@ def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> N
 
 @lru_cache(maxsize=4096)
 def _holds_more(kind: type) -> bool:
-    """Return whether objects of a type have state besides attributes and items: a C type, or a type with slots."""
+    """Return whether objects of this type have state besides attributes and items: a C type, or a type with slots."""
     return any(vars(base).get("__slots__") or not _in_python(base) for base in set(kind.__mro__) - _READ)
 
 
@@ -188,7 +188,7 @@ class _Pass(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """The dependencies of a model's forward passes, as declared by its engine."""
+    """The arguments on which a model's forward pass depends, as declared by its engine."""
 
     cache: str
     """The name under which a pass is handed its cache, which it writes to, and under which its output holds it."""
@@ -197,7 +197,7 @@ class Passes(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The cached passes, and the number of times that they were used."""
+    """The cached forward passes, and how often a cached pass was used."""
 
     passes: dict[bytes, _Pass]
     used: list[int]
@@ -206,9 +206,9 @@ class Memory(NamedTuple):
 
 @contextmanager
 def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
-    """Return forward passes of ``model`` from ``memory`` while the ``with`` block runs.
+    """Context manager: while it is open, forward passes of ``model`` that are in ``memory`` are not computed again.
 
-    ``passes`` declares what a pass depends on.
+    ``passes`` declares the values on which a pass depends.
     """
     forward = model.forward
     signature = inspect.signature(forward)
@@ -240,7 +240,10 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
 def _by_name(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with as many as possible by name, so that the cache is found however it was passed."""
+    """Return ``args`` and ``kwargs`` with as many positional arguments as possible passed by name instead.
+
+    So the cache of the model is found however the program passes it.
+    """
     kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
     named = dict(zip((one.name for one in kinds), args, strict=False))
     return (args, kwargs) if named.keys() & kwargs.keys() else (args[len(named) :], {**named, **kwargs})
@@ -254,7 +257,10 @@ def _passed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Return the output of a forward pass, from memory if possible; the cache ``name`` is updated as by the pass."""
+    """Return the output of a forward pass, from ``memory`` if possible; the model's cache is updated in either case.
+
+    ``name`` is the argument that is the cache; ``beside`` is further state of the model on which the pass depends.
+    """
     cache = kwargs.get(name)
     try:
         key = digest((args, kwargs, beside))
@@ -280,7 +286,10 @@ def _passed(
 def _passed_for_each(
     source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Return the output of a forward pass for every outcome of ``source``; the cache is updated likewise."""
+    """Return the output of a forward pass for every outcome of ``source``, an unread draw, and update the cache.
+
+    ``passed`` computes the pass for one outcome; ``name`` is the argument that is the cache.
+    """
     cache = kwargs.get(name)
 
     def one(*args: Any, **kwargs: Any) -> Any:
@@ -302,7 +311,7 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass received one cache and returned another, so that the next cache is unknown."""
+    """Return whether a pass returned another cache than the one it received, so that the next cache is unknown."""
     return cache is not None and output.get(name, cache) is not cache
 
 
@@ -311,12 +320,12 @@ def _state(cache: Any) -> dict[str, Any]:
 
 
 def _several_positions(given: Sequence[Any]) -> bool:
-    """Return whether a symbolic argument has several elements; a single token determines the whole output."""
+    """Return whether a symbolic argument has several elements, of which only some may depend on the draw."""
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 
 
 def _settled(value: Any) -> Any:
-    """Force every symbolic tensor inside a cache, in place."""
+    """Force every symbolic tensor inside a cache; return the cache, which is changed in place where possible."""
     if isinstance(value, torch.Tensor):
         return look_at(value)
     if isinstance(value, dict):
@@ -331,7 +340,7 @@ def _settled(value: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that shares no tensor, so the caller may write into it."""
+    """Return a copy of ``value`` that shares no tensor with it, so that the caller may write into the copy."""
     if isinstance(value, torch.Tensor):
         return value.clone()
     if isinstance(value, dict):

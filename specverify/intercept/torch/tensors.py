@@ -1,23 +1,24 @@
-"""Symbolic tensors: elements may be symbolic; views share elements; computations on one unread draw.
+"""Tensors with symbolic elements, their views, and computations for every outcome of one unread draw.
 
 A symbolic tensor has a shape, a dtype and a device like any tensor, and an object array of elements. Views and
 comparisons stay symbolic; an operation without a rule forces every element and then runs as usual, so its result is
 right. Only a continuous element refuses to be forced. A write to a view is a write to its base: the base is forced and
-becomes an ordinary tensor, and its views become views of that. Random numbers are written without this: they replace
-elements, in the base and in all its views (``overwrite``). Tensors made inside ``torch.inference_mode()`` may outlive
-it.
+becomes an ordinary tensor, and its views become views of that tensor. Writing random numbers forces nothing: they
+replace elements, in the base and in all its views (``overwrite``). Tensors made inside ``torch.inference_mode()`` may
+outlive it.
 
-One unread draw can be carried through a computation, with a result for each of its outcomes. A draft whose predecessor
-is rejected is fed to the target and discarded; a run for each of its outcomes would repeat the same run with different
-unused numbers. So if all symbolic arguments depend on one categorical draw, the computation is done once per outcome; a
-number on which all outcomes agree, bit for bit, is concrete, and any other is ``Chosen`` by the draw when it is read.
+One unread draw can be carried through a computation, with a result for each of its outcomes. For example, a draft whose
+predecessor is rejected is fed to the target and discarded; a run for each of its outcomes would repeat the same run
+with different unused numbers. So if all symbolic arguments depend on one categorical draw, the computation is done once
+for each outcome. A number on which all outcomes agree, bit for bit, is concrete; any other number is ``Chosen``:
+selected by the draw when it is read.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -34,7 +35,7 @@ from specverify.intercept.symbolic import deferred
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.continuous import SYMBOLIC
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, is_open, known, single
-from specverify.intercept.symbolic.large import MANY, Crossing
+from specverify.intercept.symbolic.large import MANY, Crossing, at_large_now
 from specverify.intercept.symbolic.numbers import wrapped
 from specverify.intercept.symbolic.vectors import Many, joined
 
@@ -42,7 +43,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class KnownOperation(NamedTuple):
-    """The handler of an operation, and its effects on storage."""
+    """A torch operation with its handler for symbolic tensors, and its effects on the storage of its arguments."""
 
     operation: OpOverload
     handler: Callable[..., Any] | None
@@ -63,7 +64,7 @@ Each is called with the arguments of the operation, and returns ``Declined`` for
 
 
 def known_operation(operation: OpOverload) -> KnownOperation:
-    """Return the handler and the effects of an operation, from its schema and ``HANDLERS``."""
+    """Return the handler and the effects on storage of a torch operation, from ``HANDLERS`` and its schema."""
     result: KnownOperation | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
     if result is None:
         schema = operation._schema  # noqa: SLF001
@@ -78,13 +79,13 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 
 @cache
 def names_of_arguments(packet: Any) -> list[list[str]]:
-    """Return the names of the arguments of each overload that writes to none."""
+    """Return, for each overload of an operation without an ``out`` argument, the names of its arguments."""
     taken = [getattr(packet, name)._schema.arguments for name in packet.overloads()]  # noqa: SLF001 - nothing public
     return [[item.name for item in each] for each in taken if not any(item.is_out for item in each)]
 
 
 def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
-    """Return the arguments of a call by the names in its schema; None for arguments that are not given."""
+    """Return the arguments of a call by their names in the schema of the operation; None for omitted arguments."""
     names = next(
         each for each in names_of_arguments(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]}
     )
@@ -92,14 +93,14 @@ def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
 
 
 def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
-    """Return (bounds, values) of ``searchsorted``, or of ``bucketize``, which takes them in the other order."""
+    """Return (bounds, values) from the arguments of ``searchsorted``, or of ``bucketize``, whose order is reversed."""
     given = arguments_of(packet, *args, **named)
     return given.get("sorted_sequence", given.get("boundaries")), given["self"]
 
 
 @cache
 def gives_pairs(packet: Any) -> bool:
-    """Return whether a reduction along a dimension returns values and indices."""
+    """Return whether an operation, such as ``max`` along a dimension, returns values and indices."""
     return max(len(getattr(packet, name)._schema.returns) for name in packet.overloads()) == 2  # noqa: SLF001
 
 
@@ -112,7 +113,7 @@ _NOTHING = nullcontext()
 
 
 def outliving_inference() -> AbstractContextManager[Any]:
-    """Return a context manager that leaves inference mode, so that views of new tensors can be made anywhere."""
+    """Return a context manager that leaves inference mode, so that views of its tensors can be made anywhere."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _NOTHING
 
 
@@ -120,7 +121,7 @@ def outliving_inference() -> AbstractContextManager[Any]:
 
 
 class View(NamedTuple):
-    """The base of a view; a write to either is a write to both."""
+    """The base of a view, a function that makes the view again, and the flat positions of its elements in the base."""
 
     base: SymbolicTensor
     again: Callable[[torch.Tensor], torch.Tensor]
@@ -162,7 +163,10 @@ class SymbolicTensor(torch.Tensor):
 
     @property
     def elements(self) -> np.ndarray[Any, Any]:
-        """The elements; those of a view are computed again after its base was overwritten."""
+        """Return the array of elements.
+
+        Those of a view are taken again from its base after the base was overwritten.
+        """
         content = self.content
         if not isinstance(content, np.ndarray):
             self._elements = content = content.elements()
@@ -170,7 +174,7 @@ class SymbolicTensor(torch.Tensor):
 
     @property
     def content(self) -> np.ndarray[Any, Any] | Many | Crossing:
-        """The elements, or the noise vector or ``Crossing`` that represents them."""
+        """Return the elements, or the noise vector or ``Crossing`` that represents them."""
         if self._seen != self.changes[0]:
             self._seen, self.read = self.changes[0], None
             if self.viewed is not None:
@@ -178,15 +182,15 @@ class SymbolicTensor(torch.Tensor):
         return self._elements
 
     def put_in_shape(self, elements: Any) -> None:
-        """Replace the elements by ``elements``, which are in another order or shape."""
+        """Replace the elements by ``elements``, the same ones in another order or shape."""
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the elements; also after the tensor has become an ordinary one."""
+        """Return the array of elements; also works after the tensor has become an ordinary one."""
         return elements_of(self)
 
     def item(self) -> Any:
-        """Return the only element, forced; a symbolic number as a symbolic float."""
+        """Return the only element as a number, drawing it if needed; a symbolic number as a symbolic float."""
         if self.numel() != 1 or is_stored(self):
             return super().item()
         element = self.elements.item()
@@ -196,7 +200,7 @@ class SymbolicTensor(torch.Tensor):
         return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, forced; symbolic numbers as symbolic floats."""
+        """Return the elements as nested lists, drawing outcomes if needed; symbolic numbers as symbolic floats."""
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
@@ -209,7 +213,7 @@ class SymbolicTensor(torch.Tensor):
         return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Return an array with every element forced; symbolic numbers as symbolic floats."""
+        """Return the elements as a NumPy array, drawing outcomes if needed; symbolic numbers as symbolic floats."""
         return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
@@ -253,7 +257,10 @@ def _no_rule(func: Any, *, writes: bool) -> Declined:
 
 
 def look_at(tensor: Any) -> Any:
-    """Return an ordinary tensor with every element forced; raises ``NeedsValue`` for a continuous element."""
+    """Return an ordinary tensor with the values of all elements.
+
+    Raises ``NeedsValue`` for a continuous symbolic number.
+    """
     if not isinstance(tensor, SymbolicTensor):
         return tensor
     return stored(tensor) if is_stored(tensor) else _read(tensor)
@@ -267,7 +274,7 @@ def _read(tensor: SymbolicTensor) -> torch.Tensor:
 
 
 def stored(tensor: Any) -> Any:
-    """Return the ordinary tensor that a symbolic tensor becomes permanently.
+    """Return the ordinary tensor that replaces a symbolic tensor from now on; its elements are forced.
 
     A view becomes a view of its forced base.
     """
@@ -279,9 +286,9 @@ def stored(tensor: Any) -> Any:
 
 
 def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> None:
-    """Replace elements in a tensor, in its base, and in all views of the base.
+    """Replace the elements of a tensor by ``values``, in its base and in all views of the base.
 
-    Raises ``NeedsValue`` for a tensor that has become ordinary, because its holders would not see the change.
+    Raises ``NeedsValue`` for a tensor that has become ordinary, because code that uses it would not see the change.
     """
     if is_stored(tensor):
         raise NeedsValue(
@@ -297,7 +304,7 @@ def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> No
 
 
 def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
-    """Return the content of the base of a view after ``values`` are written to the view."""
+    """Return the content that the base of a view has after ``values`` are written to the view."""
     base, _, places = viewed
 
     def put(arrays: list[Any]) -> Any:
@@ -324,10 +331,10 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 
 
 def is_settled(value: Any, shares: bool) -> bool:
-    """Return whether an argument has no symbolic element.
+    """Return whether an argument has no symbolic element, also inside lists and tuples.
 
-    For an operation that ``shares`` storage it must be an ordinary tensor, because symbolic numbers may be written to
-    the result.
+    For an operation that ``shares`` storage with its result it must be an ordinary tensor, because symbolic numbers may
+    be written to the result.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -339,7 +346,7 @@ def is_settled(value: Any, shares: bool) -> bool:
 
 
 def in_all(change: Callable[[Any], Any], value: Any) -> Any:
-    """Apply ``change`` to a value, or to every item of a list or tuple."""
+    """Return ``change(value)``; for a list or tuple, the container with ``change`` applied to every item."""
     if type(value) in (list, tuple):
         return type(value)(in_all(change, item) for item in value)
     return change(value)
@@ -357,12 +364,12 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def holds(kind: Any, *operands: Any) -> bool:
-    """Return whether an element of some symbolic operand is an instance of ``kind``."""
+    """Return whether one of ``operands`` is a symbolic tensor with an element of type ``kind``."""
     return any(_holds(kind, operand) for operand in operands if isinstance(operand, SymbolicTensor))
 
 
 def _holds(kind: Any, tensor: SymbolicTensor) -> bool:
-    """Return whether a tensor holds elements of this kind; cached until the tensor is overwritten."""
+    """Return whether a tensor has an element of type ``kind``; cached until the tensor is overwritten."""
     if tensor.kinds[0] != tensor.changes[0]:
         tensor.kinds = tensor.changes[0], frozenset(map(type, _samples(tensor.content)))
     return _are_among(kind, tensor.kinds[1])
@@ -374,23 +381,20 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 
 
 def _samples(content: Any) -> Any:
-    """Return the elements; of a noise vector, one element of each kind."""
+    """Return the elements in ``content``; of a noise vector one random element represents all."""
     if isinstance(content, np.ndarray):
         return content.flat
     return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
-    """Return a symbolic tensor of ``elements`` on the device of ``tensor``.
-
-    ``dtype`` is by default that of ``tensor``.
-    """
+    """Return a symbolic tensor of ``elements`` on the device of ``tensor``, with its dtype if ``dtype`` is None."""
     given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
 
 
 def view_of(viewed: View) -> SymbolicTensor:
-    """Return the symbolic tensor of a view."""
+    """Return the symbolic tensor of a view, and register it with its base."""
     made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
     made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
     viewed.base.views.append(ref(made))
@@ -420,7 +424,10 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def only_source(values: Any) -> Categorical | None:
-    """Return the single draw, with few outcomes, on which all symbolic elements of the arguments depend; else None."""
+    """Return the single draw on which all symbolic elements of ``values`` depend; None if there is no such draw.
+
+    The draw must have at most ``MOST_CARRIED`` outcomes.
+    """
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):
         return None
@@ -441,7 +448,7 @@ def _sources(value: Any) -> Iterator[Any]:
 def for_each_outcome(
     source: Categorical, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Evaluate ``function`` for every outcome of ``source``; results that differ stay symbolic.
+    """Return ``function`` evaluated for every outcome of ``source``; numbers that differ stay symbolic.
 
     ``function`` must not write to its arguments. Raises ``RuleDeclined`` if the outcomes give different shapes, dtypes,
     containers or plain values, or if one of them raises an error.
@@ -476,29 +483,33 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
     return of_numbers(value, numbers)
 
 
-def merged_outcomes(source: Categorical, found: Mapping[int, Any]) -> Any:
-    """Merge the results for all outcomes into one value, with symbolic tensors where they differ."""
-    values = list(found.values())
+def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
+    """Return one value for the results ``by_outcome``, with symbolic tensors where they differ."""
+    values = list(by_outcome.values())
     first = values[0]
     if any(type(value) is not type(first) for value in values):
         raise RuleDeclined("outcomes give values of different types")
     if isinstance(first, torch.Tensor):
-        return _merged_tensors(source, found)
+        return _merged_tensors(source, by_outcome)
     if isinstance(first, dict):
         if any(value.keys() != first.keys() for value in values):
             raise RuleDeclined("outcomes give dictionaries with different keys")
         return type(first)(
-            (name, merged_outcomes(source, {outcome: found[outcome][name] for outcome in found})) for name in first
+            (name, merged_outcomes(source, {outcome: by_outcome[outcome][name] for outcome in by_outcome}))
+            for name in first
         )
     if type(first) in (list, tuple):
         if any(len(value) != len(first) for value in values):
             raise RuleDeclined("outcomes give sequences of different lengths")
         return type(first)(
-            merged_outcomes(source, {outcome: found[outcome][item] for outcome in found}) for item in range(len(first))
+            merged_outcomes(source, {outcome: by_outcome[outcome][item] for outcome in by_outcome})
+            for item in range(len(first))
         )
     if hasattr(first, "__dict__") and not callable(first):
         made = copy.copy(first)
-        made.__dict__.update(merged_outcomes(source, {outcome: dict(found[outcome].__dict__) for outcome in found}))
+        made.__dict__.update(
+            merged_outcomes(source, {outcome: dict(by_outcome[outcome].__dict__) for outcome in by_outcome})
+        )
         return made
     if any(value is not first and value != first for value in values):
         raise RuleDeclined("outcomes give different plain values")
@@ -524,8 +535,29 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
     return SymbolicTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
 
 
+def at_large_first(
+    rules: Sequence[Callable[..., Any]], name: str, function: Any, handler: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """Return a handler that tries the ``rules`` of ``name`` in large-vocabulary mode, then ``handler``.
+
+    ``function`` is the operation.
+    """
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        for rule in rules if at_large_now() else ():
+            try:
+                result = rule(function, *args, **kwargs)
+            except RuleDeclined:
+                continue
+            if not is_declined(result):
+                return result
+        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
+
+    return answer
+
+
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return ``handler``; if it declines, ``function`` is evaluated for every outcome of the only unread draw."""
+    """Return a handler that tries ``handler``, then ``function`` for every outcome of the only unread draw."""
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 
     def answer(*args: Any, **kwargs: Any) -> Any:

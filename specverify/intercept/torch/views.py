@@ -1,6 +1,6 @@
 """Views, selections and copies of symbolic tensors: the same elements in another shape.
 
-torch computes the shape on a tensor of indices.
+To find the elements, torch applies the operation to a tensor of indices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from specverify.intercept.torch.tensors import (
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
-    """Return the handler of an operation that selects elements, as a view of the tensor or as a copy."""
+    """Return the handler of ``function``, which selects elements, as a ``view`` of the tensor or as a copy."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, SymbolicTensor) or not all(is_settled(value, shares=False) for value in args):
@@ -54,7 +54,7 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 
 
 def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
-    """Return the flat indices of the selected elements: an array, or several."""
+    """Return the flat indices, one array or several, of the elements that ``function`` selects from a ``shape``."""
     few = math.prod(shape) <= MOST_REMEMBERED
     if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
         return _worked_out(function, shape, args, kwargs)
@@ -110,7 +110,7 @@ def _taken(tensor: SymbolicTensor, where: Any, again: Callable[..., torch.Tensor
 
 
 def shaped(function: Any) -> Callable[..., Any]:
-    """Return the handler of an operation that reads only the shape and dtype of a tensor."""
+    """Return the handler of ``function``, such as ``zeros_like``, which reads only the shape and dtype of a tensor."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not all(is_settled(value, shares=False) for value in (*args, *kwargs.values())):
@@ -121,7 +121,7 @@ def shaped(function: Any) -> Callable[..., Any]:
 
 
 def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Return a copy of the tensor."""
+    """Return a copy of the tensor, with the same symbolic elements."""
     return SymbolicTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
@@ -134,7 +134,10 @@ SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assig
 
 
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Convert to another dtype or device; a symbolic number becomes its integer part, or a bool (not 0)."""
+    """Convert a tensor to another dtype or device.
+
+    In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` whether it is not 0.
+    """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point
     if dtype == tensor.dtype:
@@ -162,7 +165,9 @@ def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
 
 
 def _among(element: Any, dtype: torch.dtype) -> Any:
-    """Return an integer in a dtype, unchanged if all its possible values fit.
+    """Return an integer element converted to ``dtype``.
+
+    Unchanged, and perhaps symbolic, if all its possible values fit.
 
     Counts and indices fit in 32 bits.
     """
@@ -200,7 +205,7 @@ _PUT = {"self", "src", "source", "values"}
 
 
 def moving(function: Any) -> Callable[..., Any]:
-    """Return the handler of an operation that writes elements of one tensor among those of another."""
+    """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor among another's."""
     names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
     data = [place for place, name in enumerate(names) if name in _PUT]
 
@@ -224,7 +229,7 @@ def moving(function: Any) -> Callable[..., Any]:
 
 
 def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
-    """Handle ``constant_pad_nd``."""
+    """Handle ``constant_pad_nd``: pad a tensor with ``value``."""
 
     def move(places: Any) -> Any:
         return torch.nn.functional.pad(torch.from_numpy(places), pad).numpy()
@@ -234,7 +239,7 @@ def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
 
 
 def joined(join: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the handler of ``cat`` or ``stack``; ``join`` is the function of NumPy."""
+    """Return the handler of ``cat`` or ``stack`` of symbolic tensors; ``join`` is the function of NumPy."""
 
     def handler(tensors: Any, dim: int = 0) -> Any:
         template = next(item for item in tensors if isinstance(item, SymbolicTensor))
@@ -245,7 +250,7 @@ def joined(join: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def scalar(tensor: Any) -> Any:
-    """Return the number in a tensor of one element."""
+    """Return the number in a tensor of one element, drawing it if needed."""
     element = tensor.elements.item()
     if isinstance(element, SYMBOLIC):
         patches.met()

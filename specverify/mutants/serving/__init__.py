@@ -1,1 +1,1 @@
-"""A small, complete and correct serving engine for speculative decoding. Planted bugs replace its parts."""
+"""A small, complete and correct serving engine for speculative decoding; planted bugs replace its functions."""

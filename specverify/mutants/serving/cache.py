@@ -1,4 +1,4 @@
-"""The paged cache of the target: slots, pages, what a pass writes, and what is kept after verification."""
+"""The paged cache of the target model: slots, pages, what a pass writes, and what is kept after verification."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def fragmented(pages: int) -> tuple[int, ...]:
 
 
 def pages_for(entries: int, page_size: int) -> int:
-    """Return how many pages hold this many entries."""
+    """Return the number of pages of ``page_size`` entries that ``entries`` cache entries need."""
     return -(-entries // page_size)
 
 
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages of a request that needs ``needed`` pages, and the free pages.
+    """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    Raise ``Aborted`` if none is free.
+    Raises ``Aborted`` if there are not enough free pages.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):
@@ -33,7 +33,7 @@ def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[t
 
 
 def trimmed(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages that are still needed after a rewind, and the free ones."""
+    """Return the first ``needed`` pages of a request after a rewind, and the free pages with the others added."""
     return pages[:needed], pages[needed:] + free
 
 
@@ -43,7 +43,10 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 
 
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return the first position of each row's pass; the caches hold ``held`` entries and are fed ``fed`` tokens."""
+    """Return the first position of each row's pass: the number of entries its cache holds (``held``).
+
+    ``fed`` has the number of tokens that each row is fed.
+    """
     return tuple(held)
 
 
@@ -56,12 +59,12 @@ def written(memory: CacheMemory, places: Sequence[int], entries: Sequence[Entry]
 
 
 def fed_next(tokens: Tokens, held: int) -> Tokens:
-    """Return the tokens to feed before the drafts: every committed token that is not in the cache."""
+    """Return the tokens to feed before the drafts: the committed tokens after the ``held`` tokens in the cache."""
     return tokens[held:]
 
 
 def fed_last(tokens: Tokens, held: int) -> Tokens:
-    """Return the last committed token as the token to feed, or the prompt at first.
+    """Return the last committed token as the token to feed; the whole prompt if the cache is empty.
 
     It equals ``fed_next`` as long as every rollback is right.
     """
@@ -80,20 +83,24 @@ def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int
 
 
 def kept(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of entries to keep, if ``accepted`` drafts after ``known`` tokens were accepted.
+    """Return the number of cache entries to keep after verification.
 
-    ``written`` is the number of all entries.
+    The text had ``known`` tokens before the drafts, of which ``accepted`` were accepted; ``written`` is the number of
+    all entries and ``batch`` that of the requests in the batch.
     """
     return known + accepted
 
 
 def at_end(held: int, block: int) -> int:
-    """Return the number of entries that a finished text leaves; ``block`` counts those of the uncut accepted block."""
+    """Return the number of cache entries that a finished text leaves, ``held``.
+
+    ``block`` would also count the entries of accepted tokens that were cut from the text.
+    """
     return held
 
 
 def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
-    """Return the target's memory after drafting, unchanged: the draft model has its own cache."""
+    """Return the target's memory after drafting, unchanged, because the draft model has its own cache."""
     return memory
 
 
@@ -115,23 +122,26 @@ def checkpoint(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted
 
 
 def recorded(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return the states that a pass records for a rewind: all of them."""
+    """Return the recurrent states that a pass records so that it can be rewound: all of them."""
     return states
 
 
 def state_slot(drafts: int) -> int:
-    """Return the slot of the current state after a round of ``drafts``: always the first slot."""
+    """Return the slot in which the current recurrent state is after a round with ``drafts`` drafts: always 0."""
     return 0
 
 
 def fresh_state(before: Tokens, rejected: int) -> Tokens:
-    """Return the initial state of a request in a slot whose last request had ``rejected`` drafts in its last round."""
+    """Return the initial recurrent state of a request: empty, whatever the slot's last request left.
+
+    ``before`` is the state it left, and ``rejected`` the number of its last rejected drafts.
+    """
     return ()
 
 
 def reused(held: int, boundary: int, recurrent: bool) -> int:
-    """Return the number of entries of the previous conversation that are reused: whole pages, up to ``boundary``.
+    """Return the number of the previous conversation's entries that are reused: whole pages, up to ``boundary``.
 
-    A recurrent state can only be reused for all of its ``held`` tokens.
+    A recurrent state can only be reused if all of its ``held`` tokens are.
     """
     return boundary if not recurrent else held if held == boundary else 0

@@ -1,4 +1,4 @@
-"""The second half of a step: process the rows of one request, verify its drafts, commit tokens."""
+"""The second half of an engine step: process the rows of one request, verify its drafts, commit the new tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specverify.reference import Draws, Tokens
 
 
 class Judged(NamedTuple):
-    """The tokens of a round before they are cut: the accepted drafts and one more token."""
+    """The new tokens of a round before the end of the text cuts them: the accepted drafts and one more."""
 
     new: Tokens
     accepted: int
@@ -32,7 +32,10 @@ def settled(
     passed: Passed,
     shown: list[list[Tokens]] | None,
 ) -> EngineState:
-    """Return the engine after row ``row`` of the batch is verified and committed."""
+    """Return the engine after the request in row ``row`` of the batch is verified and its tokens are committed.
+
+    ``passed`` are its rows from the pass; ``shown`` collects the text of each row while a run is observed (None: not).
+    """
     work = works[row]
     running = engine.of(work.number)
     if running.finished:
@@ -79,7 +82,10 @@ def _prefilled(parts: EngineParts, running: Running, work: Work, passed: Passed)
 def _row_pmfs(
     parts: EngineParts, setup: Setup, running: Running, work: Work, passed: Passed, shown: list[list[Tokens]] | None
 ) -> tuple[list[ExactPmf], Running]:
-    """Return the processed pmfs before each draft and after the last, and the request with its matcher rolled back."""
+    """Return the pmfs before each draft and after the last, and the request with its grammar matcher rolled back.
+
+    The pmfs include the request's parameters and grammar.
+    """
     request, matcher, result = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]
     new = len(running.tokens) - running.start
@@ -184,7 +190,7 @@ def _rewound(parts: EngineParts, setup: Setup, engine: EngineState, running: Run
 
 
 def _ended(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
-    """Return the engine after a request's last round; the slot keeps the data that the next request may reuse."""
+    """Return the engine after a request's last round; its slot keeps the caches that the next request may reuse."""
     engine = _rewound(parts, setup, engine, running._replace(finished=True))
     free = engine.free + (engine.kept.pages if engine.kept else ())
     last = engine.of(running.number)

@@ -1,4 +1,4 @@
-"""Whole decodes of the engine, and plain decoding to compare them with.
+"""Whole decodes of the serving engine, and plain decoding, with which they are compared.
 
 Plain decoding uses none of the engine's parts; it shares only requests, tables and the detokeniser.
 """
@@ -27,7 +27,10 @@ from specverify.subjects.subject import Forward, Observed
 
 
 def plain_law(setup: Setup, models: Models) -> dict[Any, Fraction]:
-    """Return the joint law of the results of all requests under plain decoding, in the subject's form."""
+    """Return the joint law of the results of all requests under plain decoding: result -> probability.
+
+    Results have the form that the situation ``setup`` asks for (its field ``outcome``).
+    """
     joint: dict[tuple[Tokens, ...], tuple[tuple[Any, ...], Fraction]] = {(): ((), Fraction(1))}
     for number, body in enumerate(setup.bodies):
         request, longer = Request(**body), {}
@@ -58,7 +61,7 @@ def _shown(setup: Setup, models: Models, request: Request, prompt: Tokens, new: 
 
 
 def texts_after(setup: Setup, models: Models, request: Request, prompt: Tokens) -> Iterator[tuple[Tokens, Fraction]]:
-    """Yield every text of a request under plain decoding, with its probability."""
+    """Yield every text that a request can get under plain decoding, with its probability."""
     waiting: list[tuple[Tokens, Fraction]] = [((), Fraction(1))]
     while waiting:
         new, weight = waiting.pop()
@@ -70,7 +73,7 @@ def texts_after(setup: Setup, models: Models, request: Request, prompt: Tokens) 
 
 
 def is_over(setup: Setup, request: Request, prompt: Tokens, new: Tokens) -> bool:
-    """Return whether a text is complete."""
+    """Return whether the text ``new`` of a request is complete, by its stop conditions and length."""
     if not new:
         return False
     spoken = text_of(new, setup.pieces) if request.stop_strings else ""
@@ -84,7 +87,10 @@ def is_over(setup: Setup, request: Request, prompt: Tokens, new: Tokens) -> bool
 
 
 def plain_row(setup: Setup, models: Models, request: Request, prompt: Tokens, new: Tokens) -> ExactPmf:
-    """Return the pmf of the next token. Raise ``ValueError`` if the parameters exclude every token."""
+    """Return the pmf of the token after ``prompt`` and ``new``, with the request's parameters and grammar.
+
+    Raises ``ValueError`` if the parameters exclude every token.
+    """
     tokens, chosen = prompt + new, request.parameters
     if setup.flavour == "recurrent":
         row = models.by_tokens(tokens)
@@ -132,7 +138,7 @@ def _is_banned(request: Request, tokens: Tokens, new: Tokens, token: int) -> boo
 
 
 def follows_grammar(grammar: Grammar | None, new: Tokens) -> bool:
-    """Return whether a text can be extended to a text of the grammar."""
+    """Return whether the tokens ``new`` can be continued to a text of the grammar; True without a grammar."""
     if grammar is None:
         return True
     begin = 0
@@ -159,7 +165,7 @@ _CRASHES = (Aborted, IndexError, TypeError)
 
 
 def outcome(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Any:
-    """Return the results of all requests; with several ranks, those of each rank."""
+    """Return the results of all requests of one run; if there are several ranks, a tuple of those of each rank."""
     drawn: dict[Any, int] = {}
     if setup.ranks == 1:
         return _on_one_rank(parts, setup, models, draws)
@@ -197,7 +203,7 @@ def _end(setup: Setup, running: Running) -> tuple[Any, ...]:
 
 
 def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Observed:
-    """Return what the run's only request showed: passes, tokens, and the values returned beside them."""
+    """Return the record of one run with a single request: passes, tokens, and the values returned with them."""
     seen, sent = SeenPasses([], []), setup._replace(bodies=deepcopy(setup.bodies))
     try:
         (running,) = _decoded(parts, sent, models, draws, seen)
@@ -215,7 +221,7 @@ def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> 
 
 
 def plainly_observed(setup: Setup, models: Models, draws: Draws) -> Observed:
-    """Return the observation expected for the run's only request: one pass per token, with rows of plain decoding."""
+    """Return the record expected for a run with a single request: one pass for each token, rows of plain decoding."""
     request = Request(**setup.bodies[0])
     new: Tokens = ()
     forwards, rows = [], []

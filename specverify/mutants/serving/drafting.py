@@ -17,18 +17,21 @@ class DraftCache(NamedTuple):
 
 
 def draft_feed(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the tokens fed to the draft model before its first draft: all that it has not read."""
+    """Return the tokens fed to the draft model before its first draft: all after the ``seen`` tokens it has read.
+
+    ``rounds`` is the number of earlier rounds.
+    """
     return tokens[seen:]
 
 
 def draft_write(cache: DraftCache, fed: Tokens) -> DraftCache:
-    """Return the draft model's cache after it was fed tokens."""
+    """Return the draft model's cache after it was fed the tokens ``fed``."""
     entries = tuple(Entry(token, cache.seen + index, DRAFT) for index, token in enumerate(fed))
     return DraftCache(cache.entries + entries, cache.seen + len(fed))
 
 
 def draft_kept(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the draft model's cache after ``accepted`` drafts after ``known`` tokens were accepted.
+    """Return the draft model's cache after verification: ``accepted`` drafts after ``known`` tokens were accepted.
 
     The entries of accepted drafts are kept, as far as they exist.
     """
@@ -37,13 +40,16 @@ def draft_kept(cache: DraftCache, known: int, drafts: int, accepted: int) -> Dra
 
 
 def draft_reused(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the draft model's cache for a prompt that shares its first ``count`` tokens with the previous text."""
+    """Return the draft model's cache for a prompt that shares its first ``count`` tokens with the previous text.
+
+    ``target`` are the target's cache entries, which are not used.
+    """
     keep = min(count, cache.seen)
     return DraftCache(cache.entries[:keep], keep)
 
 
 def draft_prefix(history: Tokens, drafted: Tokens) -> Tokens:
-    """Return the tokens passed to the processors of a draft row: the history and the drafts so far."""
+    """Return the tokens passed to the logits processors of a draft row: the history and the drafts so far."""
     return history + drafted
 
 
@@ -56,12 +62,12 @@ def to_target(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
 
 
 def declared(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
-    """Return the pmf declared as q: ``drawn``, the pmf of the draft, and not the model's ``raw`` row."""
+    """Return the pmf declared as q: ``drawn``, from which the draft was drawn, not the model's ``raw`` row."""
     return drawn
 
 
 def corpus(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return the text that the lookup searches: this request's ``tokens``, without the previous text, ``before``."""
+    """Return the text that the lookup drafter searches: ``tokens`` of this request, without the previous ``before``."""
     return tokens
 
 

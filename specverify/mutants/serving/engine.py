@@ -24,14 +24,14 @@ _NOTHING: ExactPmf = (ONE,)
 
 
 class SeenPasses(NamedTuple):
-    """The record of the first request's passes while a run is observed."""
+    """The record of the first request's passes while a run is observed: its inputs and the text of each row."""
 
     forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]
     rows: list[list[Tokens]]
 
 
 def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -> EngineState:
-    """Return the engine before its first step; its slot may hold data of an earlier request."""
+    """Return the engine before its first step; ``kept`` are the caches that an earlier request left in its slot."""
     free = fragmented(setup.pages)
     memory: CacheMemory = (None,) * (setup.pages * setup.page_size)
     if kept is not None:
@@ -56,7 +56,7 @@ def step(
 
 
 def finished(engine: EngineState) -> bool:
-    """Return whether every request has finished. Raise ``Aborted`` after too many steps."""
+    """Return whether every request has finished. Raises ``Aborted`` after ``MOST_STEPS`` steps."""
     if engine.steps > MOST_STEPS:
         raise Aborted("no progress")
     return not engine.waiting and all(running.finished for running in engine.running)
@@ -82,7 +82,7 @@ def _admitted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineSt
 def _continued(
     parts: EngineParts, setup: Setup, engine: EngineState, kept: Kept, running: Running
 ) -> tuple[Running, tuple[int, ...]]:
-    """Return the request with the cache entries reused from the previous request of its slot, and the free pages."""
+    """Return the request with the cache entries reused from the previous request, ``kept``, and the free pages."""
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
     common = kept.held if running.request.continues else _common(kept.tokens[: kept.held], tokens[:-1])
     count = parts.reused(kept.held, common // size * size, recurrent)
@@ -114,7 +114,7 @@ def _preempted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineS
 
 
 def _planned(parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: EngineState) -> tuple[Work, ...]:
-    """Return the tokens that each request of the batch is fed in this step."""
+    """Return the work of this step for each request of the batch: the tokens that it is fed, with its new drafts."""
     ready = [index for index, running in enumerate(engine.running) if not running.finished]
     works = []
     for index in parts.schedule(ready, engine.steps, setup.rotates):
@@ -172,7 +172,10 @@ def _passed(
 
 
 def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState, work: Work, begin: int) -> Passed:
-    """Return the rows and the states after each token that a request was fed."""
+    """Return the target's rows, and its recurrent states, after each token that a request is fed.
+
+    ``begin`` is the offset of the request in the flat array of the pass.
+    """
     running = engine.of(work.number)
     if setup.flavour == "recurrent":
         states = scan(running.states[0], work.fed)
@@ -186,7 +189,10 @@ def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState,
 
 
 def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
-    """Flatten the rows of all requests into one array, as a pass returns them, and split it again by request."""
+    """Return the rows of each request after they were written to one flat array and read from it again.
+
+    That is how the engine gets the rows of a pass; wrong offsets then give a request the rows of another.
+    """
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)
     size = len(works) * max(lengths) if setup.rectangular else sum(lengths)

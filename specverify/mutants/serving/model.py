@@ -21,7 +21,7 @@ OTHER_PLACE = 100
 
 
 class Entry(NamedTuple):
-    """The cache entry of one input token."""
+    """The cache entry of one input token: the token, its position, and the model that wrote the entry."""
 
     token: int
     position: int
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 class Models(NamedTuple):
-    """A target and a draft: all visible entries -> pmf of the next token."""
+    """A target and a draft model, as functions from all visible cache entries to the pmf of the next token."""
 
     target: Callable[[Sequence[Entry]], ExactPmf]
     draft: Callable[[Sequence[Entry]], ExactPmf]
@@ -39,7 +39,7 @@ class Models(NamedTuple):
 
 @cache
 def table_sides(shape: str, vocabulary: int, seed: int) -> Models:
-    """Return target and draft of a table of ``specverify.laws.tables``."""
+    """Return target and draft model of a table of ``specverify.laws.tables``: shape name, vocabulary size, seed."""
     return models_of(*table_pair(shape, vocabulary, seed))
 
 
@@ -54,7 +54,11 @@ def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
 
 
 def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
-    """Return the context that ``entries`` stand for: their tokens by position, and markers for invalid entries."""
+    """Return the context that the model ``reader`` reads from ``entries``: their tokens in order of position.
+
+    Invalid entries (positions other than ``first``, ``first`` + 1, ..., or written by the other model) add marker
+    tokens, so that the row is that of another context.
+    """
     ordered = sorted(entries, key=lambda entry: entry.position)
     tokens = tuple(entry.token for entry in ordered)
     places = tuple(entry.position for entry in ordered)
@@ -64,5 +68,8 @@ def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
 
 
 def scan(state: Tokens, fed: Tokens) -> tuple[Tokens, ...]:
-    """Return the recurrent state after each token of ``fed``. A state can only be copied as a whole."""
+    """Return the recurrent state after each token of ``fed``, from ``state`` on.
+
+    A state is the tuple of tokens read.
+    """
     return tuple(state + fed[: count + 1] for count in range(len(fed)))

@@ -1,4 +1,4 @@
-"""The result of a request: the end of the text, and the probabilities and chunks returned beside the tokens."""
+"""The result of a request: where its text ends, and the probabilities and stream chunks returned with the tokens."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ Pieces = tuple[bytes, ...]
 
 
 def text_of(tokens: Tokens, pieces: Pieces) -> str:
-    """Return the text of tokens; an incomplete character becomes a replacement character."""
+    """Return the text of ``tokens``, whose bytes are in ``pieces``; an incomplete character becomes U+FFFD."""
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
 def is_eos(token: int, eos: Tokens) -> bool:
-    """Return whether a token ends the text; no token does if there are none."""
+    """Return whether ``token`` is one of the end-of-sequence ids ``eos``, which may be none."""
     return token in eos
 
 
 def has_stop_string(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the text of ``tokens`` contains a stop string; the last ``fresh`` tokens are new in this round."""
+    """Return whether the text of ``tokens`` contains one of ``strings``.
+
+    The last ``fresh`` tokens are new in this round.
+    """
     return bool(strings) and any(string in text_of(tokens, pieces) for string in strings)
 
 
 def stop_strings_of(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
-    """Return the stop strings of a request, without those of other requests of the batch."""
+    """Return the stop strings of ``request``, without those of other requests of the batch."""
     return request.stop_strings
 
 
 def left(request: Request, new: int) -> int:
-    """Return the number of new tokens that may still be emitted."""
+    """Return how many tokens may still be emitted after ``new`` new tokens, by the request's two length limits."""
     return min(request.max_new - new, request.max_context - len(request.prompt) - new)
 
 
@@ -52,7 +55,7 @@ def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> t
 
 
 def draft_budget(gamma: int, left: int) -> int:
-    """Return the number of tokens to draft if ``left`` more may be emitted; the target adds one token itself."""
+    """Return the number of tokens to draft if ``left`` more may be emitted: one is left for the target."""
     return max(min(gamma, left - 1), 0)
 
 
@@ -62,15 +65,16 @@ Top = tuple[tuple[int, Fraction], ...]
 
 
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
-    """Return the probability of new token ``index`` of a round by its own row, whether accepted or drawn.
+    """Return the probability of ``token``, the new token at ``index`` of a round, in its own row.
 
-    ``chunks`` is the number of earlier passes that fed parts of the prompt and sampled nothing.
+    This holds for accepted drafts and for drawn tokens. ``chunks`` is the number of earlier passes that fed parts of
+    the prompt and sampled nothing.
     """
     return rows[index][token]
 
 
 def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
-    """Return the ``count`` most probable tokens at new token ``index`` of a round, with their probabilities."""
+    """Return the ``count`` most probable tokens, with their probabilities, in the row of the new token at ``index``."""
     row = rows[index]
     ranked = sorted(range(len(row)), key=lambda token: (-row[token], token))
     return tuple((token, row[token]) for token in ranked[:count])
@@ -85,7 +89,7 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities in the form of the answer; ``waits`` if each step waits for its results."""
+    """Return the probabilities in the form of the answer; ``waits``: each step waits for the results of the last."""
     return tuple(probabilities)
 
 

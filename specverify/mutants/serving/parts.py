@@ -24,9 +24,10 @@ Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class EngineParts(NamedTuple):
-    """The replaceable functions of the engine. Each default is correct and is documented in the module of its group.
+    """The replaceable functions of the serving engine; each default is correct.
 
-    The fields are not nested, so a planted bug names the part that it replaces by one word.
+    The functions are documented in the modules where they are defined. The fields are not nested, so that a planted bug
+    names the function that it replaces by one word.
     """
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit

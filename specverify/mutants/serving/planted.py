@@ -1,4 +1,4 @@
-"""The engine as a subject in a situation, correct or with one part replaced, and as the program of a test vector."""
+"""The serving engine as a subject, correct or with one function replaced, and as the program of a test vector."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def text_asked(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program whose outcome is the text of the first request; None if the situation has other models.
 
-    ``inputs`` are those of a vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``.
+    ``inputs`` are those of a test vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and
+    ``parameters``.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids
@@ -52,7 +53,7 @@ def text_asked(
 
 
 def _prescribed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters and the grammar of a request body, from those of a test vector."""
+    """Return the sampling parameters and the grammar of a request body from the ``parameters`` of a test vector."""
     temperature = Fraction(given.get("temperature", 1))
     parameters = Parameters(
         temperature=int(1 / temperature) if temperature else 0,
@@ -80,7 +81,7 @@ LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 
 
 def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
-    """Return the engine made of ``parts`` in a situation, as one program that claims to be lossless.
+    """Return the engine made of ``parts`` in the situation ``setup``, as a program that claims to be lossless.
 
     Its passes can be observed if the situation has one request on one rank, whose prompt is fed once and in one piece,
     and whose outcome is tokens.
@@ -97,28 +98,28 @@ def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
         name=name,
         summary="a serving engine of exact parts",
         claims=LOSSLESS | ({Claim.OPTIMAL_COUPLING} if alone else frozenset()),
-        programs=(program,),
+        situations=(program,),
     )
 
 
 def drafting_subject(
     parts: EngineParts, name: str, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Subject:
-    """Return the engine made of ``parts`` as a decoder of one text, whose acceptance can be checked.
+    """Return the engine made of ``parts`` as a decoder of one text, whose acceptance rate can be checked.
 
-    The expected drafts are computed from the tokens without any cache. ``warm``: the slot holds an earlier text that
+    The expected drafts are computed from the tokens without any cache. ``warm``: the caches hold an earlier text that
     differs only in its end. ``penalised``: target and draft have a repetition penalty.
     """
     return Subject(
         name=name,
         summary="a serving engine of exact parts, one request",
         claims=LOSSLESS | {Claim.OPTIMAL_COUPLING},
-        variants=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
+        situations=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
     )
 
 
 def promised(setup: Setup) -> Mapping[Tokens, Any]:
-    """Return the law of the output without drafts."""
+    """Return the law of the output without drafts in the situation ``setup``: result -> probability."""
     return plain_law(setup, table_sides(setup.shape, setup.vocabulary, setup.seed))
 
 
@@ -146,7 +147,7 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 
 
 class _Forced:
-    """Draws whose acceptance tests use a uniform of exactly 0, or of the largest float below 1."""
+    """Draws that fix the uniform of every acceptance test to exactly 0, or to the largest float below 1."""
 
     def __init__(self, inner: Draws, uniform: float) -> None:
         self._inner, self._uniform = inner, uniform
@@ -171,7 +172,7 @@ def in_situation(
     killed_by: str = "law_is_target",
     **parts: Callable[..., Any],
 ) -> Mutant:
-    """Return the mutant of an engine in a situation of ``situations.SITUATIONS``, with ``parts`` replaced."""
+    """Return the mutant of the engine in the situation named ``situation``, with the functions ``parts`` replaced."""
     setup = SITUATIONS[situation]
     return _mutant(
         name,
@@ -186,12 +187,18 @@ def in_situation(
 
 
 def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Decorate a function that replaces one part of the engine; other arguments are those of ``in_situation``."""
+    """Return a decorator of a function that replaces ``part`` of the engine.
+
+    The arguments are those of ``in_situation``.
+    """
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
 
 def drafting_part(part: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Decorate a function that replaces one part of the engine; other arguments are those of ``in_drafting``."""
+    """Return a decorator of a function that replaces ``part`` of the engine.
+
+    The arguments are those of ``in_drafting``.
+    """
     return lambda function: in_drafting(name, summary, **{part: function}, **how)
 
 
@@ -206,7 +213,7 @@ def in_drafting(
     penalised: bool = False,
     **parts: Callable[..., Any],
 ) -> Mutant:
-    """Return the mutant of an engine whose law is right and whose acceptance is too low."""
+    """Return the mutant of the engine with the functions ``parts`` replaced: the law is right, acceptance too low."""
     return _mutant(
         name,
         summary,

@@ -1,4 +1,4 @@
-"""Processors of a model's row: a grammar's mask, penalties, bans, and the warping of the sampling parameters."""
+"""Processors of a model's row: the grammar's mask, penalties, bans, temperature and truncation."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ DEAD = -2
 
 
 class Matcher(NamedTuple):
-    """The grammar state of a text after each of its tokens, so that it can be rolled back."""
+    """The state of the grammar after each token of a text, kept so that it can be rolled back.
+
+    ``active`` states after each token whether the grammar is switched on.
+    """
 
     states: tuple[int, ...] = (0,)
     active: tuple[bool, ...] = (True,)
 
 
 def started(grammar: Grammar | None) -> Matcher | None:
-    """Return the matcher of an empty text."""
+    """Return the matcher of an empty text; None without a grammar."""
     return None if grammar is None else Matcher((0,), (grammar.trigger is None,))
 
 
@@ -58,7 +61,7 @@ def finished(grammar: Grammar, matcher: Matcher) -> bool:
 
 
 def mask(grammar: Grammar, matcher: Matcher) -> frozenset[int]:
-    """Return the tokens that may follow. Raise ``Aborted`` for a matcher that has finished."""
+    """Return the tokens that may follow. Raises ``Aborted`` for a matcher that has finished."""
     if finished(grammar, matcher):
         raise Aborted("a mask was asked of a matcher that has finished")
     return frozenset(label for before, label, _ in grammar.edges if before == matcher.states[-1])
@@ -70,7 +73,7 @@ def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
 
 
 def forked(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next verify row, advanced by the draft, whatever the argmax of ``row``."""
+    """Return the matcher of the next verify row, advanced by ``draft``; ``row`` is not used."""
     return advance(grammar, matcher, draft)
 
 
@@ -117,7 +120,7 @@ def new_before(new: int, row: int, rounds: int) -> int:
 
 
 def permitted(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the tokens that the parameters allow, such as those of a list of allowed tokens."""
+    """Return the tokens, of a vocabulary of ``size``, that the parameters allow."""
     return frozenset(parameters.allowed or range(size))
 
 
@@ -136,7 +139,7 @@ def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
 
 
 def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
-    """Return the shortest prefix of the ``ranked`` tokens with mass at least ``share``."""
+    """Return the shortest prefix of ``ranked``, tokens by decreasing probability, with total at least ``share``."""
     total = ZERO
     for count, token in enumerate(ranked):
         total += row[token]
@@ -146,7 +149,10 @@ def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
 
 
 def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) -> ExactPmf:
-    """Return the masses after logit bias and penalties, not normalised."""
+    """Return the weights after logit bias and penalties, not normalised.
+
+    ``counts`` has how often each token occurred.
+    """
     if not parameters.bias and parameters.repetition is ONE and parameters.frequency is ONE:
         return row
     masses = list(row)
@@ -159,7 +165,7 @@ def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) 
 
 
 def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
-    """Return the masses at the temperature, normalised; None if all are 0."""
+    """Return the pmf of weights ``masses`` at the temperature; None if all are 0."""
     if not any(masses):
         return None
     if parameters.temperature == 0:
@@ -168,5 +174,5 @@ def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
 
 
 def without(masses: ExactPmf, banned: frozenset[int]) -> ExactPmf:
-    """Return the masses with those of some tokens set to 0."""
+    """Return the weights with those of the ``banned`` tokens set to 0."""
     return tuple(ZERO if token in banned else mass for token, mass in enumerate(masses)) if banned else masses

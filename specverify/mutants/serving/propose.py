@@ -1,4 +1,4 @@
-"""The drafting half of a round, and the row processing that target and draft share."""
+"""The drafting half of an engine step, and the row processing that target and draft share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, run
 
 
 def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Tokens) -> ExactPmf:
-    """Return a draft row after the request's parameters and grammar, processed like the target's row."""
+    """Return the pmf of a draft row with the request's parameters and grammar, processed like the target's row.
+
+    ``drafts`` are the drafts before the row.
+    """
     allowed = None
     grammar = running.request.grammar
     if grammar is not None and running.matcher is not None:
@@ -51,7 +54,7 @@ def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Toke
 
 
 def mask_of(parts: EngineParts, request: Request, matcher: Matcher) -> frozenset[int] | None:
-    """Return the mask of a matcher, or None without a constraint."""
+    """Return the tokens that a matcher allows next; None if it does not constrain the row."""
     assert request.grammar is not None
     return mask(request.grammar, matcher) if parts.needs_mask(request.grammar, matcher) else None
 

@@ -1,4 +1,4 @@
-"""A request to the engine, and the types that all parts share."""
+"""The request to the serving engine, and the types that all of its modules share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZERO, ONE = Fraction(0), Fraction(1)
 
 
 class Aborted(Exception):  # noqa: N818 - reads as what becomes of the requests
-    """The engine reached an invalid state; all its requests end with an error."""
+    """Raised if the engine reaches an invalid state; all its requests then end with an error."""
 
 
 class Parameters(NamedTuple):

@@ -1,4 +1,4 @@
-"""The schedule: which rows are decoded in each step, on one rank or on several that must commit equal tokens."""
+"""The schedule of the serving engine: the rows of each step, on one rank or on several that must agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
 
 
 def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the next chunk of a prompt to feed, without its last token and without ``pending`` drafts."""
+    """Return the next chunk of a prompt to feed, at most ``size`` tokens after the ``held`` ones in the cache.
+
+    The last token of the prompt is left out, and so are the ``pending`` drafts.
+    """
     return tokens[held : min(held + size, len(tokens) - 1)]
 
 
@@ -31,12 +34,15 @@ def starts(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
 
 
 def padding_slot(row: int) -> int | None:
-    """Return the memory slots into which a padding row is written: none."""
+    """Return the cache slot into which a padding row is written: None, because it must not be written."""
     return None
 
 
 def parameters_at(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters of the row at offset ``start`` of the flat array; there is one set per request."""
+    """Return the parameters of row ``row``; there is one set for each request, not for each token.
+
+    ``start`` is the offset of the row in the flat array of a pass.
+    """
     return batch[row]
 
 
@@ -51,7 +57,7 @@ def resolved(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tok
 
 
 def fed_when_full(pending: Tokens) -> Tokens:
-    """Return the drafts fed when the drafter has no room left: none, also not those ``pending`` from the last round."""
+    """Return the old drafts, ``pending``, that are fed if there is no room for new drafts: none."""
     return ()
 
 
@@ -80,7 +86,7 @@ class Broadcast:
 
 
 def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return the draws of a rank: the broadcast draws of the first rank."""
+    """Return the draws of a rank: all ranks get the outcomes that the first rank draws, kept in ``drawn``."""
     return Broadcast(draws, drawn)
 
 

@@ -1,4 +1,4 @@
-"""The situations of the engine, as plain data: requests, models, drafter, batch, and the form of the outcome."""
+"""The situations in which the serving engine is examined, as data: requests, models, drafter, batch, outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALVES: Pieces = (b"a", b"\xc3", b"\xa9", b"d")
 
 
 class Setup(NamedTuple):
-    """The complete situation of an engine, except for its parts."""
+    """One situation of the serving engine: everything but the engine's own functions."""
 
     bodies: tuple[Mapping[str, Any], ...]
     """What the callers send; see ``request.Request``."""
@@ -79,7 +79,7 @@ SHORT_GRAMMAR = Grammar(((0, 0, 1), (0, 1, 1), (1, 2, -1)))
 
 
 def one(prompt: Tokens = (0, 1), max_new: int = 4, **body: Any) -> tuple[dict[str, Any], ...]:
-    """Return the body of one request, alone."""
+    """Return the request bodies of a situation with a single request."""
     return ({"prompt": prompt, "max_new": max_new, **body},)
 
 

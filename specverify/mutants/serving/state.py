@@ -1,4 +1,4 @@
-"""The state of the engine: immutable, so that two runs can be compared and equal states merged."""
+"""The state of the serving engine; it is immutable, so that two runs can be compared and equal states merged."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NO_STATE: tuple[Tokens, Tokens] = ((), ())
 
 
 class Report(NamedTuple):
-    """The values returned beside one new token."""
+    """The values returned with one new token: its probability and the most probable tokens of its row."""
 
     probability: Fraction
     top: Top
 
 
 class Running(NamedTuple):
-    """One request and its current state."""
+    """One request that was admitted, and its current state."""
 
     number: int
     request: Request
@@ -56,7 +56,7 @@ class Running(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The data that a finished request leaves in its slot."""
+    """The caches and counts that a finished request leaves in its slot for the next one."""
 
     tokens: Tokens
     held: int
@@ -67,7 +67,7 @@ class Kept(NamedTuple):
 
 
 class EngineState(NamedTuple):
-    """The engine between two steps."""
+    """The state of the whole engine between two steps."""
 
     memory: CacheMemory
     free: tuple[int, ...]
@@ -78,17 +78,17 @@ class EngineState(NamedTuple):
     steps: int = 0
 
     def of(self, number: int) -> Running:
-        """Return the request with a given number."""
+        """Return the request with this number."""
         return next(running for running in self.running if running.number == number)
 
     def replaced(self, changed: Running) -> EngineState:
-        """Return the engine with one request changed."""
+        """Return the engine with ``changed`` in place of the request with the same number."""
         result = tuple(changed if running.number == changed.number else running for running in self.running)
         return self._replace(running=result)
 
 
 class Work(NamedTuple):
-    """The input tokens of one request in a step."""
+    """The input of one request in a step: the tokens that it is fed, of which the last are its new drafts."""
 
     number: int
     held: int
@@ -105,7 +105,7 @@ class Work(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """The result of a pass of the target for one request."""
+    """The result of the target's pass for one request: a row, and a recurrent state, after each token it was fed."""
 
     rows: list[ExactPmf]
     """A pmf after each token it was fed."""

@@ -1,4 +1,4 @@
-"""The engine as a decoder of one text, whose rounds are steps. Its expected drafts are known without its caches."""
+"""The serving engine as an enumerable decoder of one text; its expected drafts are computed without its caches."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PENALTY = Parameters(repetition=Fraction(1, 2))
 def decoder_variant(
     parts: EngineParts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Variant:
-    """Return the engine made of ``parts`` as an enumerable decoder; see ``planted.drafting_subject``."""
+    """Return the engine made of ``parts`` as an enumerable decoder; parameters as for ``planted.drafting_subject``."""
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
     build = partial(_decoder, parts, drafting, warm, penalised)
     return Variant(label, build, process=_penalised if penalised else None)
 
 
 def _penalised(task: Task) -> Task:
-    """Return the task with both models under a repetition penalty."""
+    """Return the task with a repetition penalty on the target and on the draft model."""
     assert task.draft is not None
     return task._replace(target=_under_penalty(task.target), draft=_under_penalty(task.draft))
 
@@ -90,7 +90,7 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
 
 
 def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
-    """Return the engine with invisible state reset, so that states with equal futures are equal."""
+    """Return the engine with state that has no effect later reset, so that states with equal futures are equal."""
     running, size = engine.running[0], setup.page_size
     entries = read(engine.memory, running.pages, size, running.held)
     pages, free = grown((), fragmented(setup.pages), pages_for(running.held, size))
@@ -100,6 +100,6 @@ def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
 
 
 def _earlier(prompt: Tokens) -> Kept:
-    """Return the contents of both caches after an earlier text that differs only in its end."""
+    """Return the caches left by an earlier text that differs from ``prompt`` only in its end."""
     tokens = (*prompt[:-1], 1 - min(prompt[-1], 1), 0, 1)
     return Kept(tokens, len(tokens) - 1, draft=draft_write(DraftCache(), tokens[:-1]))

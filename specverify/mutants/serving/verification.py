@@ -29,12 +29,12 @@ def residual(p: ExactPmf, q: ExactPmf) -> ExactPmf:
 
 
 def greedy(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of a row at temperature 0; ``mixed`` if other rows of the batch are sampled."""
+    """Return the argmax of ``row``, at temperature 0; ``mixed``: other rows of the batch are sampled."""
     return argmax(row)
 
 
 def choose(draws: Draws, row: ExactPmf, site: Site) -> int:
-    """Draw from ``row``; a row with a single possible token uses no draw."""
+    """Draw a token from ``row`` at ``site``; if a single token is possible, return it without a draw."""
     return row.index(ONE) if ONE in row else draws.categorical(row, site)
 
 

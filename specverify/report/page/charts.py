@@ -11,9 +11,9 @@ from specverify.report.page.markup import Content, Markup, element, joined, scro
 from specverify.report.runs.said import EvidencePanel, Level, Levels, Panel, Partings
 
 LONG, HIGH = 240.0, 16.0
-"""Size of the picture in a line."""
+"""Width and height of the picture in a line, in pixels."""
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640.0, 260.0, 64.0, 16.0, 14.0, 40.0
-"""Size of a curve and of its margins."""
+"""Size of a curve and its margins, in pixels."""
 TICKS = 5
 Place: TypeAlias = Callable[[float], float]
 
@@ -29,7 +29,7 @@ def panel(found: Panel, name: str) -> Markup:
 
 
 def levels(found: Levels) -> Markup:
-    """Return a table of levels, each line with numbers and a picture."""
+    """Return a table with numbers and a picture in each line."""
     largest = max((max(_ends(row)) for row in found.rows), default=1.0) or 1.0
     banded = any(row.low is not None for row in found.rows)
     known = any(row.expected is not None for row in found.rows)
@@ -62,7 +62,7 @@ def _band(row: Level) -> Markup:
 
 
 def _key(found: Levels, known: bool, banded: bool) -> Markup:
-    """Return the legend of the pictures of a panel."""
+    """Return the legend of a panel's pictures; ``known``: expected values are shown, ``banded``: bands are shown."""
     signs = [("band", "▬", "band")] * banded + [("seen", "●", found.seen_as)]
     signs += [("expected", "┃", found.expected_as)] * known
     return joined(
@@ -72,7 +72,10 @@ def _key(found: Levels, known: bool, banded: bool) -> Markup:
 
 
 def _picture(row: Level, largest: float) -> Markup:
-    """Return the picture of a line. Its numbers are in the same line, so it has no text of its own."""
+    """Return the picture of a line; ``largest`` is the value at its right end.
+
+    It has no alternative text, because the same line contains its numbers.
+    """
 
     def place(value: float) -> float:
         return 4 + (LONG - 8) * value / largest
@@ -145,7 +148,7 @@ def _down(low: float, top: float, up: Place) -> list[Markup]:
 
 
 def _along(points: Sequence[tuple[int, float]], across: Place) -> list[Markup]:
-    """Return the labels of sample counts below the curve."""
+    """Return the labels of numbers of samples below the curve; ``across`` maps a number to its horizontal position."""
     chosen = sorted({points[round(place * (len(points) - 1) / (TICKS - 1))][0] for place in range(TICKS)})
     marks = [
         element("text", f"{samples:,}", x=f"{across(samples):.1f}", y=HEIGHT - BOTTOM + 18, class_="middle")

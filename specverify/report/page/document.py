@@ -19,11 +19,11 @@ TITLES = {
     "campaign": "A campaign of samples",
 }
 TOLD_AT_ONCE = 40
-"""Subjects whose sections are open, where there are no more."""
+"""The largest number of subjects for which all sections of the page are open."""
 
 
 def page(run: RunSaid) -> str:
-    """Return the HTML file that reports a run."""
+    """Return the text of the HTML file that reports a run."""
     title = f"{TITLES[run.kind]}: {_in_short(run)}"
     sections = [part for part in (_summary(run), _failures(run), _undecided(run), _matrix(run), _subjects(run)) if part]
     sections += [_again(run), _made(run)]
@@ -65,7 +65,7 @@ def _in_short(run: RunSaid) -> str:
 
 
 def badge(status: str) -> Markup:
-    """Return the badge of a status: its word with a sign, so that colour is not the only cue."""
+    """Return the badge of a status: its word with a sign, so that colour is not the only distinction."""
     return element("span", f"{SYMBOLS[status]} {status}", class_=f"status {status.replace(' ', '-')}")
 
 
@@ -139,7 +139,10 @@ def _matrix(run: RunSaid) -> Section | None:
 
 
 def _subjects(run: RunSaid) -> Section | None:
-    """Return the section of subjects with their checks; of a kill matrix only those with an unexpected result."""
+    """Return the section of subjects with their checks; of a kill matrix only subjects with an unexpected result.
+
+    None if there is no such subject.
+    """
     shown = [item for item in run.subjects if run.matrix is None or not _is_fine(item)]
     if not shown:
         return None

@@ -12,9 +12,9 @@ from specverify.report.runs.said import Partings
 LONG, HIGH, EDGE = 240.0, 16.0, 8.0
 """Size of a picture, and the margin at either end."""
 LEAST = 1e-12
-"""Gaps and bounds below are shown as this one."""
+"""Least value that is drawn; smaller gaps and bounds are drawn at it."""
 TIE, BUG = ("≈ near-tie", "unknown"), ("✘ bug", "refuted")
-"""What is said of a row, and the colour of it."""
+"""Label and colour class of a near-tie, and of a bug."""
 
 
 def partings(found: Partings) -> Markup:
@@ -58,13 +58,13 @@ def _number(value: float) -> str:
 
 
 def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
-    """Return the ends of the logarithmic scale that all rows share, as decimal logarithms."""
+    """Return the ends of the logarithmic scale that all rows share, as log10."""
     finite = [math.log10(max(value, LEAST)) for row in rows for value in (row.gap, row.bound) if math.isfinite(value)]
     return min(finite, default=0.0) - 1, max(finite, default=0.0) + 1
 
 
 def _picture(row: Parting, ends: tuple[float, float]) -> Markup:
-    """Return the picture of a row; an infinite gap is an arrow."""
+    """Return the picture of a row on a scale between ``ends``, which are log10; an infinite gap is an arrow."""
     low, high = ends
 
     def place(value: float) -> float:

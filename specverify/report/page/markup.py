@@ -1,4 +1,4 @@
-"""HTML built from elements. A string is text and is escaped; only elements are markup."""
+"""HTML built from elements. A string is text and is escaped; only ``Markup`` is inserted unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specverify.report.runs.said import printable
 
 
 class Markup(NamedTuple):
-    """A piece of HTML."""
+    """A piece of HTML, which is not escaped again."""
 
     text: str
 
@@ -32,7 +32,7 @@ def element(tag: str, /, *content: Content, **attributes: str | float | None) ->
 
 
 def joined(content: Iterable[Content]) -> Markup:
-    """Return several pieces as one."""
+    """Return the pieces of content, concatenated; strings are escaped."""
     return Markup("".join(item.text if isinstance(item, Markup) else readable(item) for item in content))
 
 
@@ -42,14 +42,14 @@ def readable(text: str) -> str:
 
 
 def scrolling(label: str, content: Content) -> Markup:
-    """Return content that may be wider than the page in a region that scrolls, also by keyboard."""
+    """Return ``content``, which may be wider than the page, in a region that scrolls, also by keyboard."""
     return element("div", content, class_="wide", role="group", tabindex="0", aria_label=label)
 
 
 def table(
     caption: str, heads: Iterable[Content], rows: Iterable[Iterable[Content]], class_: str | None = None
 ) -> Markup:
-    """Return a table whose rows begin with a heading cell."""
+    """Return an HTML table; the first cell of each row is a heading."""
     head = element("tr", *(element("th", item, scope="col") for item in heads))
     lines = []
     for first, *rest in rows:

@@ -1,4 +1,4 @@
-"""The kill matrix as a table: a row for each planted bug, a column for each check."""
+"""The kill matrix as an HTML table: one row per planted bug, one column per check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEGEND = (
 
 
 def matrix(found: Matrix) -> Markup:
-    """Return the kill matrix as a table; the expected killer of each bug is framed."""
+    """Return the kill matrix as HTML; the check that must kill a bug is framed."""
     heads = [element("th", word, scope="col") for word in ("planted bug", "class")]
     heads += [_turned(check) for check in found.checks]
     bodies = [

@@ -1,4 +1,4 @@
-"""Figures of the notebooks: one style, bars of p and q, trees, and texts coloured by origin. Needs matplotlib."""
+"""Figures of the notebooks: bars of p and q, trees, and texts coloured by origin, in one style. Needs matplotlib."""
 
 from specverify.report.pictures.acceptance_bars import (
     acceptance_film,

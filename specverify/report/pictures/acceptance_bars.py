@@ -1,4 +1,4 @@
-"""Speculative sampling of one token as a figure: bars of q and p, points under q, and sliders for both."""
+"""Speculative sampling of one token as a figure: bars of q and p, drafts as points under q, and sliders."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from specverify.reference import Pmf, overlap, residual
 from specverify.report.pictures.style import BLUE, ORANGE
 
 WIDTH = 0.38
-"""Of a bar; a token has two, q on the left and p on the right."""
+"""Width of a bar; each token has two, q on the left and p on the right."""
 _STEP = 24
-"""Points thrown from one picture of the film to the next."""
+"""Number of points added from one picture of the animation to the next."""
 
 
 def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
-    """Draw q and p, both ``[vocabulary]``: their common part is kept, the rest of q is replaced by the rest of p."""
+    """Draw bars of q and p ``[vocabulary]``: the common part is accepted, the rest of p is the residual."""
     kept = np.minimum(p, q).astype(float)
     for side, pmf, name, hatch in ((-1, q, "thrown away", "//"), (1, p, "put in its place", "..")):
         places = np.arange(len(p)) + side * (WIDTH / 2 + 0.02)
@@ -42,11 +42,11 @@ class Thrown(NamedTuple):
     """Drafts as points: first position (under q), final position (under p), and whether the draft was accepted."""
 
     start: np.ndarray[Any, np.dtype[np.float64]]
-    """[number, 2]: places across and heights."""
+    """``[number, 2]``: horizontal position and height of each draft under q."""
     end: np.ndarray[Any, np.dtype[np.float64]]
-    """[number, 2]"""
+    """``[number, 2]``: final horizontal position and height of each draft under p."""
     kept: np.ndarray[Any, np.dtype[np.bool_]]
-    """[number]"""
+    """``[number]``: whether each draft was accepted."""
 
 
 def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
@@ -68,7 +68,7 @@ def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
 
 
 def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
-    """Draw the first ``number`` points at their final positions, the ``newest`` of them at their initial positions."""
+    """Draw the first ``number`` points at their final places, except the last ``newest`` at their initial places."""
     edges = np.arange(len(p) + 1) - 0.5
     axes.stairs(q.astype(float), edges, color="#444444", linestyle="--", linewidth=1.5, label="q")
     axes.stairs(p.astype(float), edges, color="#444444", linewidth=2, label="p")
@@ -85,7 +85,7 @@ def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: 
 
 
 def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
-    """Return an animated PNG: drafts appear under q, then the rejected ones move to where p is above q."""
+    """Return the bytes of an animated PNG: drafts appear under q, then rejected ones move to where p is above q."""
     from PIL import Image  # noqa: PLC0415  # matplotlib brings it
 
     figure, axes = plt.subplots(layout="none", dpi=100)
@@ -104,7 +104,10 @@ def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
 
 
 def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
-    """Return sliders for the weights of p and q above the output of ``draw(p, q)``; without ipywidgets, a sentence."""
+    """Return sliders for the weights of p and q above the output of ``draw(p, q)``.
+
+    Without ipywidgets, a sentence is returned.
+    """
     try:
         import ipywidgets  # noqa: PLC0415
     except ImportError:

@@ -1,4 +1,4 @@
-"""A tree of drafts as a figure: the root on top, one row per depth, children from left to right."""
+"""A draft tree as a figure: the root at the top, one line per depth, children from left to right."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_tree(
 
 
 def _places(parents: Sequence[int]) -> dict[int, tuple[float, float]]:
-    """Return (x, y) of every node and of the root, -1: leaves side by side, a node centred above its children."""
+    """Return node -> (x, y), with -1 for the root: leaves next to each other, a node centred above its children."""
     children: dict[int, list[int]] = {node: [] for node in range(-1, len(parents))}
     for node, up in enumerate(parents):
         if not -1 <= up < node:

@@ -11,7 +11,7 @@ from specverify.reference import Round
 from specverify.report.pictures.style import ORANGE, SKY
 
 COLUMNS = 48
-"""Letters of a line: as many as stay legible on a telephone."""
+"""Letters per line; as many as are legible on a telephone."""
 _WHITE, _ALPHA = "#ffffff", 0.75
 
 
@@ -27,7 +27,10 @@ COLOURS = {"written before": _WHITE, "drafted and accepted": SKY, "from the targ
 
 
 def pieces_of(before: str, rounds: Sequence[Round], spelled: Callable[[int], str]) -> list[Piece]:
-    """Return the prompt and the text of each round: its accepted drafts, and the tokens added by the target."""
+    """Return the prompt ``before`` and the text of each round: its accepted drafts, and the tokens of the target.
+
+    ``spelled`` returns the string of a token.
+    """
     pieces = [Piece(before, "written before")]
     for done in rounds:
         kept, added = done.tokens[: done.accepted], done.tokens[done.accepted :]

@@ -1,4 +1,4 @@
-"""Results of a run as JSON, in a published, versioned schema."""
+"""Results of a run as JSON, in a published and versioned schema."""
 
 from __future__ import annotations
 

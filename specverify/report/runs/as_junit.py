@@ -1,4 +1,4 @@
-"""Results of a run as JUnit XML: a suite for each subject, a case for each check."""
+"""Results of a run as JUnit XML: one suite per subject, one test case per check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specverify.report.prose import first_sentence, in_full
 from specverify.report.runs.said import APART, RunSaid, SubjectSaid, printable
 
 FAILURES = (Status.REFUTED, Status.UNKNOWN)
-"""UNKNOWN fails too: a test that passes says that something was shown."""
+"""Statuses that fail a JUnit test. UNKNOWN is one, because a passing test must be evidence."""
 
 
 def run_as_junit(run: RunSaid) -> str:
@@ -22,7 +22,7 @@ def run_as_junit(run: RunSaid) -> str:
 
 
 def allowed(text: str) -> str:
-    """Return a text without characters that XML does not allow."""
+    """Return ``text`` without characters that XML does not allow."""
     return printable(text, "\n\t")
 
 

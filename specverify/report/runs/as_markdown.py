@@ -11,7 +11,7 @@ from specverify.report.prose import SYMBOLS, in_full
 from specverify.report.runs.said import BY_CLAIM, FAILED, OPEN, SETTLED, RunSaid, by_claim, counted
 
 MOST_TOLD = 20
-"""Failures that are told in full."""
+"""The number of failures that are reported in full."""
 
 
 def run_as_markdown(run: RunSaid) -> str:
@@ -27,13 +27,13 @@ def run_as_markdown(run: RunSaid) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line with Markdown's special characters escaped."""
+    """Return ``text`` on one line with Markdown's special characters escaped."""
     one_line = " ".join(text.split())
     return re.sub(r"([\\`*_\[\]|#~@!])", r"\\\1", escape(one_line, quote=False))
 
 
 def fenced(text: str) -> str:
-    """Return a block of code with a fence longer than any in its text."""
+    """Return ``text`` as a block of code, with a fence longer than any in it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"

@@ -26,11 +26,11 @@ LEVELS: Final[Mapping[str, str]] = {
     Status.DECLARED_BIAS: "note",
     Status.REFUSED: "note",
 }
-"""Levels of verdicts by their word; one that holds beside an edge has the level of a note."""
+"""Status word of a verdict -> its SARIF level; a verdict that holds with an edge is a note."""
 
 
 def level_of(verdict: Verdict) -> str | None:
-    """Return the SARIF level of a verdict; None if it gets no result: it holds, or does not apply."""
+    """Return the SARIF level of a verdict; None if it is no result, because it holds or does not apply."""
     return LEVELS.get(word_of(verdict)) or ("note" if verdict.figures.get("edges") else None)
 
 

@@ -1,4 +1,4 @@
-"""Read a run from its JSON; the keys determine the kind of run."""
+"""Read a run from its JSON file; its keys determine the kind of run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ KINDS: Final[Mapping[str, Callable[[Mapping[str, Any]], RunSaid]]] = {
     "rows": said_of_statistics,
     "mutants": said_of_mutants,
 }
-"""The key that a run of each kind has, and what reads it."""
+"""Key that only one kind of run has -> the function that reads it."""
 EXPECTED: Final = (
     "expected what verify, sample, campaign, stats or mutants wrote with --json, or the results of a campaign"
 )
 
 
 def said_of(text: str, name: str) -> RunSaid:
-    """Return the run in a JSON text. Raises ``ValueError`` in one sentence for any other text."""
+    """Return the run in the JSON ``text``; ``name`` is its file in errors.
+
+    Raises ``ValueError`` with one sentence for any other text.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

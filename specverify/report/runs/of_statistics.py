@@ -12,7 +12,7 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run in the JSON of ``stats``; raises a lookup error for any other JSON."""
+    """Return the run in the JSON of ``stats``; raises ``LookupError`` for other JSON."""
     rows = data["rows"]
     names = dict.fromkeys(str(row["subject"]) for row in rows)
     subjects = []
@@ -29,7 +29,10 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 
 
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of one result; a negative control that is rejected, as it should be, holds."""
+    """Return the verdict on the subject ``name`` by one result.
+
+    A negative control that is rejected as expected holds.
+    """
     setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
     result = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
     expected = bool(row["as_expected"])

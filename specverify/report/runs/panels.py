@@ -1,4 +1,4 @@
-"""Panels of the figures of verdicts: counts with simultaneous bands, evidence over time, acceptance."""
+"""Panels of reports: counts with simultaneous confidence bands, e-values over time, acceptance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specverify.report.runs.said import EvidencePanel, Level, Levels, Panel, Par
 from specverify.statistics.confidence_sequences import rate_sequence
 
 BANDS_MISS = 0.01
-"""Probability with which any band of a panel ever misses, all outcomes and all times together."""
+"""Probability that any band of a panel ever misses its true value, over all outcomes and times."""
 SURE = f"All bands hold at once, at all times, with probability {1 - BANDS_MISS:g}."
 
 
@@ -35,7 +35,7 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
-    """Return the panel of expected and observed shares of outcomes.
+    """Return the panel of expected and observed shares of outcomes; ``told`` is the figure of ``tally_figure``.
 
     It has bands for the true shares only if the expected ones are known: the shares of a reference sampler are as
     uncertain as those of the subject, so bands would be misleading there.
@@ -56,20 +56,26 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
 
 
 def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
-    """Return a level with the band of its true share; the bands of a panel together have one error probability."""
+    """Return a level with the confidence band of its true share.
+
+    All ``cells`` bands together have one error probability.
+    """
     band = rate_sequence(count, samples, BANDS_MISS / cells)
     return level._replace(low=band.lower, high=band.upper)
 
 
 def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> EvidencePanel:
-    """Return the panel of a check's e-process."""
+    """Return the panel of a check's e-value over the samples; ``course`` are (samples, log10 of the e-value)."""
     points = tuple((int(samples), float(logarithm)) for samples, logarithm in course)
     said = f"A right subject ever reaches 10^{-log10(alarm):.2g} with probability {alarm:.2g} at most."
     return EvidencePanel(f"Evidence over time: {check.replace('_', ' ')}", said, points, -log10(alarm))
 
 
 def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
-    """Yield the panels of P(first i drafts accepted) by i, and of the resulting law of the accepted length."""
+    """Yield the panels of P(first i drafts accepted) by i, and of the resulting law of the accepted length.
+
+    ``rates`` are (actual, optimal) probabilities.
+    """
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
     yield Levels(
@@ -94,7 +100,10 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield the panels of the reported numbers of accepted drafts: at least k per sequence, and exactly k."""
+    """Yield the panels of the reported numbers of accepted drafts: at least k per sequence, and exactly k.
+
+    ``counts[k]`` is the number of sequences with k accepted drafts.
+    """
     samples = sum(counts)
     at_least = [sum(counts[place:]) for place in range(1, len(counts))]
     said = f"As {samples} sequences told. {SURE}"
@@ -117,7 +126,7 @@ def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...
 
 
 def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
-    """Return the panel of the observed total variations of planned samples beside the detectable ones."""
+    """Return the panel that compares observed with detectable total variations of planned samples."""
     levels = tuple(
         Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])
         for row in rows
@@ -132,7 +141,7 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
     """Return the panel of the first differences of greedy texts, near-ties and bugs.
 
-    ``told`` comes from JSON, which has a word for an infinite gap.
+    ``told`` comes from JSON, in which an infinite gap is a word.
     """
     rows = tuple(
         Parting(

@@ -1,4 +1,4 @@
-"""The results of a run in one form, independent of the kind of run. All reports are written from it."""
+"""The results of a run in one form, independent of the kind of run; all reports are written from it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FAILED = (Status.REFUTED, Status.UNUSABLE)
 OPEN = (Status.UNKNOWN,)
 SETTLED = (Status.HOLDS, Status.DECLARED_BIAS)
 APART = (Status.REFUSED, Status.NOT_APPLICABLE)
-"""Nothing was asked of the subject."""
+"""Statuses of checks that were not run on the subject."""
 
 
 class Level(NamedTuple):
-    """One line of a panel: observed and expected value, and a band for the true value."""
+    """One line of a panel: observed value, expected value, and a band for the true value."""
 
     label: str
     seen: float
@@ -26,7 +26,7 @@ class Level(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether the expected value is outside the band."""
+        """Return whether the expected value is outside the band."""
         if self.expected is None or self.low is None or self.high is None:
             return False
         return not self.low <= self.expected <= self.high
@@ -37,23 +37,23 @@ class Levels(NamedTuple):
 
     title: str
     said: str
-    """What it shows, and how sure the bands are."""
+    """A sentence about what the panel shows, and about the certainty of the bands."""
     rows: tuple[Level, ...]
     each: str
-    """What one of them is."""
+    """The word for the item in a line."""
     seen_as: str = "seen"
     expected_as: str = "expected"
 
 
 class EvidencePanel(NamedTuple):
-    """A panel of an e-process over time."""
+    """A panel with the curve of an e-value over the number of samples."""
 
     title: str
     said: str
     points: tuple[tuple[int, float], ...]
-    """Samples, with the decimal logarithm of the e-value after them; ``inf`` after an impossible one."""
+    """(samples, log10 of the e-value after them); infinite after an impossible outcome."""
     refuted_at: float
-    """The decimal logarithm at which it refutes."""
+    """log10 of the e-value at which the check refutes."""
 
 
 class Partings(NamedTuple):
@@ -76,43 +76,43 @@ class SubjectSaid(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """The checks that kill one planted bug."""
+    """A planted bug of the kill matrix, and the results of all checks on it."""
 
     name: str
     category: str
     summary: str
     citation: str
     named: str
-    """The check that must kill it, and hold without it."""
+    """The check that must refute it, and hold on the program without the bug."""
     said: Mapping[str, str]
-    """``killed`` or the word of the verdict, by check."""
+    """Check -> ``killed`` or the status."""
     as_expected: bool
 
 
 class Matrix(NamedTuple):
-    """The kill matrix."""
+    """The kill matrix: which checks refute which planted bugs."""
 
     checks: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
 
 
 class RunSaid(NamedTuple):
-    """All results of a run."""
+    """All results of a run, with its command, seed and versions."""
 
     kind: str
     """``verdicts``, ``statistics``, ``kill matrix`` or ``campaign``."""
     subjects: tuple[SubjectSaid, ...]
     facts: Mapping[str, str]
-    """Seed, alarm budget, and what else was decided before."""
+    """Name -> value of what was fixed before the run, such as seed and alarm budget."""
     unfinished: tuple[str, ...] = ()
-    """What of the plan is not done, a sentence each."""
+    """Sentences about the parts of the plan that are not done."""
     matrix: Matrix | None = None
     command: str = ""
     versions: Mapping[str, str] = {}
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """All verdicts, in the order of the subjects."""
+        """Return all verdicts, in the order of the subjects."""
         return tuple(verdict for subject in self.subjects for verdict in subject.verdicts)
 
 
@@ -127,11 +127,11 @@ def counted(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
 
 
 BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
-"""What is counted by claim."""
+"""Column headings of the counts by claim."""
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return the numbers of settled, failed and open verdicts by claim.
+    """Return claim -> numbers of settled, failed and undecided verdicts.
 
     Properties that every subject must have, whatever it claims, come last.
     """
@@ -147,5 +147,5 @@ def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
 
 
 def printable(text: str, kept: str) -> str:
-    """Return a text without invalid characters and characters that reorder text; those in ``kept`` stay."""
+    """Return ``text`` without invalid characters and characters that reorder text; those in ``kept`` stay."""
     return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)

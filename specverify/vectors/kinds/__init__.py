@@ -1,1 +1,1 @@
-"""The kinds of vectors, one file each, ending in a ``Kind``."""
+"""The kinds of test vectors: each file defines one ``Kind`` at its end."""

@@ -1,4 +1,4 @@
-"""``boundary``: one verification at the limits of floats and uniforms. Rows are sparse: token -> probability.
+"""Vectors ``boundary``: one verification at the limits of floats and uniforms. Rows are sparse: token -> probability.
 
 All numbers are dyadic, and float32 holds them and the deciding products and sums exactly: a correct program in float32
 gives these answers. Where a row is of equal parts (``of-3-equal``), sums are rounded: the last token is meant.
@@ -25,11 +25,11 @@ ZERO, LARGEST = "0", str(1 - Fraction(1, 2**24))
 """The smallest uniform, and the largest below 1 that float32 holds."""
 Row = Mapping[int, str]
 SIZES = (8191, 8192, 8193, 32770)
-"""Around a block of lanes, and beyond ids of 16 bits."""
+"""Vocabulary sizes: around the block size 8192 of GPU kernels, and one with token ids beyond signed 16 bits."""
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer of ``reference`` to the inputs."""
+    """Return the answer that the verifier of ``reference`` gives to the inputs of a vector."""
     p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
     draft = chain(tuple(inputs["draft"]), tuple(q))
     verified = speculative_sampling(GivenUniforms(uniform_of(inputs)), by_position(p), (), draft)
@@ -70,7 +70,7 @@ def _zero_coins() -> Iterator[Vector]:
 
 
 def _largest() -> Iterator[Vector]:
-    """Yield vectors with u = 1 - 2^-24: the last token of positive mass must be drawn, and none after it."""
+    """Yield vectors with u = 1 - 2^-24: the last token of positive mass must be drawn, and no token after it."""
     bonus = _given([EVEN, {0: "1/2", 2: "1/2"}], [EVEN], [1], [ZERO], LARGEST)
     yield _vector("largest-final-bonus", bonus, "largest-uniform", "padded-vocabulary")
     residual = _given([HALVES, EVEN], [{1: "1/4", 3: "3/4"}], [3], ["1/2"], LARGEST)
@@ -85,7 +85,10 @@ def _largest() -> Iterator[Vector]:
 
 
 def _equalities() -> Iterator[Vector]:
-    """Yield uniforms equal to a ratio or a cumulative mass, where a convention decides, and their neighbours."""
+    """Yield vectors whose uniform equals an accept ratio or a cumulative mass, or is just below or above it.
+
+    At equality the answer depends on a convention.
+    """
     ulp = Fraction(1, 2**24)
     p, q = [{0: "1/4", 1: "3/4"}, EVEN], [{0: "1/2", 1: "1/2"}]
     for name, uniform in (("below", Fraction(1, 2) - ulp), ("above", Fraction(1, 2) + ulp)):
@@ -118,7 +121,7 @@ def _points() -> Iterator[Vector]:
 
 
 def _underflow() -> Iterator[Vector]:
-    """Yield vectors with masses that float16 cannot represent or distinguish."""
+    """Yield vectors with probabilities that float16 rounds to 0, or to equal values."""
     tiny = Fraction(1, 2**26)
     p, q = ({3: n * tiny, 2: n * tiny, 1: 2 * n * tiny, 0: 1 - 4 * n * tiny} for n in (2, 1))
     yield _vector(
@@ -135,7 +138,7 @@ def _row(masses: Mapping[int, Fraction]) -> Row:
 
 
 def _large() -> Iterator[Vector]:
-    """Yield vectors of vocabularies near a block size: mass in the last lane, none in the padding after it.
+    """Yield vectors with vocabularies near a block size: the last token has mass, the padding after it has none.
 
     Every coin can fall either way. The last size is one that 16-bit ids cannot hold.
     """
@@ -161,7 +164,7 @@ def _large() -> Iterator[Vector]:
 
 
 def _broken() -> Iterator[Vector]:
-    """Yield inputs that no correct caller sends: they must be refused, or at least not get a forbidden answer."""
+    """Yield vectors with invalid inputs, such as NaN: they must be refused, or at least not get a forbidden answer."""
     never = {"accepted": 1}
     impossible = _given([HALVES, EVEN], [{0: "1/2", 1: "1/2"}], [3], [ZERO], "1/8")
     yield invalid(

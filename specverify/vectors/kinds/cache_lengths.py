@@ -1,4 +1,4 @@
-"""``cache_lengths``: the entries that each cache keeps after a round, and the known tokens that it has not been fed.
+"""Vectors ``cache_lengths``: how many entries each KV cache keeps after a round, and which tokens it still lacks.
 
 A round starts with ``known`` tokens; the target's cache lacks the last of them, and is fed it and the drafts. The
 drafter has been fed all but its own last draft, or holds ``held`` entries if the round was not an ordinary one.
@@ -20,7 +20,7 @@ NOTES = {TARGET: ("rollback", "cache-length"), DRAFT: ("draft-cache",)}
 
 
 def answer_of(flag: str, inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer of ``reference`` to the inputs."""
+    """Return the answer of ``reference`` to a vector's inputs for the cache ``flag``, ``target`` or ``draft``."""
     known, accepted = inputs["known"], inputs["accepted"]
     keep: int = getattr(keep_lengths(known, inputs["gamma"], accepted, inputs.get("held")), flag)
     return {"keep": keep, "unfed": list(tokens_to_feed(tuple(range(known + accepted + 1)), keep))}
@@ -42,7 +42,10 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 
 
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
-    """Return the possible lengths of the drafter's cache: after an ordinary round, and after it fell behind."""
+    """Return the entries ``held`` for a vector: lengths of the drafter's cache after usual and unusual rounds.
+
+    For the target's cache the only result is the empty entry.
+    """
     if flag == TARGET:
         return [{}]
     return [{"held": held} for held in sorted({max(known + gamma - 1, 0), max(known - 2, 0)})]

@@ -1,4 +1,4 @@
-"""``law_of_round``: the exact law of the tokens of a whole round, and of whole texts, for enumerators and samplers.
+"""Vectors ``law_of_round``: the exact law of the tokens of one round, and of whole texts.
 
 A model is a table; ``context`` selects the row that is the pmf after a text (``tables.CONTEXTS``). There is a vector
 for the law of every algorithm's first round, and for the law of every lossless decoder's text, which is the target's
@@ -28,7 +28,7 @@ ROUND, TEXT = "round", "text"
 
 
 class RoundCase(NamedTuple):
-    """The models and limits of a case."""
+    """The models, prompt and length limit of a vector."""
 
     shape: str
     vocabulary: int
@@ -39,7 +39,7 @@ class RoundCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the case, one word."""
+        """The name of the case for vector ids, one word made of its fields."""
         end = f"-e{''.join(map(str, self.eos))}" if self.eos else ""
         far = "" if self.context == "last token" else "-all"
         return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}{far}"
@@ -52,7 +52,7 @@ ROUNDS = (
     RoundCase("generic", 3, (1, 2), 4),
 )
 BIASED_TEXTS = (RoundCase("generic", 2, (0, 1), 5), RoundCase("generic", 3, (0, 1, 0), 3))
-"""Several rounds of what is not lossless."""
+"""Cases of several rounds for algorithms that are not lossless."""
 SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties")
 TEXTS = (
     *(RoundCase(shape, 2, (0, 1, 0), 4) for shape in SHAPES),
@@ -68,7 +68,7 @@ TEXTS = (
 
 
 ROWS_OF_ALL = 7
-"""Rows of a table that all tokens count for: a prime, so that no place of a token is lost."""
+"""Rows of a table whose row depends on all tokens: a prime, so that the position of every token has an effect."""
 UNTIED = RoundCase("untied", 3, (0, 1), 3)
 PARAMETERS: dict[str, dict[str, Any]] = {
     "cold": {"temperature": "1/2"},
@@ -93,13 +93,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "short-grammar": {"grammar": [[0, 0, 1], [0, 1, 1], [1, 2, -1]], "vocabulary": 3},
 }
-"""Name -> sampling parameters, as ``processed`` reads them; a grammar is edges (state, token, next state) from 0.
-
-It holds from the first new token on, or behind the first ``trigger`` among them."""
+"""Name -> sampling parameters in the form of ``processed``. A grammar is a list of (state, token, next state) that
+starts in state 0 at the first new token, or after the first ``trigger`` among the new tokens."""
 
 
 NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
-"""Parameter -> the note of its vectors, where it is not that of all."""
+"""Sampling parameter -> the note of its vectors, if it is not ``parameters``."""
 
 
 def vectors() -> tuple[Vector, ...]:
@@ -108,13 +107,13 @@ def vectors() -> tuple[Vector, ...]:
 
 
 def task_of(inputs: Mapping[str, Any]) -> Task:
-    """Return the decoding task of the inputs, in rationals."""
+    """Return the decoding task with the target model, draft model, end tokens and length limit of a vector's inputs."""
     target, draft = (CONTEXTS[inputs["context"]](inputs[name]) for name in ("target", "draft"))
     return Task(target, draft, eos=tuple(inputs["eos"]), horizon=inputs["horizon"])
 
 
 def law_data(law: Mapping[Tokens, Any]) -> Answer:
-    """Return a law as an answer, in the order of its outcomes."""
+    """Return a law (tokens -> probability) as an answer: its rows in ascending order of tokens, and the mean length."""
     mean = sum(len(tokens) * mass for tokens, mass in law.items())
     rows = [{"tokens": list(tokens), "probability": text(law[tokens])} for tokens in sorted(law)]
     return {"law": rows, "expected_tokens": text(mean)}
@@ -150,7 +149,7 @@ def _of_text(case: RoundCase) -> Vector:
 
 
 def _of_parameters() -> Iterator[Vector]:
-    """Yield vectors of texts under sampling parameters; no row has ties, and no threshold is hit exactly."""
+    """Yield vectors of texts under sampling parameters; no row has ties, and no probability equals a threshold."""
     for name, parameters in PARAMETERS.items():
         for case in (UNTIED, UNTIED._replace(horizon=4, prompt=(0,))):
             case = case._replace(eos=(1,)) if "min_new" in parameters else case  # noqa: PLW2901 - the same, ended
@@ -175,7 +174,7 @@ def _of_algorithm(row: Algorithm) -> Iterator[Vector]:
 
 
 def round_law(decoder: Any, prompt: Tokens) -> Mapping[Tokens, Any]:
-    """Return the law of the tokens of a decoder's first round."""
+    """Return the law of the tokens of a decoder's first round after ``prompt``: tokens -> probability."""
     state = decoder.init(prompt)
     return program_law(lambda draws: decoder.step(draws, state)[1].tokens).probabilities
 
@@ -189,11 +188,11 @@ def _text_law(row: Algorithm, options: Any, task: Task, prompt: Tokens) -> Mappi
 
 
 LAWS = {ROUND: _round_law, TEXT: _text_law}
-"""Whose law is asked for -> how it is computed."""
+"""``round`` or ``text`` -> the function that computes the law of a round or of a whole text."""
 
 
 def judge(vector: Vector, answer: Answer) -> Judged:
-    """Grade a law, or counts of samples of it."""
+    """Grade an answer that is a law, or counts of samples that must fit the law."""
     return judged_by(_same, vector, answer)
 
 

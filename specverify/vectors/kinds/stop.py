@@ -1,4 +1,4 @@
-"""``stop``: where a text ends, independent of the boundaries of its rounds.
+"""Vectors ``stop``: where a text ends, which must not depend on where its rounds end.
 
 ``rounds`` are the tokens that the verifier emits, round by round. The output must be that of plain decoding, token by
 token: cut at the first end token or stop sequence, and at ``max_new``.
@@ -19,7 +19,7 @@ ENDS, SEQUENCES = "end tokens", "stop sequences"
 
 
 def committed(inputs: Mapping[str, Any]) -> Answer:
-    """Return the tokens that ``reference`` commits, round by round, under end tokens and a length limit."""
+    """Return the text that ``reference`` commits for the inputs under end tokens and a length limit."""
     remaining: int = inputs["max_new"]
     new: Tokens = ()
     for tokens in inputs["rounds"]:
@@ -30,7 +30,10 @@ def committed(inputs: Mapping[str, Any]) -> Answer:
 
 
 def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
-    """Return the output of plain decoding, one token a round; ``kept`` states whether the ending stays in the text."""
+    """Return the output of plain decoding, one token per round.
+
+    With ``kept`` it includes the end token or stop sequence.
+    """
     text: Tokens = ()
     for token in [token for tokens in inputs["rounds"] for token in tokens]:
         if len(text) == inputs["max_new"]:
@@ -50,7 +53,7 @@ def vectors() -> tuple[Vector, ...]:
 
 
 def _ends() -> Iterator[Vector]:
-    """Yield end tokens at every position of every round, with and without further tokens allowed after them."""
+    """Yield vectors with an end token at every position of every round; the length limit lies before or after it."""
     text = (3, 1, 4, 1, 5, 2, 6)
     for cuts in ((3, 6), (2, 4, 6), (1, 5), (7,)):
         rounds = _cut(text, cuts)
@@ -66,7 +69,10 @@ def _ends() -> Iterator[Vector]:
 
 
 def _no_end() -> Iterator[Vector]:
-    """Yield texts that only the length limit ends: no end token is known, or token 0 is an ordinary one."""
+    """Yield vectors of texts that only the length limit ends, because there is no end token.
+
+    Token 0 is an ordinary one.
+    """
     for cuts in ((3, 6), (1, 2, 6)):
         for most in (1, 4, 6):
             inputs = {"rounds": _cut((0, 0, 1, 0, 2, 0), cuts), "eos": [], "stop": [], "max_new": most}
@@ -76,7 +82,7 @@ def _no_end() -> Iterator[Vector]:
 
 
 def _least() -> Iterator[Vector]:
-    """Yield end tokens before the minimum length, which counts tokens and not rounds."""
+    """Yield vectors with an end token before the minimum length, which is a number of tokens and not of rounds."""
     for cuts in ((3, 6), (1, 2, 6)):
         for least in (2, 3, 4):
             inputs = {"rounds": _cut((1, 2, 0, 1, 0, 1), cuts), "eos": [2], "stop": [], "max_new": 6, "min_new": least}
@@ -87,7 +93,7 @@ def _least() -> Iterator[Vector]:
 
 
 def _sequences() -> Iterator[Vector]:
-    """Yield stop sequences at every offset in the rounds, also across their boundaries and near the length limit."""
+    """Yield vectors with stop sequences at every offset in the rounds, also across rounds and near the length limit."""
     text = (1, 2, 1, 2, 3, 1, 3)
     for cuts in ((3, 6), (2, 4, 6), (1, 4), (7,)):
         for stop in (((2, 3),), ((1, 2, 3),), ((3, 1), (3,)), ((2, 1, 2, 3, 1),), ((4,),)):
@@ -109,7 +115,10 @@ def _sequences() -> Iterator[Vector]:
 
 
 def _cut(text: Tokens, cuts: Sequence[int]) -> list[list[int]]:
-    """Split the text into rounds that end at ``cuts``, and the rest after the last cut."""
+    """Split ``text`` into rounds that end at the positions ``cuts``.
+
+    Tokens after the last position are one more round.
+    """
     edges = [0, *cuts, *([len(text)] if cuts[-1] < len(text) else [])]
     return [list(text[low:high]) for low, high in pairwise(edges)]
 

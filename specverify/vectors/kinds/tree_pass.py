@@ -1,4 +1,4 @@
-"""``tree``: the attention mask of the one pass over a tree of drafts, and the accepted path.
+"""Vectors ``tree``: the attention mask for one forward pass over a tree of drafts, and the accepted path.
 
 Nodes hang from ``parents`` (-1: the last known token), which is fed before them. Rows of p: the root's first, then one
 for each node. Siblings are tried in node order.
@@ -36,13 +36,14 @@ TREES: tuple[Tokens, ...] = (
     regular_tree((2, 2, 1)),
     regular_tree((3, 1)),
 )
-"""Chains, brothers, and trees whose nodes stand in no order of depth."""
+"""Trees as the parent of each node (-1 for the root): chains, siblings, and trees whose nodes are not ordered by depth.
+"""
 UNASKED_COIN = Fraction(1, 64)
-"""The coin of a sibling that nobody may try: it would accept."""
+"""Uniform of a sibling that must not be tried, such that it would be accepted."""
 
 
 def layout_of(inputs: Inputs) -> Answer:
-    """Return the mask, positions and paths of a tree after ``known`` tokens."""
+    """Return the attention mask, position ids and root-to-leaf paths of a tree after ``known`` tokens."""
     parents, known = tuple(inputs["parents"]), inputs["known"]
     mask = np.asarray(tree_mask(parents, known), dtype=int)
     return {
@@ -53,19 +54,19 @@ def layout_of(inputs: Inputs) -> Answer:
 
 
 def accepted_of(inputs: Inputs, draws: Draws) -> Answer:
-    """Return the tokens that recursive rejection emits, and the nodes of the accepted path, whose entries are kept."""
+    """Return the tokens that recursive rejection emits, and the nodes of the accepted path."""
     verified = verified_by(inputs, draws)
     kept = verified.tokens[: verified.accepted]
     return {"accepted": verified.accepted, "tokens": list(verified.tokens), "path": list(_path(inputs, kept))}
 
 
 def verified_by(inputs: Inputs, draws: Draws) -> Verified:
-    """Return the result of recursive rejection on the inputs."""
+    """Return the result of recursive rejection on the inputs of a vector, with the given draws."""
     return recursive_rejection(draws, _target(inputs), (), draft_of(inputs))
 
 
 def draft_of(inputs: Inputs) -> Draft:
-    """Return the tree of the inputs; without q every node is drawn from a one-hot pmf."""
+    """Return the tree of drafts in a vector's inputs; without ``q`` the drafter is deterministic."""
     rows = inputs.get("q") or [None] * len(inputs["tokens"])
     return Draft(
         tuple(inputs["tokens"]), tuple(inputs["parents"]), tuple(None if row is None else pmf_of(row) for row in rows)
@@ -88,7 +89,7 @@ def _path(inputs: Inputs, kept: Tokens) -> Tokens:
 
 
 def draws_of(inputs: Inputs) -> Draws:
-    """Return the interpreter of draws that uses the coins and the final uniform of the inputs."""
+    """Return the interpreter that answers draws with the coins and the final uniform of a vector's inputs."""
 
     def uniform(site: Site) -> Fraction:
         if site[0] == "accept":
@@ -125,7 +126,10 @@ def _greedy() -> Iterator[Vector]:
 
 
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
-    """Return the one-hot pmf on the child of ``node`` on the path, or on a token that no child has."""
+    """Return the one-hot pmf at ``node`` on the token of its child in ``path``.
+
+    If no child is in ``path``, it is on token 4, which no child has.
+    """
     below = [child for child in children(parents, (node,)) if child in path]
     like = pmf_of(["1"] + ["0"] * 4)
     return one_hot(tokens[below[0]] if below else 4, like)
@@ -140,12 +144,12 @@ def _ancestors(parents: Sequence[int], node: int) -> set[int]:
 
 
 def _sibling_tokens(parents: Sequence[int]) -> Tokens:
-    """Return tokens 0 to 3 for the nodes, different among siblings and repeated elsewhere."""
+    """Return a token from 0 to 3 for each node; siblings have different tokens, other nodes may share one."""
     return tuple((1 + parent + list(parents[:node]).count(parent)) % 4 for node, parent in enumerate(parents))
 
 
 def _recursive() -> Iterator[Vector]:
-    """Yield every path of recursive rejection through small trees whose drafts are drawn with replacement."""
+    """Yield a vector for each path of recursive rejection through small trees with drafts drawn with replacement."""
     for number, parents in ((3, TREES[3]), (4, TREES[4]), (8, TREES[8])):
         for shape in ("generic", "zeros", "disjoint"):
             p, q = row_pairs(shape, 4, 1 + len(parents), KIND)
@@ -163,7 +167,10 @@ def _recursive() -> Iterator[Vector]:
 
 
 def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
-    """Return a token for each node that its row can draw, different among siblings; None if there is none."""
+    """Return for each node a token of positive probability under its row of ``rows``, different among siblings.
+
+    None if a node has no such token.
+    """
     tokens: Tokens = ()
     for node, row in enumerate(rows):
         taken = {tokens[other] for other in children(parents[:node], (parents[node],))}
@@ -175,7 +182,7 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 
 
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
-    """Return coins ``[depth][sibling]`` and a final uniform that lead to these decisions."""
+    """Return the coins ``[depth][sibling]`` and the final uniform with which the verifier takes these decisions."""
     result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
     levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))

@@ -1,4 +1,4 @@
-"""``verify_chain``: one verification of a chain of drafts with all random numbers given.
+"""Vectors ``verify_chain``: one verification of a chain of drafts with all random numbers given.
 
 For each convention, rows in several shapes, drafts from them, and every possible path of the verifier: its uniforms lie
 well inside the intervals that lead along the path. After a rejection come coins that would accept.
@@ -27,44 +27,44 @@ from specverify.vectors.vector import Answer, Kind, Vector, text, texts, valid
 
 KIND = "verify_chain"
 ACCEPTING, REJECTING = Fraction(1, 64), Fraction(61, 64)
-"""Coins that nobody may look at."""
+"""Uniforms for decisions that a correct program does not make; they would accept or reject."""
 TOWARDS = (Fraction(1, 2), Fraction(1, 8), Fraction(7, 8))
-"""Where in its interval a uniform lies, in turn."""
+"""Relative positions of uniforms in their intervals, used in turn."""
 Inputs = Mapping[str, Any]
 
 
 class DrawConvention(NamedTuple):
-    """The way in which a verifier uses its random numbers."""
+    """A convention of how a verifier uses its random numbers."""
 
     flag: str
     verifier: Callable[[Inputs], Verifier]
     draws: Callable[[Inputs], Draws]
     numbers: Callable[[dict[Site, Fraction], int, random.Random, Sequence[tuple[Any, int]]], dict[str, Any]]
-    """``numbers(by site, gamma, rng, [(weights, outcome) of the last draw])``: the random numbers of the inputs."""
+    """``numbers(uniform by site, gamma, rng, [(weights, outcome) of the last draw])`` -> random numbers of inputs."""
     notes: tuple[str, ...]
     deterministic: bool = False
     parameters: Mapping[str, str] = {}
 
 
 def answer_of(convention: DrawConvention, inputs: Inputs) -> Answer:
-    """Return the answer of ``reference`` to the inputs under a convention."""
+    """Return the answer of ``reference`` to the inputs of a vector under a convention."""
     verified = verified_by(convention.verifier(inputs), inputs, convention.draws(inputs))
     return {"accepted": verified.accepted, "tokens": list(verified.tokens)}
 
 
 def verified_by(verify: Verifier, inputs: Inputs, draws: Draws) -> Verified:
-    """Return the result of a verifier, given draws."""
+    """Return the result of the verifier ``verify`` on the inputs of a vector, with the given draws."""
     return verify(draws, by_position([pmf_of(row) for row in inputs["p"]]), (), draft_of(inputs))
 
 
 def draft_of(inputs: Inputs) -> Draft:
-    """Return the draft of a vector's inputs: its tokens with their pmfs."""
+    """Return the chain of drafts in a vector's inputs; a token without a pmf is from a deterministic drafter."""
     pmfs = tuple(None if row is None else pmf_of(row) for row in inputs["q"])
     return chain(tuple(inputs["draft"]), pmfs)
 
 
 def uniform_of(inputs: Inputs) -> Callable[[Site], Fraction]:
-    """Return the function from a decision's site to its uniform in the inputs."""
+    """Return the function that maps the site of a decision to its uniform number in a vector's inputs."""
 
     def uniform(site: Site) -> Fraction:
         if site[0] == "accept":
@@ -149,11 +149,11 @@ CONVENTIONS = (
     ),
 )
 SIZES = ((1, 3), (2, 3), (3, 4))
-"""(gamma, vocabulary)."""
+"""Pairs of the number of drafts and the vocabulary size."""
 ON_REJECTION, ON_BONUS = frozenset({"residual", "residual-row", "after-a-rejection"}), frozenset({"bonus"})
-"""Notes of vectors in which a draft is rejected, or none is."""
+"""Notes only for vectors in which a draft is rejected, and only for vectors in which all drafts are accepted."""
 CLEAR = 1e-3
-"""How far from every threshold a probability is at least: the threshold is a logarithm, which floats round."""
+"""Least distance of a probability from a threshold, which floats round because it is a logarithm."""
 SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties")
 
 
@@ -187,13 +187,13 @@ def _of_shape(convention: DrawConvention, shape: str, gamma: int, vocabulary: in
 
 
 def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
-    """Return the decisions of every path of the verifier, one entry for each path."""
+    """Return the decisions on every path of the verifier for these inputs, one list of decisions per path."""
     verify = convention.verifier(inputs)
     return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
 
 
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
-    """Return whether no decision is close: each probability is far from its threshold, and no argmax is tied."""
+    """Return whether no decision is close: no argmax is tied, and no probability of ``p`` is near its threshold."""
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False
     if "epsilon" not in inputs:
@@ -203,7 +203,7 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
 
 
 def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
-    """Return random numbers that lead to these decisions."""
+    """Return the random numbers for a vector's inputs with which the verifier takes these ``decisions``."""
     result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
         for place, step in enumerate(decisions)
@@ -214,7 +214,10 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 
 
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
-    """Return lists of drafts that q can draw; if possible, they contain each token in every position."""
+    """Return sequences of drafts, one token of positive probability per row of ``q``.
+
+    Every such token of the row with the most of them occurs.
+    """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))
     return list(

@@ -1,4 +1,4 @@
-"""``warp``: sampling parameters on one row, with ties and thresholds that are hit exactly.
+"""Vectors ``warp``: sampling parameters applied to one row, with ties and with probabilities equal to a threshold.
 
 A row is given by its probabilities; logits are their logarithms. Everything is rational: a temperature of 1/2 squares
 the probabilities, one of 2 takes the roots of squares.
@@ -27,12 +27,12 @@ ROWS: dict[str, str] = {
     "zeros": "1/2 0 1/4 1/4 0",
     "long-tail": "1/16 1/2 1/16 1/4 1/16 1/16",
 }
-"""Probabilities that float32 holds exactly, so that sums hit thresholds in every precision."""
+"""Name -> row of probabilities that float32 holds exactly, so that sums equal thresholds in every precision."""
 SQUARES: dict[str, str] = {"squares": "9/26 16/26 1/26", "even-squares": "1/6 1/6 4/6", "squares-and-zero": "1/5 0 4/5"}
 
 
 def kept(pmf: Pmf, tokens: Sequence[int]) -> list[str]:
-    """Return the pmf restricted to ``tokens``, renormalised, as strings."""
+    """Return ``pmf`` restricted to ``tokens`` and renormalised, as a list of strings."""
     mass = sum(pmf[token] for token in tokens)
     return texts([pmf[token] / mass if token in tokens else Fraction(0) for token in range(len(pmf))])
 
@@ -78,9 +78,10 @@ def _top_k() -> Iterator[Vector]:
 
 
 def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first: bool = False) -> list[int]:
-    """Return the tokens of the nucleus under one convention for equality with ``mass`` and one for ties.
+    """Return the tokens that top-p keeps: the most likely ones, until their total probability reaches ``mass``.
 
-    ``exclusive`` applies to a cumulative mass equal to ``mass``, ``highest_first`` to tied tokens.
+    With ``exclusive`` a total that only equals ``mass`` is not enough. Of tokens with equal probabilities the lowest id
+    comes first, or with ``highest_first`` the highest.
     """
     result: list[int] = []
     total = Fraction(0)
@@ -93,7 +94,7 @@ def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first:
 
 
 def _top_p() -> Iterator[Vector]:
-    """Yield nuclei whose end is tied, and nuclei with exactly the mass; never both in one vector."""
+    """Yield top-p vectors with a tie at the end of the kept tokens, or with a total equal to p, but never with both."""
     for name, row in ROWS.items():
         pmf = _row(row)
         for mass in ("1/8", "1/4", "5/16", "3/8", "1/2", "9/16", "3/4", "7/8", "1"):
@@ -134,7 +135,7 @@ def _min_p() -> Iterator[Vector]:
 
 
 def _both() -> Iterator[Vector]:
-    """Yield top-k with top-p where neither hits a tie or its mass, so that only their order matters."""
+    """Yield vectors of top-k with top-p without ties or equality, so that only the order of the two matters."""
     for name, row in {"steps": "5/16 1/4 3/16 1/8 1/16 1/16", "steep": "1/2 1/4 3/16 1/16"}.items():
         pmf = _row(row)
         for k in (2, 3):
@@ -162,7 +163,7 @@ def _refused() -> Iterator[Vector]:
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer of ``reference`` to the inputs, under one convention of each family and its parameter order."""
+    """Return the answer of ``reference`` to a vector's inputs, under one convention of each family."""
     try:
         return {"pmf": texts(warped(pmf_of(inputs["pmf"]), inputs))}
     except ValueError:

@@ -16,8 +16,8 @@ from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.numpy import may_stand
 from specverify.intercept.refusals import NeedsValue
-from specverify.intercept.symbolic import outcome_numbers
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
+from specverify.intercept.symbolic import deferred
+from specverify.intercept.symbolic.deferred import OutcomeNumber
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law, total_variation
 from specverify.laws.paths import outcomes_of, paths
@@ -111,7 +111,7 @@ def test_its_type_does_not_read_it():
 
 def test_every_method_of_an_integer_is_forwarded():
     methods = {name for name in dir(int) if name.startswith("__")}
-    assert not methods - outcome_numbers._OWN - set(vars(OutcomeNumber))
+    assert not methods - deferred._OWN - set(vars(OutcomeNumber))
 
 
 @pytest.mark.parametrize("call", [lambda rng: rng.choice(3), lambda rng: rng.choice(3, p=P),

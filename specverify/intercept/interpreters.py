@@ -1,0 +1,624 @@
+"""Interpreters that answer every comparison of random numbers by values of these numbers.
+
+A plain run is one in which the libraries draw their own numbers. ``Coupled`` repeats a recorded plain run with symbolic
+numbers: each new symbolic number gets the next recorded value, and each draw takes the branch that contains it. So the
+examined run must return the result of the plain run.
+
+``Gathered`` follows a path that an enumeration chooses, and collects the constraints on its numbers. Afterwards
+``numbers`` draws values inside the intervals of the path, to repeat the path in a plain run.
+
+Both are alternatives to ``Enumerated`` and evaluate expressions of several numbers by one function, ``value_of``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
+from specverify.intercept.recorder import Record, Recorder
+from specverify.intercept.run import RUNS, mode_with, nobody_answers
+from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
+from specverify.intercept.symbolic.steps import FLOOR
+from specverify.intercept.symbolic.together import VALUE_OF
+from specverify.laws.rounding import FLOAT32
+from specverify.reference import Draws, Pmf, Site
+
+TIE = 8 * FLOAT32
+"""A number as near as this to where an answer changes is a tie of rounding: float32 may decide it either way."""
+CLEAR = 16 * FLOAT32
+"""A drawn number stays as far as this from where an answer changes."""
+
+
+def value_of(of: Any, uniform_value: Callable[[Any], float]) -> float:
+    """Return the value of an expression of random numbers; ``uniform_value`` returns the value of a uniform in it."""
+    if isinstance(of, Extreme):
+        return float(sorted((value_of(part, uniform_value) for part in of.parts), reverse=of.largest)[of.rank])
+    if isinstance(of, Continuous):
+        result = uniform_value(of.uniform)
+    elif isinstance(of, Joined):
+        result = float(VALUE_OF[of.name](*(value_of(part, uniform_value) for part in of.operands)))
+    else:
+        return float(of)
+    for step in of.steps:
+        result = step.of(result)
+    return float(min(max(result, of.low), of.high))
+
+
+def _side(value: float, bound: float, *, or_equal: bool) -> int:
+    """Return the answer of a comparison as an index: 0 if ``value`` is below ``bound``, else 1.
+
+    With ``or_equal``, equality gives 0 too.
+    """
+    return int(not (value <= bound if or_equal else value < bound))
+
+
+def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
+    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to ``bound`` or at least to ``least``."""
+    return abs(value - bound) <= spacing * max(least, abs(bound))
+
+
+def _least(values: Sequence[float]) -> tuple[int, float]:
+    """Return the index of the smallest value, and the second smallest value (infinity if there is none)."""
+    result = min(range(len(values)), key=values.__getitem__)
+    return result, min((value for place, value in enumerate(values) if place != result), default=math.inf)
+
+
+def _ring_time(u: float, runner: Any) -> float:
+    """Return the ring time of the clock ``runner`` at the value ``u`` of its uniform."""
+    u = 1 - u if runner.flipped else u
+    return -math.log(u) / runner.rate if u > 0 else math.inf
+
+
+MOST_COMPARED = 64
+"""Numbers of one run that are compared for equality: of more, some float32 are equal by chance."""
+
+
+class Parted(Exception):  # noqa: N818 - reads as the sentence it is
+    """Raised if the examined run differs from the plain run: the difference, and the first call at which it appears."""
+
+
+class _Rest:
+    """The position of a uniform number inside the interval in which it lies, as a fraction of the interval's width."""
+
+    __slots__ = ("at", "width")
+
+    def __init__(self, at: float) -> None:
+        self.at, self.width = at, 1.0
+
+
+class _Number(NamedTuple):
+    """The value of a uniform number in the plain run."""
+
+    of: Any
+    """The number, or what is known of it: kept, so that no other one gets its identity."""
+    value: float
+    item: Item
+    block: Any
+    """The block in which it was drawn: reuse between blocks is for the audit of draws to decide."""
+
+
+class Coupled:
+    """An interpreter that answers the draws of an examined run from the record of a plain run.
+
+    ``named`` answers the draws that the program makes through ``draws``.
+
+    A comparison of one uniform number is answered twice: by its value, and by the position of its remainder among the
+    weights of the branches, because the remainder is uniform again after every answer. If the two differ, an interval
+    was lost or a weight is wrong. Races, and comparisons of several numbers together, are answered by their values
+    alone.
+    """
+
+    def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
+        """Read the recorded numbers.
+
+        ``rng`` chooses a value for a number of which the record gives only an interval.
+        """
+        self._named, self._rng = named, rng
+        self._records: deque[Record] = deque(recorder.records)
+        self._keys: deque[Any] = deque(recorder.keys)
+        self.by_keys = False
+        """Whether JAX drew: its numbers are a function of keys, which a program may keep from run to run."""
+        self._items: deque[Item] = deque()
+        self._of: Record | None = None
+        self._numbers: dict[int, _Number] = {}
+        """By the identity of a uniform, and of what is known of it."""
+        self._rests: dict[int, _Rest] = {}
+        self._told: dict[Any, list[tuple[float, bool]]] = {}
+        """What was answered about quantities of several numbers."""
+        self._order: set[tuple[int, int]] = set()
+        """Numbers of which the first is known to ring before the second."""
+        self.ties: list[str] = []
+        """Questions that rounding may answer either way."""
+        self.parted: list[str] = []
+        """What was different, first things first."""
+
+    # What interception tells
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of a draw that the program makes through ``draws``."""
+        return self._named.categorical(pmf, site)
+
+    def key(self) -> Any:
+        """Return the JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
+        if not self._keys:
+            raise self._part("a key is asked for that the plain run did not ask for")
+        return self._keys.popleft()
+
+    def push(self, items: Sequence[Item]) -> None:
+        """Insert ``items`` before the recorded numbers that are left: the next draws take them."""
+        self._items.extendleft(reversed(items))
+
+    def take(self, uniform: Any) -> None:
+        """Assign the next recorded value to ``uniform``, a new symbolic number.
+
+        Raises ``Parted`` if an outcome was recorded.
+        """
+        item = self._next(uniform.draw.name)
+        if math.isnan(item.low):
+            raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
+        with nobody_answers():
+            value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
+        self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
+
+    def take_outcome(self, draw: Any) -> Item:
+        """Return the next recorded item, for a categorical draw."""
+        return self._next(draw.name)
+
+    def outcome(self, pmf: Any, item: Item, name: str) -> int:
+        """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
+
+        Raises ``Parted`` if the recorded weights are not proportional to ``pmf`` or the outcome has probability 0.
+        """
+        masses = np.asarray(pmf, dtype=np.float64)
+        if item.outcome is None:
+            return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
+        if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
+            raise self._part(f"{name} asks for one of {masses.tolist()}, and {self._of} drew {item.outcome}")
+        if item.weights is not None:
+            weights = np.asarray(item.weights, dtype=np.float64)
+            if len(weights) != len(masses) or np.abs(weights / weights.sum() - masses).max() > TIE:
+                raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
+        return item.outcome
+
+    def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
+        """Raise ``Parted`` unless ``item`` records ``outcome``.
+
+        The examined run took ``outcome`` from an earlier draw that it treats as equal to this one.
+        """
+        if outcome != self.outcome(pmf, item, name):
+            raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
+
+    def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
+        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``.
+
+        ``pmf`` has the probability of each interval, and ``lies(value)`` returns the index of the interval of a value.
+        """
+        value, known = self.value(uniform), uniform.known
+        result = lies(value)
+        masses = [float(mass) for mass in pmf]
+        rest = self._rests.get(id(known))
+        if rest is None:
+            rest = self._rests[id(known)] = _Rest(value)
+        if known.together or known.raced or known.place is not None:
+            rest.width = 0.0
+            return self._possible(result, masses, uniform.draw.name)
+        return self._by_rest(rest, result, masses, uniform.draw.name)
+
+    def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
+        """Return 0 if ``of``, a quantity of several ``uniforms``, is below ``bound``, else 1.
+
+        With ``or_equal``, equality gives 0 too.
+        """
+        for uniform in uniforms:
+            self._rests[id(uniform.known)] = rest = _Rest(0.0)
+            rest.width = 0.0
+        value = value_of(of, self.value)
+        for bound_before, below in self._told.setdefault(of, []):
+            if (below and bound > bound_before) or (not below and bound < bound_before) or bound == bound_before:
+                self._differ(
+                    f"{uniforms[0].draw.name}: a question to several numbers is asked that was answered before"
+                )
+        self._told[of].append((bound, value < bound))
+        if _is_near(value, bound, TIE):
+            self.ties.append(f"{uniforms[0].draw.name}: {value} and {bound}")
+        return _side(value, bound, or_equal=or_equal)
+
+    def first(self, pmf: Any, runners: Sequence[Any]) -> int:
+        """Return the index of the clock in ``runners`` that rings first (exponential race), by the recorded values."""
+        times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
+        name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
+        if any(all((one, other) in self._order for other in known if other != one) for one in known):
+            self._differ(f"{name}: an order is asked for that was answered before")
+        result = self._least(times, [float(mass) for mass in pmf], name)
+        behind = {later for other in known for later in (other, *(b for a, b in self._order if a == other))}
+        self._order |= {(known[result], later) for later in behind - {known[result]}}
+        return result
+
+    def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
+        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values."""
+        values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
+        return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
+
+    def learn(self, uniforms: Iterable[Any]) -> None:
+        """Raise ``Parted`` if one of ``uniforms`` counts as an earlier number of another recorded value."""
+        for uniform in uniforms:
+            self.value(uniform)
+
+    def value(self, uniform: Any) -> float:
+        """Return the recorded value of a uniform number.
+
+        Raises ``Parted`` if the examined run treats it as equal to an earlier number whose recorded value differs.
+        """
+        mine, known = self._numbers[id(uniform)], uniform.known
+        number = self._numbers.setdefault(id(known), mine._replace(of=known))
+        if number.item.low != mine.item.low:
+            raise self._part(f"{uniform.draw.name} is examined as a number drawn before, which had another value")
+        return number.value
+
+    def whole(self, of: Any, otherwise: float) -> int:
+        """Return the integer that was recorded for the symbolic expression ``of``; ``otherwise`` if none was recorded.
+
+        The float64 position in (0, 1) cannot represent one of very many integers exactly.
+        """
+        outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
+        added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
+        plainly = [step.name for step in steps] in (["times", FLOOR.name], ["times", FLOOR.name, "plus"])
+        return int(otherwise) if outcome is None or not plainly else outcome + added
+
+    def twins(self) -> frozenset[tuple[int, int]]:
+        """Return index pairs of numbers that have equal recorded values but that the examined run treats as different.
+
+        Only pairs in one intercepted block count. Returns the empty set if there are more than ``MOST_COMPARED``
+        numbers.
+        """
+        numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
+        if len(numbers) > MOST_COMPARED:
+            return frozenset()
+        return frozenset(
+            (place, later)
+            for (place, one), (later, other) in combinations(enumerate(numbers), 2)
+            if one.item.low == other.item.low == other.item.high
+            and one.of.known is not other.of.known
+            and one.block is other.block
+        )
+
+    def left(self) -> str:
+        """Return a sentence on the first recorded call that the examined run did not make; "" if it made all."""
+        drawing = (record for record in self._records if _draws(record))
+        return next((f"{record} was not made again" for record in drawing), "")
+
+    # What it finds
+
+    def _next(self, name: str) -> Item:
+        while not self._items:
+            if not self._records:
+                raise self._part(f"{name} draws, and the plain run drew nothing more")
+            self._of = self._records.popleft()
+            self._items.extend(items_of(self._of))
+        return self._items.popleft()
+
+    def _least(self, values: list[float], masses: list[float], name: str) -> int:
+        result, second = _least(values)
+        if _is_near(second, values[result], TIE, 1e-30):
+            self.ties.append(f"{name}: {values[result]} and {second}")
+        return self._possible(result, masses, name)
+
+    def _possible(self, result: int, masses: list[float], name: str) -> int:
+        """Return ``result`` if its probability in ``masses`` is positive.
+
+        Else record a difference and return the likeliest outcome.
+        """
+        if masses[result] > 0:
+            return result
+        self._differ(f"{name}: an answer of probability 0 came")
+        return max(range(len(masses)), key=masses.__getitem__)
+
+    def _by_rest(self, rest: _Rest, result: int, masses: list[float], name: str) -> int:
+        ends = [0.0, *accumulate(masses)]
+        if rest.width > 0:
+            off = max(ends[result] - rest.at, rest.at - ends[result + 1])
+            if off > TIE / rest.width:
+                self._differ(f"{name}: the answer has another weight than the interval it means")
+            elif min(abs(rest.at - end) for end in ends[1:-1]) <= TIE / rest.width:
+                self.ties.append(name)
+        result = self._possible(result, masses, name)
+        low, mass = ends[result], masses[result]
+        rest.at = min(max((rest.at - low) / mass, 0.0), 1.0)
+        rest.width *= mass
+        return result
+
+    def _differ(self, what: str) -> None:
+        self.parted.append(what)
+
+    def _part(self, what: str) -> Parted:
+        self.parted.append(what)
+        return Parted(what)
+
+
+def _draws(record: Record) -> bool:
+    """Return whether a recorded call drew a number; a call with an empty shape draws none."""
+    try:
+        return bool(items_of(record))
+    except NotRecorded:
+        return True
+
+
+# Gathered
+
+MARGIN, ENDS = 0.02, (0.02, 0.98)
+"""One number of three is near each end of its interval, where another threshold shows soonest."""
+TRIES = 400
+"""Attempts to draw numbers that several questions hold for together."""
+GOLDEN = 0.6180339887498949
+
+
+class _Slot:
+    """The outcome of one categorical draw; None until the program reads it."""
+
+    __slots__ = ("number", "outcome")
+
+    def __init__(self) -> None:
+        self.outcome: int | None = None
+        self.number = math.nan
+        """A uniform number that gives the outcome by a look-up in the cumulated weights."""
+
+
+class _PathQuestion(NamedTuple):
+    """A comparison of symbolic numbers, with a test whether given values lead to the path's answer."""
+
+    known: tuple[Any, ...]
+    holds: Callable[[_Values], bool]
+
+
+class _Near(Exception):  # noqa: N818 - reads as the sentence it is
+    """Raised if values are so near to the point where a comparison changes its answer that rounding may decide it."""
+
+
+class Gathered:
+    """An interpreter that answers one run by ``named`` and collects the constraints on the path's symbolic numbers.
+
+    Comparisons of several numbers (races, sums) are evaluated with the values that ``numbers`` draws. The values are
+    drawn again until all answers are those of the path, and none is within rounding of the point where its answer
+    changes.
+    """
+
+    def __init__(self, named: Draws) -> None:
+        """Start without draws; ``named`` chooses every outcome and every branch."""
+        self._named = named
+        self._slots: list[Any] = []
+        self._questions: list[_PathQuestion] = []
+        self._asked: tuple[Any, ...] = ()
+        self._wholes: dict[int, int] = {}
+        """By what is known of a number, the integer that it was given as."""
+        self.by_name: list[int] = []
+        """The outcomes of the draws that the program makes by name."""
+
+    # What interception tells
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of a draw that the program makes through ``draws``."""
+        self.by_name.append(self._named.categorical(pmf, site))
+        return self.by_name[-1]
+
+    def key(self) -> Any:
+        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
+        raise NotRecorded("the numbers of JAX are a function of keys")
+
+    def push(self, _items: Sequence[Item]) -> None:
+        """Raise ``NotRecorded``, as ``key`` does."""
+        self.key()
+
+    def take(self, uniform: Any) -> None:
+        """Register ``uniform``, a new symbolic number."""
+        self._slots.append(uniform)
+
+    def take_outcome(self, _draw: Any) -> _Slot:
+        """Register a categorical draw and return the slot that will hold its outcome."""
+        slot = _Slot()
+        self._slots.append(slot)
+        return slot
+
+    def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
+        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it."""
+        if slot.outcome is None:
+            with nobody_answers():
+                slot.outcome = int(self._named.categorical(pmf, (name, "outcome")))
+            slot.number = _number_of(pmf, slot.outcome)
+        return slot.outcome
+
+    def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
+        """Store the ``outcome`` of a draw that equals an earlier one (same generator state, used in the same way)."""
+        slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
+
+    def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
+        """Return the index of the interval, among those of a comparison, that contains ``uniform`` on this path.
+
+        ``pmf`` has the probability of each interval. ``lies``, which maps a value to its interval, is kept as a
+        constraint.
+        """
+        answer, known = self._ask(pmf, uniform.draw.name), uniform.known
+        self._asked = (known,)
+        lies(0.5)  # of several numbers it calls ``holds``, which tells them
+        self._questions.append(_PathQuestion(self._asked, lambda values: lies(values[known]) == answer))
+        return answer
+
+    def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
+        """Store the numbers of a comparison of several numbers; the result is a placeholder.
+
+        ``cell``, the caller, returns the answer of the path.
+        """
+        self._asked = tuple(uniform.known for uniform in uniforms)
+        return int(or_equal)
+
+    def first(self, pmf: Any, runners: Sequence[Any]) -> int:
+        """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.
+
+        Keep it as a constraint.
+        """
+        answer = self._ask(pmf, str(runners[0].known.site[:2]))
+        known = tuple(runner.known for runner in runners)
+
+        def holds(values: _Values) -> bool:
+            return _clearly_least([_ring_time(values[runner.known], runner) for runner in runners]) == answer
+
+        self._questions.append(_PathQuestion(known, holds))
+        return answer
+
+    def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
+        """Return the index of the largest of ``scores`` (smallest, if not ``first``) on this path.
+
+        Keep it as a constraint.
+        """
+        answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
+        known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
+
+        def holds(values: _Values) -> bool:
+            return _clearly_least([sign * values.evaluate(score) for score in scores]) == answer
+
+        self._questions.append(_PathQuestion(known, holds))
+        return answer
+
+    def learn(self, _uniforms: Iterable[Any]) -> None:
+        """Do nothing: ``numbers`` draws the values at the end. ``Coupled.learn`` checks recorded values instead."""
+
+    def value(self, uniform: Any) -> float:
+        """Return a placeholder for the value of a symbolic integer with very many outcomes.
+
+        It differs for each such number.
+        """
+        known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
+        return float(known.low + (known.high - known.low) * share)
+
+    def whole(self, of: Any, otherwise: float) -> int:
+        """Return ``otherwise``, the integer chosen for a symbolic number with very many outcomes, and store it."""
+        added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
+        self._wholes[id(of.uniform.known)] = int(otherwise) - added
+        return int(otherwise)
+
+    def _ask(self, pmf: Any, name: str) -> int:
+        with nobody_answers():
+            return int(self._named.categorical(pmf, (name, "question")))
+
+    # What it gathered
+
+    def numbers(self, rng: np.random.Generator) -> list[Item] | None:
+        """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
+
+        Returns None if an interval has no number away from rounding, or if ``TRIES`` attempts do not reproduce the
+        answers to comparisons of several numbers.
+        """
+        uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
+        known = {id(uniform.known): uniform.known for uniform in uniforms}
+        values = _Values()
+        for one in self._groups(known):
+            members = [known[key] for key in one.known]
+            if not any(values.draw(members, rng, self._wholes) and one.met(values) for _ in range(one.tries)):
+                return None
+        return [self._item(slot, values) for slot in self._slots]
+
+    def _item(self, slot: Any, values: _Values) -> Item:
+        if isinstance(slot, _Slot):
+            return Item(slot.number, slot.number, slot.outcome)
+        whole = self._wholes.get(id(slot.known))
+        return Item(values[slot.known], values[slot.known], whole)
+
+    def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
+        """Yield groups of symbolic numbers, with the comparisons among them; no comparison involves two groups.
+
+        ``known`` are the constraints of each number, by identity.
+        """
+        group_of = {key: {key} for key in known}
+        for question in self._questions:
+            joined = set().union(*(group_of.setdefault(id(each), {id(each)}) for each in question.known))
+            known.update({id(each): each for each in question.known})
+            group_of.update(dict.fromkeys(joined, joined))
+        for group in {id(group): group for group in group_of.values()}.values():
+            asked = [question for question in self._questions if id(question.known[0]) in group]
+            single = len(group) == 1 and next(iter(group)) in self._wholes
+            yield _NumbersAskedTogether(sorted(group), [] if single else asked)
+
+
+class _NumbersAskedTogether(NamedTuple):
+    known: list[int]
+    questions: list[_PathQuestion]
+
+    @property
+    def tries(self) -> int:
+        return TRIES if self.questions else 1
+
+    def met(self, values: _Values) -> bool:
+        """Return whether all comparisons of this group have the answers of the path at ``values``."""
+        try:
+            with mode_with(coupled=values):
+                return all(question.holds(values) for question in self.questions)
+        except _Near:
+            return False
+
+
+class _Values:
+    """Values of the symbolic numbers of a path; evaluates comparisons at these values."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, float] = {}
+
+    def __getitem__(self, known: Any) -> float:
+        return self._of[id(known)]
+
+    def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
+        """Draw a value inside the interval of each number in ``known``.
+
+        Returns False if an interval is not wider than rounding.
+
+        ``wholes`` are the integers already chosen for numbers with very many outcomes.
+        """
+        for one in known:
+            width = one.high - one.low
+            if id(one) in wholes:
+                self._of[id(one)] = one.low
+                continue
+            margin = max(width * MARGIN / 2, CLEAR)
+            if not width > 2 * margin:
+                return False
+            place = rng.integers(3) if width < 1 else 2
+            share = ENDS[place] if place < 2 else rng.random()
+            self._of[id(one)] = min(max(one.low + width * share, one.low + margin), one.high - margin)
+        return True
+
+    def holds(self, _uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
+        """Return 0 if ``of`` is below ``bound``, else 1. Raises ``_Near`` if it is within rounding of the bound."""
+        value = self.evaluate(of)
+        if _is_near(value, bound, CLEAR):
+            raise _Near
+        return _side(value, bound, or_equal=or_equal)
+
+    def evaluate(self, of: Any) -> float:
+        """Return the value of ``of``, an expression of symbolic numbers, at these values."""
+        return value_of(of, lambda uniform: self[uniform.known])
+
+
+def _number_of(pmf: Any, outcome: int) -> float:
+    """Return a uniform number that gives ``outcome``: the midpoint of its interval in the cumulative ``pmf``."""
+    masses = np.asarray(pmf, dtype=np.float64)
+    return float(masses[:outcome].sum() + masses[outcome] / 2)
+
+
+def _clearly_least(values: Sequence[float]) -> int:
+    """Return the index of the smallest value. Raises ``_Near`` if another one equals it within rounding."""
+    result, second = _least(values)
+    if _is_near(second, values[result], CLEAR, 1e-30):
+        raise _Near
+    return result
+
+
+def _uniforms(of: Any) -> Iterator[Any]:
+    """Yield the uniform numbers in an expression of symbolic numbers."""
+    if isinstance(of, Continuous):
+        yield of.uniform
+    for part in (*getattr(of, "parts", ()), *getattr(of, "operands", ())):
+        yield from _uniforms(part)
