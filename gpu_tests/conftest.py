@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _summary(dtype: str, found: list[dict[str, Any]]) -> Iterator[str]:
-    """Lines about all tests of one dtype, each of which handed over what a ``Ledger`` holds."""
+    """Yield lines about all tests of one dtype; ``found`` are the counts that their ``Ledger`` recorded."""
     count = sum((Counter(value["counts"]) for value in found), Counter())
     ties = sum((Counter(value["ties"]) for value in found), Counter())
     yield (
@@ -82,15 +82,16 @@ def _range(values: tuple[float, ...]) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Models this small run fastest on one thread, and far slower on two when the cores are busy."""
+    """Use one CPU thread: models this small run fastest on one, and far slower on two when the cores are busy."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kernels_that_are_compared() -> None:
-    """No TF32: a float32 product keeps its bits, whatever the environment says; TF32 leaves ten of them.
+    """Disable TF32 and cuDNN's attention, so that results can be compared.
 
-    No attention by cuDNN: a row that sees nothing, as padding does, may be NaN there, and spoils the rows above it.
+    A float32 product keeps its bits, whatever the environment states; TF32 keeps ten. In cuDNN's attention, a row
+    without visible positions (padding) may be NaN and spoil the rows above it.
     """
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -104,5 +105,8 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 
 @pytest.fixture
 def record_greedy(request: pytest.FixtureRequest) -> Callable[[dict[str, Any]], None]:
-    """Hand what a ``Ledger`` holds to the summary. ``record_property`` would warn under --junitxml."""
+    """Return a function that passes what a ``Ledger`` recorded to the summary.
+
+    ``record_property`` would warn under ``--junitxml``.
+    """
     return lambda value: request.node.user_properties.append(("greedy", value))

@@ -1,4 +1,4 @@
-"""The batched verifiers on the device, eager and compiled: on the same tape, site by site, the reference's own rows."""
+"""The batched verifiers on the device, eager and compiled: each row equals the reference's on the same random tape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.
 
 
 def compiled(function: Callable[..., Batch], backend: str, *arguments: Any) -> Batch:
-    """Run ``function`` compiled whole: a graph break is an error. What the compiler advises or deprecates is not."""
+    """Return the result of ``function`` compiled by ``backend``; a graph break is an error, warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.compiler.reset()  # it imports the compiler, which is full of what is deprecated
@@ -26,7 +26,10 @@ def compiled(function: Callable[..., Batch], backend: str, *arguments: Any) -> B
 
 @pytest.fixture(scope="module")
 def compiler(device: torch.device) -> str:
-    """The compiler that makes kernels; skips, with its own words, where there is none."""
+    """Return the name of the compiler backend that makes kernels.
+
+    Skip the test with its message if it is not available.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -49,7 +52,7 @@ def test_rows_are_the_verifiers_on_fractions(
 
 
 def test_planted_neighbours_uniform_is_noticed(device: torch.device) -> None:
-    """Every row with the uniforms of the row before it: the same law, other rows."""
+    """Planted bug: every row gets the uniforms of the row before it. The law is the same, the rows are not."""
     inputs = dyadic(0, 11, 2, batch=60)
     moved = on_device(inputs, device)
     moved = moved._replace(final_uniforms=moved.final_uniforms.roll(1))
@@ -64,7 +67,7 @@ def assert_equal(found: Batch, expected: Batch) -> None:
 
 @pytest.mark.parametrize(("vocabulary", "gamma"), [(3, 0), (11, 2)])
 def test_the_graph_is_whole(vocabulary: int, gamma: int, device: torch.device) -> None:
-    """Dynamo traces without a break, whatever compiles the graph afterwards."""
+    """Dynamo traces the function without a graph break, whichever backend compiles the graph afterwards."""
     tensors = on_device(dyadic(0, vocabulary, gamma, batch=60), device)
     assert_equal(compiled(verify_batched, "eager", *tensors), verify_batched(*tensors))
     greedy = tensors.p.nan_to_num(), tensors.draft_tokens, tensors.lengths
@@ -73,7 +76,10 @@ def test_the_graph_is_whole(vocabulary: int, gamma: int, device: torch.device) -
 
 @pytest.mark.thorough
 def test_compiled_rows_are_the_verifiers_on_fractions(compiler: str, device: torch.device) -> None:
-    """One shape and type: a compiler may take most of a minute for the first kernel on a machine."""
+    """Compiled rows equal the verifier on fractions.
+
+    Only one shape and dtype is tested: a compiler may take most of a minute for the first kernel.
+    """
     inputs = dyadic(0, 11, 2, batch=200)
     assert (
         differing(inputs, compiled(verify_batched, compiler, *on_device(inputs, device, torch.float32)), exact=True)
@@ -82,7 +88,10 @@ def test_compiled_rows_are_the_verifiers_on_fractions(compiler: str, device: tor
 
 
 def test_a_draw_from_numpy_and_from_the_device_are_one(device: torch.device) -> None:
-    """Float64 pmfs that are no round numbers: both sides add in float64, in their own order."""
+    """The same uniform gives the same draw with NumPy and on the device.
+
+    The pmfs are float64 and not round numbers; both sides add in float64, each in its own order.
+    """
     generator = torch.Generator().manual_seed(0)
     p = torch.rand((200, 4, 500), generator=generator, dtype=torch.float64).softmax(dim=-1)
     q = torch.rand((200, 3, 500), generator=generator, dtype=torch.float64).softmax(dim=-1)

@@ -1,4 +1,6 @@
-"""Exact laws on the device: of a decoder by enumeration of pmfs that live there, and of its verifier on a grid.
+"""Exact laws on the device: of a decoder, by enumeration with pmfs on the device.
+
+Of its verifier, on a grid of uniforms.
 
 Samples at real vocabularies are in ``test_sampled_laws_on_device``.
 """
@@ -37,7 +39,7 @@ from specverify.laws.tables import mixed_with, softmax_table
 
 
 def from_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Planted: the replacement comes from p."""
+    """Planted bug: the replacement for a rejected draft is drawn from p."""
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
         if not flip(draws, accept_probability(p, draft.pmfs[i], token), ("accept", i)):
@@ -46,7 +48,7 @@ def from_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draf
 
 
 def device_task(dtype: torch.dtype, device: torch.device) -> Task:
-    """Full-context tables whose rows are tensors on the device."""
+    """Return a task whose models are tables with one pmf per context, stored as tensors on the device."""
 
     def on_it(model: LanguageModel) -> LanguageModel:
         return lambda tokens: torch.tensor(model(tokens), dtype=dtype, device=device)
@@ -62,7 +64,10 @@ def decoder(task: Task, verify: Verifier) -> Decoder:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 def test_the_enumerated_law_of_device_pmfs_is_the_targets(dtype: torch.dtype, device: torch.device) -> None:
-    """The enumerator asks of a pmf which entries are positive, and multiplies; ``rounding_bound`` is the tolerance."""
+    """The enumerated law of pmfs on the device is the target's within ``rounding_bound``.
+
+    The enumerator only asks which entries of a pmf are positive, and multiplies them.
+    """
     task = device_task(dtype, device)
     wanted = target_law(task, (0,))
     law = decoder_law(decoder(task, speculative_sampling), (0,))
@@ -78,7 +83,10 @@ def test_the_enumerated_law_of_device_pmfs_is_the_targets(dtype: torch.dtype, de
 def launched(
     device: torch.device, verify: Any, p: Any, q: Any, draft: Tokens, uniforms: Any, dtype: torch.dtype = torch.float32
 ) -> Any:
-    """One launch: every row has the same pmfs and draft, and uniforms of its own, all in ``dtype``."""
+    """Return the result of one launch.
+
+    All rows have the same pmfs and draft, each row has its own uniforms, and everything is in ``dtype``.
+    """
     rows, gamma = len(uniforms), len(draft)
     given = torch.tensor(uniforms, device=device, dtype=dtype)
     batch = verify(
@@ -93,7 +101,7 @@ def launched(
 
 
 def one_uniform(p: Any, q: Any, tokens: Any, lengths: Any, accepts: Any, finals: Any) -> Any:
-    """Planted: the uniform that decided about the first draft decides about the last token too."""
+    """Planted bug: the uniform that decided about the first draft also decides about the last token."""
     return verify_batched(p, q, tokens, lengths, accepts, accepts[:, 0])
 
 
@@ -118,7 +126,7 @@ def test_planted_uniform_used_twice_is_refuted_on_the_grid(device: torch.device)
 
 
 def completed(law: Any, target: LanguageModel) -> dict[Tokens, Any]:
-    """The law of three tokens, once the target alone has filled up every outcome."""
+    """Return the law of three tokens after the target alone has completed every shorter outcome."""
     whole: dict[Tokens, Any] = {}
     for tokens, mass in law.items():
         for rest, share in target_law(Task(target, horizon=3 - len(tokens)), (0, *tokens)).items():

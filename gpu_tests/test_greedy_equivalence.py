@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
 
 def next_logits(architecture: str, seed: int, device: torch.device) -> Logits:
-    """A float64 model as a function from tokens to the next logits ``[vocabulary]`` on the device."""
+    """Return a function from tokens to the next logits ``[vocabulary]`` on the device, computed by a float64 model."""
     model = build_model(architecture, VOCABULARY, seed).to(device=device, dtype=torch.float64)
 
     @cache
@@ -88,13 +88,13 @@ def one_hot_rows(logits: Logits) -> LanguageModel:
 
 @pytest.fixture(params=SAMPLED_ARCHITECTURES, scope="module")
 def models(request: pytest.FixtureRequest, device: torch.device) -> dict[int, Logits]:
-    """Targets by seed; the drafter of a target is the model of another seed."""
+    """Target models by seed; the draft model of a target is the model of another seed."""
     return {seed: next_logits(request.param, seed, device) for seed in (*SEEDS, len(SEEDS))}
 
 
 @pytest.fixture(scope="module")
 def cases(models: dict[int, Logits]) -> list[Case]:
-    """Every seed and prompt length, running to the horizon and ending at the token emitted third."""
+    """Cases for every seed and prompt length, without an end token and with the third emitted token as one."""
     rng = np.random.default_rng(0)
     found = []
     for seed, length in product(SEEDS, PROMPT_LENGTHS):
@@ -144,7 +144,10 @@ def test_drafting_from_the_text_changes_nothing(
 def test_an_identical_drafter_is_always_accepted_and_the_least_likely_never(
     models: dict[int, Logits], cases: list[Case]
 ) -> None:
-    """Otherwise the tests above might compare decoders that never speculate."""
+    """An identical drafter is always accepted, and one that proposes the least likely token never.
+
+    Otherwise the tests above might compare decoders that never speculate.
+    """
     case = next(case for case in cases if not case.eos)
     target = models[case.seed]
     rates = []
@@ -170,7 +173,10 @@ def texts(architecture: str, attention: str, exact_dtype: torch.dtype, device: t
 @ATTENDING
 @CACHED
 def test_texts_are_clear_of_ties(texts: Any, architecture: str, attention: str, exact_dtype: torch.dtype) -> None:
-    """Otherwise equality would be too much to ask. The expected outputs are those of forwards without a cache, too."""
+    """The compared texts are farther from ties than the rounding error, so equal tokens may be demanded.
+
+    The expected outputs also equal those of forward passes without a cache.
+    """
     for group in texts:
         rounding = measure(group[0].model, [(text.prompt, text.plain) for text in group[1::2]]).largest
         assert max(rounding.single, rounding.verify) < CLEAR, rounding
@@ -235,7 +241,7 @@ def test_speculation_of_the_library(
 @pytest.mark.parametrize("plant", PLANTS)
 @CACHED
 def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, device: torch.device) -> None:
-    """And without the mistake the same run is right."""
+    """A mistake planted in the cache changes the output, and the same run without it is right."""
     if plant == "position" and architecture not in ABSOLUTE_OR_ROTARY:
         pytest.skip(f"{architecture} counts positions itself: there are no position ids to get wrong")
     wrong = first_wrong(architecture, PLANTS[plant], device)
@@ -244,7 +250,7 @@ def test_planted_mistakes_of_a_cache_are_noticed(architecture: str, plant: str, 
 
 
 def first_wrong(architecture: str, plant: Plant, device: torch.device) -> Setting | None:
-    """The first run in which the mistake changes the output."""
+    """Return the first run whose output the planted mistake changes; None if it changes none."""
     for seed in (0, 1, 2):
         texts = texts_of(architecture, torch.float64, "eager", device, seed, wide=True)
         for setting in settings(CONFIGURATIONS[::4], texts):

@@ -24,7 +24,7 @@ def given(p: Any, q: Any, drafts: Any, lengths: Any, accept_uniforms: Any, final
 
 
 def its_own(p: Any, q: Any, drafts: Any) -> Any:
-    """Right; draws from the device's generator."""
+    """Right verifier that draws from the device's own generator."""
     rows, gamma = drafts.shape
     uniforms = torch.rand(rows, gamma + 1, dtype=torch.float64, device=p.device)
     lengths = torch.full((rows,), gamma, device=p.device)
@@ -32,7 +32,7 @@ def its_own(p: Any, q: Any, drafts: Any) -> Any:
 
 
 def reseeded(p: Any, q: Any, drafts: Any) -> Any:
-    """Planted: every call begins again."""
+    """Planted bug: every call seeds the generator again."""
     torch.manual_seed(0)
     return its_own(p, q, drafts)
 

@@ -40,7 +40,7 @@ BEGIN, END = "<!-- generated: tables -->", "<!-- end of generated tables -->"
 
 @cache
 def measured(architecture: str, of: Kind, device: torch.device) -> tuple[Outcome, ...]:
-    """The worst outcome by accepted length, over both models and every gamma."""
+    """Return the worst outcome for each accepted length, over both models and every gamma."""
     found: list[list[Outcome]] = [[] for _ in GAMMAS]
     for side in SIDES:
         for _, accepted, outcome in rounds(model_of(architecture, device), of, side):
@@ -86,7 +86,7 @@ def table(device: torch.device) -> str:
 
 @pytest.fixture(scope="module")
 def document(request: pytest.FixtureRequest, device: torch.device) -> str:
-    """The document, written anew if that is asked for."""
+    """The document ``docs/kv-caches.md``, written again if ``--write-tables`` is given."""
     text = DOCUMENT.read_text(encoding="utf-8")
     if request.config.getoption("--write-tables"):
         text = text[: text.index(BEGIN)] + table(device) + text[text.index(END) + len(END) :]
@@ -96,7 +96,7 @@ def document(request: pytest.FixtureRequest, device: torch.device) -> str:
 
 @pytest.fixture(scope="module")
 def committed(document: str) -> dict[str, list[str]]:
-    """The cells of every committed row by its name."""
+    """The cells of every row of the committed table, by the row's name."""
     generated = document[document.index(BEGIN) : document.index(END)]
     rows = [line.strip("| ").split(" | ") for line in generated.splitlines() if line.startswith("| ")]
     return {", ".join(cells[:3]): cells[3 : 3 + len(GAMMAS)] for cells in rows[1:]}
@@ -162,7 +162,10 @@ def test_a_window_keeps_what_the_next_token_attends_to() -> None:
 
 
 def test_models_that_run_foreign_kernels_are_left_out(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of ``causal_conv1d``, where it is installed: they have no float64, and are the library's no more."""
+    """Models that would run kernels of the package ``causal_conv1d`` are left out.
+
+    Those kernels have no float64, and they are not code of transformers.
+    """
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "causal_conv1d" else None)
     for architecture in (*RECURRENT, *CONVOLUTION):
         with pytest.raises(pytest.skip.Exception, match=f"{architecture} runs kernels of causal_conv1d"):

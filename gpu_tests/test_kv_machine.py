@@ -41,35 +41,38 @@ def test_any_interleaving_leaves_prefills_of_the_committed_tokens(
 
 
 class OneEntryTooMany(CacheMachine):
-    """The target keeps the first rejected draft."""
+    """Planted bug: the target's cache keeps the first rejected draft."""
 
     def target_keep(self, known: int, gamma: int, accepted: int) -> int:
         return min(super().target_keep(known, gamma, accepted) + 1, known + gamma)
 
 
 class OneEntryTooFew(CacheMachine):
-    """The target loses an accepted token."""
+    """Planted bug: the target's cache loses an accepted token."""
 
     def target_keep(self, known: int, gamma: int, accepted: int) -> int:
         return super().target_keep(known, gamma, accepted) - 1
 
 
 class DrafterKeepsAll(CacheMachine):
-    """Rejected drafts stay in the drafter's cache."""
+    """Planted bug: rejected drafts stay in the drafter's cache."""
 
     def draft_keep(self, known: int, gamma: int, accepted: int) -> int:  # noqa: ARG002 - as in the machine
         return self.draft.held
 
 
 class DrafterIsFedOneToken(CacheMachine):
-    """After full acceptance, or a round it took no part in, the drafter has more to be fed than the last token."""
+    """Planted bug: the drafter is fed only the last token, also when it lacks more.
+
+    It lacks more after full acceptance, or after a round in which it did not draft.
+    """
 
     def uncached(self, rows: Rows, held: int) -> Rows:
         return tuple(row[-1:] for row in rows) if held else super().uncached(rows, held)
 
 
 class RestartKeepsTheDrafter(CacheMachine):
-    """The drafter goes on from as many entries of the sequences before the restart as the new ones are long."""
+    """Planted bug: a restart keeps the drafter's cache, cropped to the length of the new sequences."""
 
     def new_draft_cache(self, source: Rows) -> Held:
         before = self.draft
@@ -80,7 +83,7 @@ class RestartKeepsTheDrafter(CacheMachine):
 
 
 class DrafterKeepsItsRows(CacheMachine):
-    """Rows are reordered in the target's cache only."""
+    """Planted bug: rows are reordered in the target's cache only."""
 
     def reorder_draft(self, rows: list[int]) -> None:
         if len(rows) != len(self.committed):
@@ -88,14 +91,14 @@ class DrafterKeepsItsRows(CacheMachine):
 
 
 class AbandonedDraftsStay(CacheMachine):
-    """Drafts that are never verified stay in the drafter's cache."""
+    """Planted bug: drafts that are never verified stay in the drafter's cache."""
 
     def abandon_drafts(self) -> None:
         pass
 
 
 class SnapshotKeepsItsRows(CacheMachine):
-    """Rows are reordered in the drafter's cache, and not in the snapshot it may be restored from."""
+    """Planted bug: rows are reordered in the drafter's cache, but not in the snapshot from which it may be restored."""
 
     def reorder_draft(self, rows: list[int]) -> None:
         remembered, self.draft.remembered = self.draft.remembered, None

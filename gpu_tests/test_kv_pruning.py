@@ -27,7 +27,7 @@ ROUNDS = [(gamma, accepted) for gamma in range(len(DRAFTS) + 1) for accepted in 
 
 
 class Fed(NamedTuple):
-    """A cache after a forward, and the logits of the next token ``[vocabulary]``."""
+    """A cache after a forward pass, and the logits of the next token ``[vocabulary]``."""
 
     cache: Any
     logits: torch.Tensor
@@ -52,7 +52,10 @@ def prefill(model: Any, tokens: tuple[int, ...]) -> Fed:
 
 
 def crop_by_library(cache: Any, keep: int) -> None:
-    """The library crops by a negative number of entries to remove; removing none must not reach it as -0."""
+    """Crop a cache to ``keep`` entries by the library's own method.
+
+    The library takes the negative number of entries to remove; for none it must not be called with -0.
+    """
     surplus = cache.get_seq_length() - keep
     assert surplus >= 0
     if surplus:
@@ -65,14 +68,14 @@ def crop_by_reference(cache: Any, keep: int) -> None:
 
 
 def relative_difference(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference relative to the largest expected entry; infinite for different shapes."""
+    """Return the largest difference relative to the largest expected entry; infinite for different shapes."""
     if found.shape != expected.shape:
         return float("inf")
     return float((found - expected).abs().max() / expected.abs().max())
 
 
 def cache_difference(model: Any, cache: Any, kept: tuple[int, ...]) -> float:
-    """The largest relative difference of any layer's keys or values from a fresh prefill of ``kept``."""
+    """Return the largest relative difference of any layer's keys or values from a fresh prefill of ``kept``."""
     fresh = prefill(model, kept).cache
     pairs = zip(cache.layers, fresh.layers, strict=True)
     return max(
@@ -87,13 +90,13 @@ def logits_difference(model: Any, logits: torch.Tensor, tokens: tuple[int, ...])
 
 
 def verified(model: Any, gamma: int) -> Any:
-    """The target's cache after a verifying pass: all known tokens and all drafts."""
+    """Return the target's cache after the verifying pass: it contains all known tokens and all drafts."""
     cache = prefill(model, KNOWN[:-1]).cache
     return feed(model, cache, tokens_to_feed(KNOWN, len(KNOWN) - 1) + DRAFTS[:gamma]).cache
 
 
 def drafted(model: Any, gamma: int) -> Any:
-    """The drafter's cache after drafting: it was never fed its own last token, nor anything for gamma = 0."""
+    """Return the drafter's cache after drafting: it lacks the last draft, and is not extended for gamma = 0."""
     cache = prefill(model, KNOWN[:-1]).cache
     for i in range(gamma):
         held = len(KNOWN) - 1 + i
@@ -106,7 +109,7 @@ def after(accepted: int) -> tuple[int, ...]:
 
 
 def check_round(model: Any, cache: Any, keep: int, accepted: int) -> None:
-    """The kept entries, and the cache and logits once the rest is fed, equal a fresh prefill."""
+    """Check that the kept entries equal those of a fresh prefill, also after the rest is fed, and so do the logits."""
     tokens = after(accepted)
     assert cache_difference(model, cache, tokens[:keep]) < BOUND
     following = feed(model, cache, tokens_to_feed(tokens, keep))

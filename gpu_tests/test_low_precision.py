@@ -41,7 +41,7 @@ CACHED = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
 
 def seed_of(attention: str, dtype: torch.dtype) -> int:
-    """Two attentions and two dtypes go through all seeds."""
+    """Return the seed for an attention and dtype; together, the two attentions and two dtypes use all seeds."""
     return SEEDS[(2 * ATTENTIONS.index(attention) + (dtype == torch.float16)) % len(SEEDS)]
 
 

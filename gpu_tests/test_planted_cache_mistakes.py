@@ -41,11 +41,11 @@ def negative_zero(good: Kind, held: Held, keep: int) -> None:
 
 
 def nothing(good: Kind, held: Held, keep: int) -> None:
-    """Rejected drafts stay."""
+    """Planted bug: rejected drafts stay in the cache."""
 
 
 def stale_positions(good: Kind, held: Held, keep: int) -> None:
-    """The entries go back and the count of tokens, from which positions are made, does not."""
+    """Planted bug: the entries are cropped, but not the count of tokens from which positions are computed."""
     good.prune(held, keep)
     for layer in own_layers(held.cache):
         if hasattr(layer, "cumulative_length"):

@@ -45,7 +45,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 
 def random_pmf(rng: np.random.Generator, size: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """A peaked pmf with some entries 0, normalised in its own precision."""
+    """Return a peaked pmf with some entries 0, normalised in its own precision."""
     weights = torch.tensor(rng.gamma(0.4, size=size) * (rng.random(size) < 0.8) + (np.arange(size) == 0) * 0.1)
     weights = weights.to(device=device, dtype=dtype)
     return weights / weights.sum()
@@ -70,7 +70,7 @@ def ranked(values: Exact) -> list[int]:
 
 
 def assert_relative(found: torch.Tensor, expected: Exact, roundings: float) -> None:
-    """Every entry within ``roundings`` eps of the exact one, and exactly 0 where that is 0."""
+    """Assert that each entry is within ``roundings`` eps of the exact one, and exactly 0 where the exact one is 0."""
     eps = Fraction(torch.finfo(found.dtype).eps)
     for value, wanted in zip(exact(found.reshape(-1)), expected, strict=True):
         assert abs(value - wanted) <= Fraction(roundings) * eps * wanted, f"{float(value)} for {float(wanted)}"

@@ -18,7 +18,10 @@ from test_support.gpu.float32_rounding import BFLOAT16_ROUNDING, DTYPES, EPS, we
 
 
 class Paired(NamedTuple):
-    """The pmfs the device computed and, of the same logits, the float64 ones; one tape for both."""
+    """One batch of positions in two precisions, with one random tape for both.
+
+    The pmfs are those that the device computed, and those computed in float64 from the same logits.
+    """
 
     exact: Inputs
     device: Inputs
@@ -44,11 +47,11 @@ def paired(storage: torch.dtype, device: torch.device, size: int = 8192, gamma: 
 
 
 def is_near_tie(inputs: Inputs, row: int, found: Verified, error: float) -> bool:
-    """Whether ``found`` differs from float64 only at a uniform within ``error`` of a breakpoint.
+    """Return whether ``found`` differs from float64 only at a uniform within ``error`` of a breakpoint.
 
-    If entries are off by ``error`` relatively, u q and p are, so an accept decision may differ where
-    |u q - p| <= error (u q + p). A cumulative mass, and u times the total, are off by at most
-    e = error (sum of p + sum of q), so the token found satisfies C(below) - 2 e <= u C(all) <= C(token) + 2 e.
+    If entries have relative errors up to ``error``, so have u q and p: an accept decision may differ where
+    |u q - p| <= error (u q + p). A cumulative mass, and u times the total, have errors up to
+    e = error (sum of p + sum of q), so the drawn token satisfies C(below) - 2 e <= u C(all) <= C(token) + 2 e.
     """
     error += inputs.p.shape[2] * np.finfo(float).eps
     for i, token in enumerate(inputs.draft_tokens[row, : inputs.lengths[row]]):
@@ -66,7 +69,7 @@ def is_near_tie(inputs: Inputs, row: int, found: Verified, error: float) -> bool
 
 
 def disagreements(pair: Paired, inputs: Inputs) -> dict[str, bool]:
-    """The rows of ``inputs`` that the device does not decide as float64 does, and whether each is a near-tie."""
+    """Return the rows of ``inputs`` that the device decides unlike float64, each with whether it is a near-tie."""
     batch = in_chunks(verify_batched, inputs, 100)
     found = {}
     for row in range(len(inputs.p)):

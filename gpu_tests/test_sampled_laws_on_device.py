@@ -34,14 +34,15 @@ class Pair(NamedTuple):
 
     @property
     def stored(self) -> tuple[Any, Any]:
-        """The very values as NumPy float64."""
+        """Return p and q as stored on the device, as NumPy float64 arrays."""
         return self.p.double().cpu().numpy(), self.q.double().cpu().numpy()
 
 
 def real_pair(size: int, dtype: torch.dtype, device: torch.device) -> Pair:
-    """Logits in ``dtype``, pmfs stored in it. Heavy tokens at both ends and around block edges; 5 percent elsewhere.
+    """Return pmfs stored in ``dtype``, computed from logits in ``dtype``.
 
-    The last token is the heaviest on average: what loses it is far away in total variation.
+    Heavy tokens are at both ends and around block edges; all others together have 5 percent. The last token is the
+    heaviest on average, so a kernel that loses it is far away in total variation.
     """
     rng = np.random.default_rng(size)
     ids = {0, 1, 31, 32, 1023, 1024, 4095, 4096, 8189, 8190, 8191, 8192, size // 2, size - 3, size - 2, size - 1}
@@ -72,7 +73,10 @@ def first_token_law(pair: Pair) -> Any:
 
 
 def cells_of(pair: Pair, values: Any) -> dict[int, Any]:
-    """Sum ``values`` ``[V]`` into the heavy tokens and, as -1 to -8, the segments of the others."""
+    """Sum ``values`` ``[V]`` into cells.
+
+    Each heavy token is a cell; eight segments of the other tokens are the cells -1 to -8.
+    """
     size = len(values)
     rest = values.copy()
     rest[pair.heavy] = 0
@@ -84,7 +88,7 @@ def cells_of(pair: Pair, values: Any) -> dict[int, Any]:
 
 
 def sampled_cells(pair: Pair, verify: Any, samples: int, seed: int) -> dict[int, int]:
-    """Draft one token from q, verify, and count the first tokens that come out: all on the device."""
+    """Draft one token from q, verify it, and count the first emitted tokens by cell, all on the device."""
     size, device = len(pair.p), pair.p.device
     source = torch.Generator(device=device).manual_seed(seed)
     cumulative = pair.q.double().cumsum(0)
@@ -102,7 +106,7 @@ def sampled_cells(pair: Pair, verify: Any, samples: int, seed: int) -> dict[int,
 
 
 def judged(pair: Pair, verify: Any) -> ConfirmedFit:
-    """The two-stage test at the planned number of samples, its own negative control included."""
+    """Return the result of the two-stage test at the planned number of samples, with its negative control."""
     law = cells_of(pair, first_token_law(pair))
     samples = samples_for(law, DETECTABLE[pace(pair.p.device)], stage_level(ALARM.each), MISS / 2)
     return confirmed_fit(
@@ -127,19 +131,19 @@ def test_the_first_token_has_the_targets_law(size: int, dtype: torch.dtype, devi
 
 
 def without_last_block(p: Any, *others: Any) -> Any:
-    """Planted: the loop over blocks of 1024 ends one early."""
+    """Planted bug: the loop over blocks of 1024 tokens ends one block early."""
     cut = p.clone()
     cut[..., (p.shape[-1] - 1) // BLOCK * BLOCK :] = 0
     return verify_batched(cut, *others)
 
 
 def draft_for_target(p: Any, q: Any, *others: Any) -> Any:
-    """Planted: q is read where p should be, and everything drafted is accepted."""
+    """Planted bug: q is read instead of p, so every draft is accepted."""
     return verify_batched(torch.cat([q, q], dim=1), q, *others)
 
 
 def next_token(*inputs: Any) -> Any:
-    """Planted: the search returns one token further, where there is one."""
+    """Planted bug: the search returns the token after the right one, if there is one."""
     batch = verify_batched(*inputs)
     return batch._replace(emitted=(batch.emitted + 1).clamp(max=inputs[0].shape[-1] - 1))
 

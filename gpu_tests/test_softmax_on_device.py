@@ -31,7 +31,10 @@ def float64_softmax(logits: torch.Tensor, temperature: float) -> Any:
 
 
 def drawn_distance(found: torch.Tensor, exact: Any) -> float:
-    """TV from the law that is drawn: the inverse CDF multiplies u with the total, so a common factor drops out."""
+    """Return the total variation from ``exact`` to the law that the inverse CDF draws from the weights ``found``.
+
+    The inverse CDF multiplies u with the total, so a common factor of the weights has no effect.
+    """
     values = found.double().cpu().numpy()
     return float(np.abs(values / values.sum() - exact).sum() / 2)
 

@@ -84,7 +84,7 @@ def one_deeper(parents: Sequence[int]) -> Sequence[int]:
 
 
 def causal(parents: Sequence[int], known: int) -> Any:
-    """A node sees every node before it, siblings too."""
+    """Planted bug: a node sees every node before it, including its siblings."""
     return np.tri(1 + len(parents), known + len(parents), known - 1, dtype=bool)
 
 
@@ -97,7 +97,7 @@ def without_grandparents(parents: Sequence[int], known: int) -> Any:
 
 
 def without_known(parents: Sequence[int], known: int) -> Any:
-    """Nodes do not see the last known token."""
+    """Planted bug: nodes do not see the last known token."""
     mask = tree_mask(parents, known)
     mask[1:, known - 1] = False
     return mask
@@ -128,12 +128,15 @@ def test_planted_mistake_in_feeding_a_tree_is_found(architecture: str, choices: 
 
 
 def crop_alone(entries: torch.Tensor, path: tuple[int, ...]) -> torch.Tensor:
-    """As for a chain: one number, no gather."""
+    """Planted bug: the entries are cropped as for a chain, without gathering the accepted path."""
     return crop(entries, len(KNOWN) + len(path))
 
 
 def crop_then_gather(entries: torch.Tensor, path: tuple[int, ...]) -> torch.Tensor:
-    """What a gather finds when it comes too late: an index that is gone reads the last entry there is."""
+    """Planted bug: the entries are cropped before the path is gathered.
+
+    An index beyond the end reads the last entry.
+    """
     cropped = crop(entries, len(KNOWN) + len(path))
     positions = [*range(len(KNOWN)), *(min(len(KNOWN) + node, cropped.shape[-2] - 1) for node in path)]
     return cropped[..., positions, :]
@@ -144,7 +147,7 @@ def leaf_first(entries: torch.Tensor, path: tuple[int, ...]) -> torch.Tensor:
 
 
 def one_row_early(entries: torch.Tensor, path: tuple[int, ...]) -> torch.Tensor:
-    """Nodes counted from the last known token, which is fed in front of them."""
+    """Planted bug: nodes are counted from the last known token, which is fed before them."""
     return entries[..., [*range(len(KNOWN)), *(len(KNOWN) + node - 1 for node in path)], :]
 
 

@@ -1,1 +1,1 @@
-"""Helpers of the tests, by the folder of tests that needed them first; nothing here is collected."""
+"""Helpers of the tests, in folders named like the tests that use them; pytest collects nothing here."""

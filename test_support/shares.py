@@ -1,4 +1,4 @@
-"""How much the tests go through: a share by default, everything when thorough."""
+"""The share of scenarios that the tests examine: some by default, all in the thorough profile."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from hypothesis import settings
 
 
 def is_thorough():
-    """Return whether this is a run with the profile "thorough"."""
+    """Return whether the tests run with the profile "thorough"."""
     return settings().max_examples > 100
 
 
 def share_of(scenarios, place, parts):
-    """Return every ``parts``-th scenario, others for the next ``place``; all of them when thorough."""
+    """Return every ``parts``-th scenario, beginning at one that depends on ``place``; all in the thorough profile."""
     return scenarios if is_thorough() else scenarios[place % parts :: parts]

@@ -51,7 +51,7 @@ def _held() -> float:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Write the line of a test."""
+    """Write the line of a test to the file of costs."""
     seconds, peak = _cpu_seconds(), _peak()
     try:
         return (yield)

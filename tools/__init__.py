@@ -1,1 +1,1 @@
-"""Commands of the project: page writers, the site, surveys of engines, a simulated GPU, golden verdicts."""
+"""Command-line tools of the project: page writers, the site, surveys of engines, a simulated GPU, golden verdicts."""

@@ -46,7 +46,7 @@ SHARES, CONFIGURATIONS, SECONDS = 6, 200, 600.0
 
 
 class Golden(NamedTuple):
-    """One verdict."""
+    """One verdict of a check."""
 
     check: str
     status: str
@@ -58,7 +58,7 @@ Judged = Callable[[], list[Golden]]
 
 
 def judged_by_checks(subject: Any, checks: Any = EXACT_CHECKS) -> list[Golden]:
-    """Return the verdict of every check that applies to a subject."""
+    """Return the verdict of every check of ``checks`` that applies to ``subject``."""
     verdicts = verify_subject(subject, Checklist(tuple(checks), seconds=SECONDS))
     return [
         Golden(each.check, each.status.value, each.statement if each.status.value in UNDECIDED else "")
@@ -68,7 +68,7 @@ def judged_by_checks(subject: Any, checks: Any = EXACT_CHECKS) -> list[Golden]:
 
 
 def idioms() -> Iterator[tuple[str, Judged]]:
-    """Yield every idiom and its wrong twin."""
+    """Yield every idiom (a step of a rejection sampler as published code writes it), and its twin with a mistake."""
     from test_support.idioms.tables import IDIOMS
 
     for place, idiom in enumerate(IDIOMS):
@@ -83,7 +83,7 @@ def _idiom(idiom: Any, which: str, place: int) -> list[Golden]:
 
 
 def draws() -> Iterator[tuple[str, Judged]]:
-    """Yield every call that draws, of NumPy, ``random`` and torch."""
+    """Yield every function of NumPy, ``random`` and torch that draws random numbers."""
     from test_support.intercept.drawing_calls import lines_of, of_this_python
     from test_support.intercept.numpy_and_random import NUMPY, RANDOM
     from test_support.intercept.torch_under_test import TORCH
@@ -113,7 +113,7 @@ def _draw(library: Any, line: Any, call: str) -> list[Golden]:
 
 
 def sources() -> Iterator[tuple[str, Judged]]:
-    """Yield the sources of randomness, each tossed rightly and wrongly."""
+    """Yield an engine for every source of randomness, once with a right coin and once with a wrong one."""
     from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
     from tools.pages.sources_page import RIGHT, WRONG
 
@@ -155,7 +155,7 @@ def _control(name: str) -> list[Golden]:
 
 
 def huggingface() -> Iterator[tuple[str, Judged]]:
-    """Yield every way in which transformers speculates."""
+    """Yield every mode of speculation of transformers."""
     for name in expanded("hf:all"):
         yield name, partial(_engine, name)
 
@@ -180,7 +180,7 @@ GROUPS: Mapping[str, Callable[[], Iterable[tuple[str, Judged]]]] = {
 
 
 class Line(NamedTuple):
-    """What was decided of one subject."""
+    """The verdicts on one subject, by check, and the CPU seconds that they took."""
 
     cpu_seconds: float
     verdicts: Mapping[str, list[str]]
@@ -191,7 +191,7 @@ State = dict[str, dict[str, Line]]
 
 
 def read(file: Path) -> State:
-    """Return the lines of a file, without those that a run which was stopped left unfinished."""
+    """Return the golden verdicts in ``file``; an unfinished last line of an interrupted run is ignored."""
     state: State = {}
     for text in file.read_text("utf-8").splitlines() if file.exists() else ():
         with suppress(json.JSONDecodeError):
@@ -201,7 +201,10 @@ def read(file: Path) -> State:
 
 
 def write(file: Path, groups: Iterable[str], every: int = 1) -> None:
-    """Judge every ``every``-th subject that ``file`` lacks; write a line of JSON after each."""
+    """Judge every ``every``-th subject of the groups that ``file`` does not contain yet.
+
+    Append a line of JSON for each.
+    """
     done = read(file)
     if file.exists() and not file.read_text("utf-8").endswith("\n"):
         with file.open("a", encoding="utf-8") as out:
@@ -220,7 +223,7 @@ def write(file: Path, groups: Iterable[str], every: int = 1) -> None:
 
 
 class Difference(NamedTuple):
-    """One verdict that is not what it was."""
+    """One verdict that differs between two states of the code."""
 
     group: str
     subject: str
@@ -230,14 +233,14 @@ class Difference(NamedTuple):
 
     @property
     def decided(self) -> bool:
-        """Whether nothing was decided before, and something is now."""
+        """Return whether the verdict was undecided (UNKNOWN) before and is decided now."""
         return self.before in UNDECIDED and self.after in DECIDED
 
 
 def differences(before: State, after: State, *, common: bool = False) -> Iterator[Difference]:
-    """Yield every verdict that differs, of the groups that both states have; a verdict that is missing is ``none``.
+    """Yield every verdict that differs, in the groups that both states contain; a missing verdict is called ``none``.
 
-    With ``common`` the subjects that one state does not have are left out.
+    ``common`` leaves out the subjects that only one state contains.
     """
     for group in sorted(before.keys() & after.keys()):
         subjects = (before[group].keys(), after[group].keys())
@@ -250,7 +253,7 @@ def differences(before: State, after: State, *, common: bool = False) -> Iterato
 
 
 def compare(before: Path, after: Path, *, common: bool = False) -> int:
-    """Print every difference, and return the exit status."""
+    """Print every verdict that differs between two files, and return the exit status of the command."""
     states = [read(file) for file in (before, after)]
     changed = 0
     for each in differences(*states, common=common):

@@ -1,1 +1,1 @@
-"""The foundation of every room: verdicts as data, replay identifiers, validated arguments, parallel work."""
+"""What every other package of specverify uses: verdicts as data, replay identifiers, argument checks, parallel work."""

@@ -1,6 +1,6 @@
 """Validation of arguments before any work begins.
 
-Every error is one sentence: what, the value given, the value expected.
+Every error is one sentence: the name of the argument, the value given, and the value expected.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ MOST_SEEDS = 2**63
 
 
 def check_positive(value: Any, name: str, what: str) -> None:
-    """Raise ``ValueError`` unless ``value`` is a positive, finite number; ``what`` names its unit in the message."""
+    """Raise ``ValueError`` unless ``value`` is a positive, finite number.
+
+    ``name`` names the argument in the message, ``what`` the unit, such as "seconds".
+    """
     check_number(value, name, f"a positive number of {what}", lambda number: 0 < number < math.inf)
 
 
@@ -115,7 +118,10 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
 
 
 def check_takes(value: Any, name: str, arguments: int, expected: str) -> None:
-    """Raise ``ValueError`` unless ``value`` accepts this number of arguments, where its signature can be read."""
+    """Raise ``ValueError`` unless ``value`` can be called with ``arguments`` positional arguments.
+
+    Nothing is checked if the signature cannot be read. ``name`` and ``expected`` describe the callable in the message.
+    """
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):

@@ -24,7 +24,10 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def first_line(function: Callable[..., Any], otherwise: str) -> str:
-    """Return the first line of a callable's docstring; for ``functools.partial``, that of the wrapped function."""
+    """Return the first line of a callable's docstring, or of ``otherwise`` if it has none.
+
+    For ``functools.partial`` the docstring is that of the wrapped function.
+    """
     while isinstance(function, partial):
         function = function.func
     return (getattr(function, "__doc__", None) or otherwise).strip().partition("\n")[0]

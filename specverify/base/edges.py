@@ -1,7 +1,7 @@
-"""Edges: faults that need a random number at an end of its interval, and the probability of each.
+"""Edges: faults that occur only if a random number is at an end of its interval, each with its probability.
 
-An edge is not a wrong law: the law of the program is right to within the probability of the edge. An edge refutes if
-its probability per draft is at least the option ``edge``; below that it is a note beside HOLDS.
+An edge does not make a law wrong: the law of the program is right to within the probability of the edge. An edge
+refutes if its probability per draft is at least the option ``edge``; a less likely one is a note of a verdict HOLDS.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ MOST_SHOWN: Final = 3
 
 
 def check_edge(value: Any, name: str = "edge") -> None:
-    """Raise ``ValueError`` unless ``value`` is a probability; edges of at least this probability refute."""
+    """Raise ``ValueError`` unless ``value``, the probability from which on an edge refutes, is in [0, 1)."""
     check_number(value, name, "a probability of at least 0 and below 1", lambda number: 0 <= number < 1)
 
 
 def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
-    """Return an edge as a JSON-able figure.
+    """Return an edge, a fault at an end of a random number's interval, as JSON-able data.
 
-    ``fault`` describes the wrong output, ``when`` the random number and its value, ``probability`` an upper bound on
-    the frequency per draft.
+    Args:
+        fault: Description of the wrong output.
+        when: The random number and the value at which the fault occurs.
+        probability: Upper bound on the frequency of the fault per draft.
     """
     return {"fault": fault, "when": when, "probability": probability, "cases": 1}
 
 
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the edges of two lists.
+    """Return the edges of two lists as one list.
 
-    Edges of the same random number become one: the likelier, with the number of cases.
+    Edges of the same random number are merged: the likelier one remains, with the total number of cases.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:

@@ -29,12 +29,12 @@ def _largest(meaning: str) -> Figure:
 
 
 def longer(one: Any, other: Any) -> Any:
-    """Return the longer of two lists; the first one if they have the same length."""
+    """Return the longer of two lists; ``one`` if they have the same length."""
     return one if len(one) >= len(other) else other
 
 
 def each_once(one: Any, other: Any) -> Any:
-    """Return the elements of two lists as one list without duplicates."""
+    """Return the elements of both lists in order, without duplicates."""
     return [*one, *(item for item in other if item not in one)]
 
 

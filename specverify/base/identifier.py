@@ -17,7 +17,7 @@ LONGEST = 1_000_000
 
 
 class Replay(NamedTuple):
-    """One case of one check: the subject, the check, and the variant with its scenario or sampled setting."""
+    """What a replay identifier contains: one case of one check on one subject."""
 
     subject: str
     check: str
@@ -30,13 +30,13 @@ class Replay(NamedTuple):
 
 
 def pack_replay(replay: Replay) -> str:
-    """Return the identifier of a case."""
+    """Return the replay identifier of a case: URL-safe text that ``unpack_replay`` decodes."""
     told = replay if replay.edge != EDGE else replay[:-1]
     return base64.urlsafe_b64encode(zlib.compress(json.dumps(told).encode(), 9)).decode().rstrip("=")
 
 
 def unpack_replay(identifier: str) -> Replay:
-    """Return the case of an identifier. Raises ``ValueError`` in one sentence if the text is no identifier."""
+    """Return the case that a replay identifier describes; raises ``ValueError`` in one sentence if the text is none."""
     try:
         padded = identifier + "=" * (-len(identifier) % 4)
         unpacked = zlib.decompressobj()

@@ -29,7 +29,7 @@ ELSEWHERE = 3600.0
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
-    """A worker process ended before it finished its work."""
+    """Raised if a worker process ends before it has finished its work."""
 
 
 def in_parallel(
@@ -86,12 +86,15 @@ def as_finished(
 
 @contextmanager
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
-    """Run the work of the block on a backend of joblib; yield the number of pieces that run at a time.
+    """Context manager that runs the parallel work of its block on a backend of joblib.
 
-    ``loky``: processes of this machine, as many as each call requests; yields nothing. ``dask``: the workers of the
-    cluster with the named scheduler. ``ray``: those of the cluster with the named head; ``local`` starts one for the
-    block. The last two are extras. Work is pickled, so all machines need the same versions. Raises ``ValueError`` in
-    one sentence if the backend is not available.
+    It yields how many pieces of work run at a time, or None if each call decides that. Raises ``ValueError`` in one
+    sentence if the backend is not available.
+
+    Args:
+        backend: ``loky`` for processes of this machine, as many as each call requests; ``dask`` or ``ray`` for a
+            cluster (both need an extra). Work is pickled, so all machines need the same versions.
+        scheduler: Address of the Dask scheduler or of the Ray head; ``local`` starts a cluster for the block.
     """
     if backend == "loky":
         yield None
@@ -122,7 +125,7 @@ def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
 
 @contextmanager
 def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
-    """Join a Ray cluster for the block and register its joblib backend."""
+    """Context manager that connects to the Ray cluster at address ``head`` and registers its joblib backend."""
     ray: Any = import_module("ray")
     mine, ended_by = not ray.is_initialized(), signal.getsignal(signal.SIGTERM)
     if mine:
@@ -139,7 +142,10 @@ def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_unreachable(head: str | None) -> None:
-    """Raise ``OSError`` or ``ValueError`` if no process listens at the address. Ray itself would retry for minutes."""
+    """Raise ``OSError`` or ``ValueError`` if no process listens at the address ``head``.
+
+    Ray itself would retry for minutes.
+    """
     if head in {None, "local", "auto"}:
         return
     host, _, port = str(head).removeprefix("ray://").rpartition(":")
@@ -168,7 +174,7 @@ _cluster: ContextVar[_Cluster | None] = ContextVar("_cluster", default=None)
 
 
 def _quietly(action: Callable[[], Any]) -> Any:
-    """Run a call without joblib's warning about abandoned work."""
+    """Call ``action`` without joblib's warning about unfinished tasks, and return its result."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)
         return action()
@@ -180,7 +186,7 @@ def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:
 
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
-    """Make worker processes inherit an ignored SIGINT: an interrupt from the terminal does not reach them."""
+    """Context manager in whose block new worker processes inherit an ignored SIGINT, so Ctrl-C does not reach them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

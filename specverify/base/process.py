@@ -1,10 +1,10 @@
-"""Process-wide state, and what a subject changed in it: directory, signals, streams, workers.
+"""The state of the process that a subject may change (directory, signals, streams, workers), and what it changed.
 
-A subject is called many times in one process, often between other tests of its author. A pool of workers is recorded
-and left alone, because the subject may rely on it. Four changes are faults: another working directory, another signal
-handler or timer, replaced or closed standard streams, and a number of workers that grows with every call. All but the
-workers are restored. Not examined: ``os.environ``, ``sys.path`` and the filters of warnings, which libraries change on
-import; a right subject may import late.
+A subject is called many times in one process, often between other tests of its author. Four changes are faults: another
+working directory, another signal handler or timer, replaced or closed standard streams, and a number of workers that
+grows with every call. All but the workers are restored. A pool of workers is recorded and left running, because the
+subject may rely on it. ``os.environ``, ``sys.path`` and the filters of warnings are not examined: libraries change them
+when they are imported, and a right subject may import late.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NOTHING = Changes()
 
 
 def joined_changes(one: Changes, other: Changes) -> Changes:
-    """Return the changes of two blocks without duplicates."""
+    """Return the changes that two blocks of code made, without duplicates."""
     return Changes(
         tuple(dict.fromkeys(one.faults + other.faults)),
         tuple(dict.fromkeys(one.notes + other.notes)),
@@ -64,7 +64,7 @@ def joined_changes(one: Changes, other: Changes) -> Changes:
 
 
 def process_state() -> ProcessState:
-    """Return the current state. Pass it to ``changes_since`` exactly once: it holds open descriptors."""
+    """Return the current state of the process. Pass it to ``changes_since`` exactly once: it holds open descriptors."""
     return ProcessState(
         directory=_directory(),
         handlers={number: signal.getsignal(number) for number in signal.Signals},
@@ -77,7 +77,7 @@ def process_state() -> ProcessState:
 
 
 def changes_since(before: ProcessState) -> Changes:
-    """Return the changes since ``before``, and restore the state where possible."""
+    """Return the changes of the process since the state ``before``, and restore that state where possible."""
     faults = [*_directory_fault(before), *_signal_faults(before), *_timer_faults(before), *_stream_faults(before)]
     many, few = _left_running(before)
     return Changes(tuple(faults) + many, few)
@@ -85,7 +85,7 @@ def changes_since(before: ProcessState) -> Changes:
 
 @contextmanager
 def own_workers() -> Iterator[None]:
-    """Attribute the threads and child processes that start in the block to specverify, not to the subject."""
+    """Context manager that marks threads and child processes started in its block as those of specverify."""
     threads, children = _threads(), _children()
     try:
         yield
@@ -120,9 +120,9 @@ def _timers() -> dict[str, tuple[float, float]]:
 
 
 def _timer_faults(before: ProcessState) -> Iterator[str]:
-    """Return the faults of timers.
+    """Yield a fault for each timer that was started or changed since ``before``, and stop that timer.
 
-    A timer that was stopped is no fault: the only one that ran belongs to the time limit.
+    A timer that was stopped is no fault: the only one that ran belongs to specverify's time limit.
     """
     for name, (left, every) in _timers().items():
         was, interval = before.timers[name]
@@ -149,7 +149,7 @@ def _stream_faults(before: ProcessState) -> Iterator[str]:
 
 
 def _opened(fd: int) -> Any:
-    """Return a new text stream for a standard descriptor, or a stream to nowhere if the descriptor is closed too."""
+    """Return a new text stream for the standard descriptor ``fd``; for ``os.devnull`` if ``fd`` is closed too."""
     mode = "r" if fd == 0 else "w"
     try:
         return os.fdopen(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
@@ -169,7 +169,7 @@ def _behind(fd: int) -> tuple[int, int] | None:
 
 
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the faults and notes of threads and processes that still run after a short wait."""
+    """Return faults and notes about threads and processes since ``before`` that still run after a short wait."""
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children
     while (threads or children) and time.monotonic() < until:
@@ -189,7 +189,10 @@ def _threads() -> frozenset[threading.Thread]:
 
 
 def _children() -> frozenset[int]:
-    """Return the child processes that are alive; an empty list where the system does not list them."""
+    """Return the process ids of living child processes, except specverify's own.
+
+    Empty if the system does not list them.
+    """
     result: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):

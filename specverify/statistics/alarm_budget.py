@@ -20,7 +20,7 @@ class AlarmBudget(NamedTuple):
 
     @property
     def each(self) -> float:
-        """The false-alarm probability of one test."""
+        """Return the false-alarm probability of one test: ``total / parts``."""
         return self.total / self.parts
 
 

@@ -28,8 +28,9 @@ from specverify.base.arguments import check_positive, check_probability
 def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
     """Return the level to declare so that a correct sampler is rejected with probability at most ``level``.
 
-    The size is that of the hardest rare cell (see the module), so the answer is at most ``level``; planning the power
-    at the answer keeps the detectable total variation true. Raises ``ValueError`` for a level outside (0, 1).
+    The compensation is that of the hardest law known, a single rare cell (see the module). ``minimum_expected`` is the
+    smallest expected count of a cell. The result is at most ``level``; power planned at the result stays true. Raises
+    ``ValueError`` for a level outside (0, 1).
     """
     check_probability(level, "level")
     check_positive(minimum_expected, "minimum_expected", "samples")

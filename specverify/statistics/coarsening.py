@@ -1,12 +1,11 @@
 """Partitions of the outcomes of a large law into few cells, chosen before the first sample.
 
-A bias on thirty tokens of a hundred thousand is too small in cells of many tokens, and too rare in cells of one. The
-best partition is not known, so several are used at once, and the mean of their e-values is the evidence: this costs no
-more than the logarithm of their number.
+A bias on thirty tokens of a hundred thousand is diluted in cells of many tokens, and in cells of one token the counts
+are too small. The best partition is not known, so several are used at once, and the mean of their e-values is the
+evidence: this costs no more than the logarithm of their number.
 
-For *bounding* the distance to the law there is one partition: a cell for each of the likeliest outcomes, and one for
-the rest. A deviation within that cell is at most its mass, as in ``goodness_of_fit``, so the bound holds for the whole
-law.
+To bound the distance to the law, one partition is used: a cell for each of the likeliest outcomes, and one cell for the
+rest. A deviation within that last cell is at most its mass, as in ``goodness_of_fit``, so the bound holds for the law.
 """
 
 from __future__ import annotations
@@ -90,7 +89,10 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return the number of samples at which a correct sampler is expected to hold within ``tv``; ``most`` at most."""
+    """Return the number of samples after which a correct sampler is expected to be within ``tv`` of the law.
+
+    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound, ``most`` the largest number returned.
+    """
 
     def enough(samples: int) -> bool:
         _, unseen, noise = bounding(masses, samples)
@@ -104,7 +106,10 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 
 
 def _by_mass(masses: Array, samples: int) -> Array:
-    """Return labels by mass: outcomes that expect ten samples have their own, others that of their binary logarithm."""
+    """Return the cell of each outcome by its mass, integers ``[k]``.
+
+    An outcome that expects ``FEWEST`` samples or more has its own cell; others share one if floor(log2 mass) is equal.
+    """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
     _, bins = np.unique(tail, return_inverse=True)
@@ -112,7 +117,10 @@ def _by_mass(masses: Array, samples: int) -> Array:
 
 
 def _by_rank(masses: Array) -> Array:
-    """Return labels by rank: the total mass of the likelier outcomes and the outcome itself, in steps of 1/64."""
+    """Return the cell of each outcome by its rank, ``[k]``.
+
+    The cell is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)
     labels[order] = np.minimum(np.cumsum(masses[order]) * RANKS, RANKS - 1).astype(np.int64)
@@ -120,14 +128,17 @@ def _by_rank(masses: Array) -> Array:
 
 
 def _by_overlap(masses: Array, draft: Array) -> Array:
-    """Return labels by log2(p/q), in steps of 1/4; outcomes with q = 0 have a label of their own."""
+    """Return the cell of each outcome by log2(p/q) in steps of 1/4, ``[k]``; outcomes with q = 0 share a cell.
+
+    ``masses`` is p, ``draft`` is q.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.floor(4 * np.clip(np.log2(masses / draft), -8, 8))
     return np.unique(np.where(draft > 0, ratio, 100), return_inverse=True)[1]
 
 
 def _joined(labels: Array, masses: Array, least: float) -> Array:
-    """Return labels 0, 1, ... of cells with a mass of at least ``least`` each; smaller cells join the next ones."""
+    """Return new labels 0, 1, ... in which a cell with a mass below ``least`` is joined with the cell that follows."""
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0
     for label, mass in enumerate(totals):

@@ -40,10 +40,11 @@ class Interval(NamedTuple):
 
 
 def crossing(variance: float, tight_at: float, log_error: float) -> float:
-    """Return the bound that a sum of sub-Gaussian ``variance`` ever crosses with at most the given probability.
+    """Return a bound that a sum of sub-Gaussian numbers ever crosses with a given small probability.
 
-    The probability is ``exp(log_error)``. ``tight_at`` is the variance at which the bound is nearly the best of its
-    kind: rho is set to it divided by ``2 log(1/error) + log(1 + 2 log(1/error))``.
+    ``variance`` is the total variance of the sum, and the probability is at most ``exp(log_error)``. ``tight_at`` is
+    the variance at which the bound is nearly the smallest possible: rho (see the module) is set to ``tight_at`` divided
+    by ``2 log(1/error) + log(1 + 2 log(1/error))``.
     """
     surprise = -2 * log_error
     rho = tight_at / (surprise + math.log1p(surprise))
@@ -114,9 +115,10 @@ def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
 
 
 def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
-    """Return where the evidence crosses ``1/error`` between ``inside`` and ``outside``; ``outside`` if it does not.
+    """Return the rate at which the evidence against it reaches ``1/error``, or ``outside``.
 
-    The evidence grows from the observed share outwards.
+    It is searched between ``inside``, the observed share, and ``outside``, 0 or 1, which is returned if the evidence
+    never reaches ``1/error``. The evidence grows from the observed share outwards.
     """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside

@@ -25,7 +25,7 @@ Sampler: TypeAlias = Callable[[int, int], Counts]
 
 
 class FitVerdict(StrEnum):
-    """The verdict of the samples."""
+    """What the samples say about the sampler: FITS, REFUTED or UNKNOWN."""
 
     FITS = "fits"
     REFUTED = "refuted"
@@ -33,7 +33,7 @@ class FitVerdict(StrEnum):
 
 
 class ConfirmedFit(NamedTuple):
-    """A verdict together with all guarantees that were computed before the first sample."""
+    """The verdict on a sampler, with all guarantees that were computed before the first sample."""
 
     verdict: FitVerdict
     first: GoodnessOfFit
@@ -111,12 +111,12 @@ def confirmed_fit(
 
 
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
-    """Return the level that each stage declares so that it rejects a correct sampler at most ``sqrt(false_alarm)``.
+    """Return the level that each stage declares so that it rejects a correct sampler at most at ``sqrt(false_alarm)``.
 
-    Less than the square root, by ``calibrated_level``: the chi-square limit is optimistic at small counts. The bound
-    is exact for the hardest laws known, not a theorem; above ``false_alarm`` = 1e-6 balanced two-cell laws exceed it
-    by the few percent that ``specverify.statistics.calibration`` states. Plan a run's samples with this level and half
-    of its ``miss``.
+    The level is less than the square root, by ``calibrated_level``, because the chi-square limit is optimistic at small
+    counts. The bound is exact for the hardest laws known, not a theorem; above ``false_alarm`` = 1e-6 balanced two-cell
+    laws exceed it by the few percent that ``specverify.statistics.calibration`` states. Plan the samples of a run with
+    this level and half of its ``miss``.
     """
     check_probability(false_alarm, "false_alarm")
     return calibrated_level(math.sqrt(false_alarm), minimum_expected)
@@ -137,14 +137,21 @@ def rejects(fit: GoodnessOfFit, level: float) -> bool:
 
 
 def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float, *, able: bool) -> FitVerdict:
-    """Return the verdict of the stages; ``able`` states whether the negative control was rejected."""
+    """Return the verdict of the two stages.
+
+    Args:
+        first: Result of the first stage.
+        second: Result of the confirmation; None if it was not needed.
+        level: Level at which a stage rejects.
+        able: Whether the negative control was rejected; without that the verdict is UNKNOWN instead of FITS.
+    """
     if first.unsupported or (second is not None and rejects(second, level)):
         return FitVerdict.REFUTED
     return FitVerdict.FITS if able else FitVerdict.UNKNOWN
 
 
 def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
-    """Return the sampler's counts; raises ``ValueError`` unless they sum to ``samples``."""
+    """Call the sampler and return its counts; raises ``ValueError`` unless they sum to ``samples``."""
     counts = sampler(samples, seed)
     returned = sum(observed_counts(counts).values())
     if returned != samples:

@@ -44,12 +44,21 @@ CONCENTRATIONS: Final = (50.0, 500.0, 5e3, 5e4, 5e5)
 def log_e_value(
     counts: Any, masses: Any, concentrations: Sequence[float] = CONCENTRATIONS, rounding: float = 0.0
 ) -> Any:
-    """Return the logarithm of the e-value of ``counts`` against the law ``masses``; see the module.
+    """Return the logarithm of the e-value of ``counts`` against the law ``masses``.
 
-    counts: ``[..., k]``, one set of counts or several; masses: ``[k]``, of the same outcomes. Outcomes that were not
-    seen in any may be left out of both, so ``masses`` need not sum to 1. Returns float64 ``[...]``, ``inf`` where an
-    outcome of probability zero was seen. The gamma functions are rounded to 1e-15 of values up to ``n log n``: below
-    1e10 samples the answer is right to 1e-3. Raises ``ValueError`` for shapes that differ, negative counts or masses.
+    Args:
+        counts: Counts ``[..., k]``; leading axes hold separate samples.
+        masses: Probabilities ``[k]`` of the same outcomes. Outcomes that no sample has may be left out of both, so
+            ``masses`` need not sum to 1.
+        concentrations: Concentrations c of the Dirichlet alternatives that are averaged (see the module).
+        rounding: Largest relative error of the sampler's probabilities that is not evidence.
+
+    Returns:
+        float64 ``[...]``; ``inf`` where an outcome of probability zero was seen. Below 1e10 samples the value is right
+        to 1e-3: the gamma functions are rounded to 1e-15 of values up to ``n log n``.
+
+    Raises:
+        ValueError: For shapes that differ, negative counts or negative masses.
     """
     from scipy.special import gammaln  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -71,14 +80,17 @@ def log_e_value(
 
 
 def log_mean(logarithms: Sequence[Any]) -> Any:
-    """Return the logarithm of the mean of e-values on the same samples, given by their logarithms ``[m][...]``."""
+    """Return the logarithm of the mean of ``m`` e-values on the same samples, given their logarithms ``[m, ...]``."""
     if len(logarithms) == 0:
         raise argument_error("logarithms", logarithms, "at least one")
     return np.logaddexp.reduce(np.asarray(logarithms, dtype=np.float64), axis=0) - math.log(len(logarithms))
 
 
 def log_product(logarithms: Sequence[float]) -> float:
-    """Return the logarithm of the product of e-values of *independent* samples: shards that are put together."""
+    """Return the logarithm of the product of e-values of *independent* samples.
+
+    ``logarithms`` are those of the e-values.
+    """
     return math.fsum(logarithms)
 
 

@@ -28,7 +28,7 @@ MOST_SAMPLES: Final = 10**12
 
 
 class GoodnessOfFit(NamedTuple):
-    """The result of Pearson's test on one sample."""
+    """The result of Pearson's test of one sample against a law."""
 
     samples: int
     cells: int
@@ -96,11 +96,11 @@ def detectable_total_variation(
 
 
 def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, minimum_expected: float = 10.0) -> int:
-    """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``, and one fewer is too few.
+    """Return the number of samples at which ``detectable_total_variation`` is at most ``tv``; one fewer is not enough.
 
-    Found by doubling, then bisection. More samples can detect a little less, when an outcome leaves the pooled cell and
-    adds a degree of freedom, so a smaller number below the last doubling may do as well: the answer is always enough.
-    Raises ``ValueError`` if 10**12 samples are not enough.
+    The number is found by doubling, then bisection. More samples can detect a little less, when an outcome leaves the
+    pooled cell and adds a degree of freedom, so a smaller number may be enough too. Raises ``ValueError`` if 10**12
+    samples are not enough.
     """
     check_probability(tv, "tv")
 
@@ -128,7 +128,10 @@ def observed_counts(counts: Counts) -> dict[Any, int]:
 
 
 def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) -> float:
-    """Return ``sum (count - expected)^2 / expected`` over the cells, for counts of possible outcomes alone."""
+    """Return Pearson's statistic, the sum of ``(count - expected)^2 / expected`` over the cells.
+
+    ``observed`` are the counts of outcomes of positive probability only, ``samples`` is their sum.
+    """
     pairs = [(observed.get(outcome, 0), mass) for outcome, mass in cells.separate.items()]
     if cells.pooled:
         pairs.append((sum(observed.get(outcome, 0) for outcome in cells.pooled), cells.pooled_mass))
@@ -136,9 +139,9 @@ def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) 
 
 
 def observed_tv(observed: dict[Any, int], cells: Partition, samples: int) -> float:
-    """Return the total variation between the empirical law and the law.
+    """Return the total variation between the empirical law of ``observed`` and the law of ``cells``.
 
-    It is computed as the mass by which the law exceeds the empirical one.
+    It is computed as the total mass by which the law exceeds the empirical law.
     """
     supported = cells.separate | cells.pooled
     return math.fsum(max(mass - observed.get(outcome, 0) / samples, 0.0) for outcome, mass in supported.items())

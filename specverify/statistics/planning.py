@@ -32,13 +32,13 @@ from specverify.base.arguments import check_count, check_probability
 
 
 def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> float:
-    """Return the smallest total variation d in [0, 1] such that every law at TV >= d from the null is detected.
+    """Return the smallest d such that every law at a total variation of at least d from the null is detected.
 
-    Detected: rejected at level ``false_alarm`` with probability at least ``1 - miss``, from ``samples`` independent
-    samples judged on ``cells`` cells. An answer of 1.0 promises nothing about the statistic and is still true: a law
-    at TV 1 lives on outcomes of probability zero and its first sample refutes it. That is the answer for one cell,
-    whose count is always n. Raises ``ValueError`` for probabilities outside (0, 1) or adding up to 1 or more, and for
-    counts below 1.
+    A law is detected if the test at level ``false_alarm`` rejects it with probability at least ``1 - miss``, from
+    ``samples`` independent samples on ``cells`` cells. A result of 1.0 promises nothing about the statistic and is
+    still true: a law at total variation 1 has only outcomes of probability zero, and its first sample refutes it. One
+    cell, whose count is always n, gives 1.0. Raises ``ValueError`` for probabilities outside (0, 1) or adding up to 1
+    or more, and for counts below 1.
     """
     check_count(samples, "samples")
     check_plan(cells, false_alarm, miss)

@@ -26,12 +26,12 @@ class Partition(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The number of cells, including the pooled one if there is one."""
+        """Return the number of cells, including the pooled cell if there is one."""
         return len(self.separate) + bool(self.pooled)
 
     @property
     def pooled_mass(self) -> float:
-        """The probability of the pooled cell under the law; 0 if there is none."""
+        """Return the probability of the pooled cell under the law; 0 if there is none."""
         return math.fsum(self.pooled.values())
 
 

@@ -37,7 +37,7 @@ FEWEST: Final = 20
 
 
 class TwoSamples(NamedTuple):
-    """The result of comparing two samples of equal size."""
+    """The result of comparing two samples of equal size with each other."""
 
     samples: int
     """Of each."""
@@ -49,7 +49,7 @@ class TwoSamples(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """A verdict together with the guarantees planned before the judged samples were drawn."""
+    """A verdict on two samplers, with the guarantees planned before the judged samples were drawn."""
 
     verdict: FitVerdict
     first: TwoSamples
@@ -62,11 +62,19 @@ class Agreement(NamedTuple):
 def agreement(
     sampler: Sampler, plain: Sampler, *, detect: float, false_alarm: float, miss: float, seed: int
 ) -> Agreement:
-    """Decide whether two samplers have the same law, detecting a total variation of ``detect`` between them.
+    """Decide whether the samplers ``sampler`` and ``plain`` have the same law.
+
+    Args:
+        sampler: Sampler under test, such as a call with speculation.
+        plain: Sampler to compare with; a pilot sample of it also chooses the cells.
+        detect: Total variation between the laws that must be detected.
+        false_alarm: Probability that equal laws are refuted, at most.
+        miss: Probability that laws at ``detect`` or farther are not refuted, at most.
+        seed: Seed of all samples.
 
     As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
-    the alarm. The test must also reject a control, the pilot's law moved by twice the detectable distance; if it does
-    not, the verdict is not that they agree. Raises ``ValueError`` if 10**8 samples are not enough.
+    ``false_alarm``. The test must also reject a control: the pilot's law moved by twice the detectable distance. If it
+    does not, the verdict is UNKNOWN instead of FITS. Raises ``ValueError`` if 10**8 samples are not enough.
     """
     check_probability(detect, "detect")
     level = stage_level(false_alarm)
@@ -94,7 +102,7 @@ def agreement(
 
 
 def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSamples:
-    """Compare two samples of equal size on the cells ``separate`` and one for all other outcomes.
+    """Compare two samples of equal size: each outcome in ``separate`` is a cell, and all other outcomes share one.
 
     Raises ``ValueError`` if the sizes differ.
     """
@@ -116,10 +124,11 @@ def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSam
 
 
 def _samples(detect: float, rare: float, cells: int, level: float, miss: float) -> int:
-    """Return the number of samples of each that detect ``detect``.
+    """Return how many samples of each sampler detect a total variation of ``detect`` between their laws.
 
-    The mass ``rare`` of pooled outcomes, which may hide a difference, is subtracted from ``detect`` first, up to half
-    of it.
+    ``rare`` is the probability of the pooled outcomes, among which a difference may hide: it is subtracted from
+    ``detect`` first, up to half of it. ``level`` is the level of each stage and ``miss`` the total miss probability.
+    Raises ``ValueError`` above ``MOST_SAMPLES``.
     """
     visible = max(detect - rare, detect / 2)
     samples = math.ceil(noncentrality_needed(cells, level, miss / 2) / (2 * visible**2))

@@ -33,10 +33,11 @@ NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
 
 
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
-    """Return the terms that a batch adds to the log evidence that two samplers differ, ``[s, ...]``.
+    """Return what one batch adds to the log evidence that two samplers differ, one term per shrinkage ``[s, ...]``.
 
-    All four are counts ``[..., k]`` of the same k outcomes; those of the batch have equal sums. An outcome that no
-    earlier batch had adds nothing.
+    ``past_first`` and ``past_second`` are the counts of earlier batches, ``first`` and ``second`` those of this batch:
+    all ``[..., k]`` over the same k outcomes, the latter two with equal sums. Outcomes that no earlier batch had add
+    nothing.
     """
     ours, theirs, a, b = (np.asarray(item, dtype=np.float64) for item in (past_first, past_second, first, second))
     if not np.array_equal(a.sum(axis=-1), b.sum(axis=-1)):
@@ -56,10 +57,10 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 
 
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
-    """Return the terms that a batch adds to the log evidence that two variables are dependent, ``[2 s]``.
+    """Return what one batch adds to the log evidence that two variables are dependent, ``[2 s]`` for s shrinkages.
 
-    past: counts ``[k, k]`` of earlier couples; left, right: ``[2 m]`` integers below k, the couples of this batch, of
-    which each two neighbours are judged together.
+    ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and ``right`` are the variables of this batch, ``[2
+    m]`` integers below k; couples 2i and 2i + 1 are judged together.
     """
     counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
     if x.shape != y.shape or x.ndim != 1 or len(x) % 2:
@@ -83,5 +84,5 @@ def evidence(logarithms: Any) -> Any:
 
 
 def _logarithm(ratio: Array, counts: Array) -> Array:
-    """Return log(ratio) for counted outcomes, 0 for others; shrinkage keeps a ratio finite if one side has none."""
+    """Return log(ratio) where ``counts`` is positive, 0 elsewhere, so that a ratio of 0/0 is never used."""
     return np.log(np.where(counts > 0, ratio, 1.0))

@@ -31,7 +31,14 @@ Seed {seed}. Repeat it with `nox -s pages -- alarms`.
 
 
 def alarms_page(statistical: Sequence[CountedAlarms], exact: CountedAlarms, budget: float, seed: int) -> str:
-    """Return the page: the runs, the declared rates, the counts."""
+    """Return the Markdown page of false-alarm counts: runs, declared rate and counted rate of each kind of check.
+
+    Args:
+        statistical: Counts of the sampled checks.
+        exact: Counts of the exact checks; their examples are listed below the table.
+        budget: Declared false-alarm probability of one sampled check.
+        seed: Seed with which the counts were made.
+    """
     rows = [_row(item) for item in (*statistical, exact)] + [f"\n* {example}" for example in exact.examples]
     detectable = ", ".join(map(str, DETECTABLE))
     return PAGE.format(detectable=detectable, budget=budget, rows="\n".join(rows), seed=seed)

@@ -1,9 +1,13 @@
-"""Bugs of real engines in one small vectorised decoder, which only samples show.
+"""Twenty bugs of real engines in one small vectorised decoder.
 
-Seventeen change the law of the texts, or their independence. Three leave both right and change the reported acceptance.
+All but three can be detected from samples of texts alone.
 
-The models do not depend on the context: p = (.1, .2, .3, .4) and q reversed, three drafts per round, texts of two
-tokens. Each row has its own noise, exponential races for tokens and uniforms for coins, and a bug changes one detail.
+Seventeen bugs change the law of the decoded texts, or make texts dependent on each other. The other three leave the
+texts right and report a wrong number of accepted drafts.
+
+The models do not depend on the context: the target's pmf is p = (.1, .2, .3, .4), the draft model's q is p reversed. A
+round drafts three tokens, and a text has two tokens. Each row of a batch has its own noise (exponential races for
+tokens, uniforms for coins), and each bug changes one detail of the right algorithm.
 """
 
 from __future__ import annotations
@@ -103,12 +107,19 @@ def acceptance() -> Array:
 
 
 def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
-    """Return ``number`` texts, int64 ``[number, 2]``: the ``sample(seed, n)`` of ``check_sampler``."""
+    """Return ``number`` decoded texts, int64 ``[number, 2]``.
+
+    With ``bug`` bound, this is the ``sample`` of ``check_sampler``.
+    """
     return told(bug, seed, number)["tokens"]
 
 
 def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
-    """Return the texts and ``accepted``, int64 ``[number]``: the number of accepted drafts of each text."""
+    """Return ``number`` decoded texts with the engine's report of acceptance.
+
+    The keys are ``tokens``, int64 ``[number, 2]``, and ``accepted``, int64 ``[number]``: how many drafts of each text
+    the decoder says it accepted.
+    """
     rows = (number + 1) // 2 if bug.rows_alike else number
     rng = np.random.default_rng(seed)
     text, filled = np.zeros((rows, TOKENS), dtype=np.int64), np.zeros(rows, dtype=np.int64)
@@ -135,7 +146,11 @@ def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
 
 
 def _round(bug: BlackBoxBug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
-    """Decode one round; return tokens ``[rows, gamma + 1]``, their number, and the number of accepted drafts."""
+    """Decode one round of ``rows`` texts.
+
+    Returns the tokens ``[rows, gamma + 1]``, the number of valid tokens in each row ``[rows]``, and the number of
+    accepted drafts in each row ``[rows]``.
+    """
     noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
     coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))
     drafts = _raced(bug.drafted, noise[:, :-1])

@@ -31,7 +31,7 @@ BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
 
 class BugResult(NamedTuple):
-    """The results of the tests on one bug."""
+    """How the tests judged one bug of ``black_box_mutants``."""
 
     name: str
     tv: float
@@ -44,12 +44,15 @@ class BugResult(NamedTuple):
 
 
 def law() -> Mapping[tuple[int, int], float]:
-    """Return the target's law of two-token texts."""
+    """Return the target's law of texts of two tokens: the probability of each pair of token ids."""
     return {(a, b): float(P[a] * P[b]) for a in range(len(P)) for b in range(len(P))}
 
 
 def found(name: str, bug: BlackBoxBug) -> BugResult:
-    """Sample one bug until it is refuted; return the results of the e-process of its law and of ``check_sampler``."""
+    """Sample the decoder with one bug until it is refuted.
+
+    Return the results of both e-processes and ``check_sampler``.
+    """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
     ours, theirs = (
@@ -60,9 +63,10 @@ def found(name: str, bug: BlackBoxBug) -> BugResult:
 
 
 def until_refuted(bug: BlackBoxBug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
-    """Return the number of texts after which the law is refuted at an alarm of 1e-6; None if 60 000 are not enough.
+    """Return after how many texts the e-process refutes the law of ``bug`` at a false-alarm probability of 1e-6.
 
-    The texts are drawn in batches of 250.
+    The texts are drawn in batches of 250; None if 60 000 texts do not refute it. ``concentrations`` are the Dirichlet
+    concentrations of the alternatives that the e-process mixes.
     """
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):

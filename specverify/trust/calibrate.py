@@ -1,7 +1,8 @@
 """Measure the false-alarm rate and the power of a user's own test of a sampler.
 
-A threshold chosen by feel has some false-alarm rate and some blind spot. Both are measured: the test runs on samples of
-the law it tests, and on laws at a growing distance from it.
+A threshold chosen by feel has an unknown false-alarm rate, and misses errors below an unknown size. ``calibrate``
+measures both: it runs the test on samples of the law that the test expects, and on samples of laws at a growing total
+variation from it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Takes = Literal["samples", "counts"]
 
 
 class ErrorDetection(NamedTuple):
-    """The results of a test on laws with one kind of error, of growing size."""
+    """How large an error of one kind must be before a test notices it."""
 
     way: str
     largest: float
@@ -45,7 +46,7 @@ class ErrorDetection(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """The false-alarm rate and power of a test at one law and number of samples."""
+    """The measured false-alarm rate and power of a test, for one law and one number of samples."""
 
     samples: int
     runs: int
@@ -59,12 +60,15 @@ class Calibration(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The counted false-alarm rate."""
+        """Return the measured false-alarm rate: alarms on right samples, divided by runs."""
         return self.alarms / self.runs
 
     @property
     def as_declared(self) -> bool | None:
-        """Whether the false-alarm count is compatible with the declared rate; None if none was declared."""
+        """Return whether the measured false-alarm rate is compatible with the declared one.
+
+        None if none was declared.
+        """
         return None if self.declared is None else self.low <= self.declared
 
     def __str__(self) -> str:
@@ -157,7 +161,11 @@ def calibrate(
 
 
 def _alarms(found: Any, threshold: float | None) -> bool:
-    """Return whether a statistic's value is above the threshold; raises ``ValueError`` for an incomparable value."""
+    """Return whether a user's test alarms, given the value ``found`` that it returned.
+
+    With a ``threshold``, the test alarms if the value is above it; without one, if the value is False. Raises
+    ``ValueError`` for a value that is not a number, or without a threshold not True, False or None.
+    """
     value = found.item() if getattr(found, "shape", None) == () else found
     if threshold is not None:
         check_number(value, "what the statistic returned", "a number, to compare with the threshold", lambda _: True)
@@ -168,7 +176,10 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:
-    """Return the most wrong law of each kind of error; smaller errors are mixtures of it with the right law."""
+    """Return, by kind of error, the pmf that is wrong by the largest amount for the right pmf ``masses``.
+
+    Smaller errors of a kind are mixtures of that pmf with the right one.
+    """
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}
     if (masses > 0).sum() == 1:
@@ -186,9 +197,10 @@ def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float
 
 
 def _edge(below: Callable[[float], bool]) -> tuple[float, float | None]:
-    """Find by bisection the largest share at which ``below`` holds and the next share at which it does not.
+    """Find by bisection on [0, 1] where ``below(share)`` changes from True to False.
 
-    The second is None if ``below(1.0)`` holds.
+    Returns the largest share tried at which it is True, and the smallest tried at which it is False (None if
+    ``below(1.0)`` is True).
     """
     if below(1.0):
         return 1.0, None

@@ -16,11 +16,11 @@ COSINE = 0.99
 
 
 def balanced_bins(sample: Array, other: Array) -> float:
-    """Return the largest imbalance of two samples in ten bins, in units of PyTorch's threshold.
+    """Return the statistic of PyTorch's comparison of two samples: the largest imbalance over the threshold.
 
-    Both samples are sorted together and cut into bins of equal size. The mean of +1 (first) and -1 (second) in a bin
-    has standard deviation ``size ** -1/2``, and the threshold is that times ``erfinv(1 - 2 rate / bins)``. The quantile
-    of the normal law would be ``sqrt(2)`` times as large, a factor that the threshold omits.
+    Both samples are sorted together and cut into ten bins of equal size. The mean of +1 (first sample) and -1 (second
+    sample) in a bin has standard deviation ``size ** -1/2``. PyTorch's threshold is that deviation times ``erfinv(1 - 2
+    rate / bins)``. The quantile of the normal law would be ``sqrt(2)`` times as large: the threshold omits that factor.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -34,7 +34,10 @@ def balanced_bins(sample: Array, other: Array) -> float:
 
 
 def cosine_of(masses: Array) -> Any:
-    """Return FlashInfer's test: the cosine of counts and pmf must exceed 0.99, and no impossible token be drawn."""
+    """Return FlashInfer's test of token counts against the pmf ``masses``, as a function ``counts -> bool``.
+
+    The test passes if the cosine of counts and pmf exceeds 0.99 and no token of probability zero was drawn.
+    """
 
     def passes(counts: Array) -> bool:
         cosine = counts @ masses / (np.linalg.norm(counts) * np.linalg.norm(masses))

@@ -1,7 +1,7 @@
-"""Measure the rate at which the suite refutes right subjects, and compare it with the declared rate.
+"""Measure how often the suite refutes right subjects, and compare that rate with the declared one.
 
-The statistical layer judges samples of right laws at an inflated budget, so that alarms occur often enough to be
-counted; the exact layer examines random right configurations and must refute none.
+The sampled checks judge samples of right laws with an enlarged false-alarm probability, so that alarms are frequent
+enough to be counted. The exact checks examine random right configurations and must refute none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """The number of refuted right subjects among ``runs``, with the declared probability."""
+    """How many of ``runs`` right subjects were refuted, beside the declared false-alarm probability."""
 
     what: str
     runs: int
@@ -46,7 +46,10 @@ class CountedAlarms(NamedTuple):
 
     @property
     def as_declared(self) -> bool:
-        """Whether the count is compatible with the declared rate: the interval does not lie above that rate."""
+        """Return whether the counted rate is compatible with the declared one.
+
+        It is unless the whole interval of the counted rate lies above the declared rate.
+        """
         return self.low <= self.declared
 
 
@@ -59,10 +62,11 @@ class _AlarmTally(NamedTuple):
 def statistical_alarms(
     runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> list[CountedAlarms]:
-    """Judge ``runs`` right subjects at ``false_alarm`` each; return the rate of first-stage alarms and of refutations.
+    """Judge ``runs`` right subjects by samples; return the rates of first-stage alarms and of refutations.
 
-    The subjects are the registry algorithms, sampled by dividing counts and judged against their own output laws,
-    enumerated in float64, at several planned sample sizes.
+    The subjects are the algorithms of the registry, sampled by dividing counts and judged against their own output
+    laws, enumerated in float64, at several numbers of samples. ``false_alarm`` is the declared probability of a false
+    refutation of one subject; ``done(index)`` is called for each finished part of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
@@ -118,7 +122,7 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _AlarmTally
 def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
     """Return a right decoder and its output law: algorithm number ``row`` of the registry on float64 models.
 
-    ``size`` 0, 1 or 2 selects a law of few, more or many outcomes.
+    ``size`` 0, 1 or 2 selects the vocabulary and text length, and so a law with few, more or many outcomes.
     """
     algorithm: Algorithm = ALGORITHMS[row]
     vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]

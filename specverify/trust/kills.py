@@ -1,9 +1,9 @@
-"""The kill matrix: every planted bug, and every right subject that looks wrong, under every check and peer test.
+"""The kill matrix: every planted bug, and every right subject that looks wrong, under every check and peer statistic.
 
-A check kills a mutant by refuting it. The named check examines every scenario, the others every third, and sampling is
-thinned; so checks that do not apply to a mutant, or hold on it, are recorded as well. The subject without the bug is
-judged in the scenarios that were needed to kill the mutant. The statistics of other projects get the mutants that their
-tests can express.
+A check kills a mutant by refuting it. The check that a mutant names as its killer examines every scenario; the other
+checks examine every third scenario, with fewer samples. The matrix also records the checks that hold on a mutant or do
+not apply to it. The control (the subject without the bug) is judged in the scenarios that were needed to kill the
+mutant. The statistics by which other projects test their samplers judge the mutants that those tests can express.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MutantRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Whether the named check refutes the mutant and not its control."""
+        """Return whether the check that the mutant names refutes the mutant and does not refute its control."""
         return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
 
     @property
@@ -85,7 +85,7 @@ class ControlRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Whether no check refutes the subject, and at least one holds on it if any applies."""
+        """Return whether no check refutes the subject, and at least one check holds on it if any applies."""
         return not self.accused_by and (bool(self.held) or not self.applied)
 
 
@@ -125,12 +125,15 @@ def kill_matrix(
 
 
 def number_of_works(chosen: Sequence[str]) -> int:
-    """Return how many times ``kill_matrix`` calls ``progress`` for the mutants ``chosen``."""
+    """Return how many times ``kill_matrix`` calls ``progress``, given the names ``chosen`` of the mutants."""
     return len(chosen) + len(suspects()) + len(set(_sharing(tuple(chosen))))
 
 
 def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
-    """Return the result of every check on one mutant, and of the named check on its control."""
+    """Return the result of every check on the mutant ``name``, and of the check that it names on its control.
+
+    ``checks`` are names of checks; ``peers`` adds the verdicts of other projects' statistics.
+    """
     row = _without_control(name, checks, conditions, peers)
     return row if row.control else row._replace(control=_control_status(name, checks, conditions))
 
@@ -142,7 +145,12 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
-    """Return the results of a mutant, and of its control only if that had to be judged in all scenarios."""
+    """Return the results of a mutant.
+
+    Its control is judged only if the mutant's own check had to examine all scenarios.
+
+    Otherwise ``control`` is empty, so that mutants with an equal control can share its result.
+    """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
@@ -161,7 +169,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
 
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
-    """Return the result of the named check on the mutant's control, in every scenario or in some."""
+    """Return the result of a mutant's own check on its control: in every scenario if ``every``, else in every third."""
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
     checklist = _checklist(checks, conditions, (killer,))

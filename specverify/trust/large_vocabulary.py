@@ -33,7 +33,10 @@ MORE: Final = 10
 
 
 def moved(tokens: Array, *, more: bool) -> Array:
-    """Return P with ``TV`` more mass on ``tokens`` (less, unless ``more``), balanced by the others in proportion."""
+    """Return P with the total probability of ``tokens`` changed by ``TV``; the other tokens change in proportion.
+
+    ``more`` True adds the mass in equal parts to ``tokens``; False removes it from them in proportion.
+    """
     law: Array = P.copy()
     here = P[tokens].sum()
     law[tokens] = P[tokens] + TV / len(tokens) if more else P[tokens] * (1 - TV / here)
@@ -61,7 +64,10 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 
 
 def table() -> str:
-    """Return the Markdown table: ``check_sampler`` on each law, and vLLM's statistics on as many samples and more."""
+    """Return the Markdown table of ``check_sampler`` and vLLM's statistics on each law.
+
+    vLLM's statistics get as many samples as ``check_sampler`` needed, and ``MORE`` times as many.
+    """
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
     for name, law in {RIGHT: P, **PLANTED}.items():
@@ -79,14 +85,17 @@ def judged(law: Array) -> tuple[Status, int]:
 
 
 def told(peer: str, law: Array, samples: int) -> str:
-    """Return in words whether another project's statistic accepts samples of ``law``, and as many samples of P."""
+    """Return in words whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of P.
+
+    An alarm says too whether the statistic also alarms at as many samples of P itself.
+    """
     if accepted(peer, law, samples):
         return "accepts"
     return "alarms" if accepted(peer, P, samples) else "alarms, and on the law itself"
 
 
 def accepted(peer: str, law: Array, samples: int) -> bool:
-    """Return whether another project's statistic accepts ``samples`` samples of ``law`` as samples of P."""
+    """Return whether the statistic of the project ``peer`` accepts ``samples`` samples of ``law`` as samples of P."""
     statistic = next(item for item in PEERS if item.name == peer)
     rounds = PeerRounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
     return statistic.accepts(rounds, P, samples, np.random.default_rng(3))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class TestOfOthers(NamedTuple):
-    """A project's test, as the survey ran it."""
+    """A rejection sampler's test in another project, with the sizes at which the survey ran it."""
 
     name: str
     samples: int
@@ -90,7 +90,7 @@ def alarms_table() -> str:
 
 
 def texts_listed(name: str) -> str:
-    """Return the number of texts that the survey's e-process needed for a bug."""
+    """Return how many texts the survey's e-process needed to refute the bug ``name``; empty if it is not listed."""
     if name not in TEXTS:
         return ""
     least, most = TEXTS[name]

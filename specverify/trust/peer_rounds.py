@@ -1,8 +1,8 @@
-"""Draw successive rounds of one decoder for the statistics by which other projects test their decoders.
+"""Draw successive rounds of one decoder, for the statistics by which other projects test their decoders.
 
-If the rounds are a function of their draws, many are drawn at once by ``laws.divided``. Random numbers from other
-sources are answered by draws, as those of foreign code are. A round that depends on more, such as a count of calls,
-runs alone.
+If a round is a function of its draws, many rounds are drawn at once by ``laws.divided``. Random numbers that do not
+come from ``Draws`` are answered by draws, as for code that is not written with ``Draws``. A round that depends on
+anything else, such as a count of calls, is run on its own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RoundDrawer(Protocol):
 
 
 class PeerRounds(NamedTuple):
-    """One method of drawing rounds of a decoder."""
+    """One method of drawing rounds of a decoder, and whether it makes them independent."""
 
     draw: RoundDrawer
     independent: bool
@@ -57,11 +57,13 @@ class PeerRounds(NamedTuple):
 
 
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:
-    """Yield methods of drawing a decoder's rounds after ``PROMPT``; if one raises ``CANNOT_BE_DRAWN``, use the next.
+    """Yield methods of drawing a decoder's rounds after ``PROMPT``.
 
-    ``intercepted`` states that its random calls are already answered. Drawing raises ``TimeoutError`` if it would take
-    more than ``MOST_SECONDS``, or if one round takes more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits
-    no token.
+    The caller uses the next if one raises ``CANNOT_BE_DRAWN``.
+
+    ``intercepted`` states that the decoder's random calls are already answered by draws. Drawing raises
+    ``TimeoutError`` if all rounds would take more than ``MOST_SECONDS``, or one more than ``PROBE_SECONDS``, and
+    ``ValueError`` if a round emits no token.
     """
     start = decoder.init(PROMPT)
 
@@ -79,9 +81,9 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
-    """Return whether a program returns the same if all of its draws have the same outcomes again.
+    """Return whether a program returns the same tokens when all of its draws have the same outcomes again.
 
-    Dividing counts among paths may not show a difference, if there are few paths.
+    Dividing counts among paths may not show a difference if there are few paths.
     """
     begun = time.process_time()
     for seed in range(REPEATED):

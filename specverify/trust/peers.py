@@ -1,8 +1,8 @@
 """The statistics by which engines test their own rejection samplers, written from their descriptions.
 
-Each takes one round over pmfs that do not depend on the context, as those tests do, with their vocabulary sizes,
-numbers of samples and thresholds. All rounds of a sample are drawn at once, by ``laws.divided``. The kill matrix lists
-them beside our own checks, with the bugs that they miss or cannot express.
+Each judges rounds over pmfs that do not depend on the context, with the vocabulary size, number of samples and
+threshold of the engine's test. All rounds of a sample are drawn at once, by ``laws.divided``. The kill matrix lists
+these statistics beside the suite's checks, with the bugs that they miss or cannot express.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 
 
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether the L2 distance to p shrinks 20 times as much as that to 100 random references.
+    """Return whether the L2 distance of the histogram to p shrinks 20 times as much as that to 100 random pmfs.
 
-    It is compared at 10 samples and at all samples.
+    The distance at 10 samples is divided by the distance at all samples.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
@@ -185,10 +185,10 @@ def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) 
 
 
 def _off(number: int, chance: float) -> float:
-    """Return a distance of token shares from their law that is exceeded with probability at most ``chance``.
+    """Return a bound that the distance of token shares from their law exceeds with probability at most ``chance``.
 
-    The distance is the Euclidean length of the difference, for ``number`` rounds. The bound is McDiarmid's inequality:
-    one round moves the shares by ``2 ** 0.5 / number``.
+    The distance is the Euclidean length of the difference, over ``number`` rounds. The bound is McDiarmid's inequality:
+    replacing one round changes the shares by at most ``2 ** 0.5 / number``.
     """
     return (1 + math.sqrt(-math.log(chance))) / math.sqrt(number)
 

@@ -135,7 +135,7 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug, with all variants of its form, as a user's code would be examined."""
+    """Return the subject of a planted bug with all variants of its form, as it would be examined in a user's code."""
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
     make = AS_A_USER.get(subject.kind)
@@ -143,9 +143,9 @@ def _as_a_user_gives_it(mutant: Mutant) -> Subject:
 
 
 def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
-    """Yield the results of the candidate cases on a bug, up to the first check that refutes it.
+    """Yield the results of the candidate cases on a bug, check by check, up to the first check that refutes it.
 
-    With ``only``, cases of that check alone are tried.
+    ``only`` is the name of the one check to try; empty for all checks.
     """
     subject = warmed_up(bug.open())
     for check in _most_telling_first():
@@ -164,7 +164,11 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 
 
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
-    """Return the cases of a check to try, with their runs; a law check without its own has those of law_is_target."""
+    """Return the cases of ``check`` to try, with the number of runs of each.
+
+    ``of_kind`` are the candidate cases by check. A check of laws without cases of its own gets those of
+    ``law_is_target``.
+    """
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
 
 
@@ -174,9 +178,10 @@ def _most_telling_first() -> list[Check]:
 
 @cache
 def pool(kind: str, only: str = "") -> Pool:
-    """Return the candidate cases of each check with their runs, measured on a right subject of this kind.
+    """Return the candidate cases of each check with their number of runs, measured on a right subject of this kind.
 
-    Each family has one case: of one variant, and equal except for the prompt and the seed.
+    Cases that differ only in the prompt and the seed are represented by one of them. ``only`` is the name of the one
+    check to return; empty for all.
     """
     subject = warmed_up(RIGHT[kind]())
     result: dict[str, dict[CaseName, int]] = {}
@@ -214,10 +219,10 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 
 
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
-    """Return the plan: for each kind and check the cases, the most effective first.
+    """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until every bug is refuted that can be. ``pool_of(kind)`` provides the cases of checks that were
-    tried on no bug.
+    Cases are added until every bug is refuted that any case refutes. ``lines`` are the records of ``kills``;
+    ``pool_of(kind)`` returns the candidate cases, for checks that were tried on no bug.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -244,9 +249,10 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return cases that refute each bug ``CASES_OF_A_BUG`` times if possible, ordered by refutations per run.
+    """Return cases that refute each bug ``CASES_OF_A_BUG`` times where possible, by refutations per run, highest first.
 
-    Several cases per bug also refute similar bugs outside the list.
+    ``least`` is the smallest number of cases to return, ``runs`` the cost of each case, ``refuted`` the bugs that each
+    case refutes. Several cases per bug also catch similar bugs that are not listed.
     """
     wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
     left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
@@ -302,7 +308,10 @@ def first_refuting(subject: Subject, *, quick: bool) -> str:
 
 
 def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page: for each kind of subject, the bugs that full and quick refute, and those that quick misses."""
+    """Return the page ``docs/quick.md``: how many bugs of each kind the full and the quick plan refute.
+
+    It also lists the bugs that quick misses. ``lines`` are the records of ``compare``.
+    """
     plans, by_kind = quick_plans(), defaultdict(list)
     for line in lines:
         by_kind[line["kind"]].append(line)
@@ -341,7 +350,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Return how many bugs full refutes, how many of these quick refutes, and for how many full was not run."""
+    """Return three counts: bugs that the full plan refutes, those that quick refutes too, bugs without a full run."""
     full = [line for line in lines if line["full"]]
     return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
 
@@ -370,7 +379,10 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
-    """Append a line of ``work`` for every selected bug that the file does not contain."""
+    """Append the result ``work(bug)``, one line of JSON, for each selected bug that the file does not contain yet.
+
+    ``asked`` are the parsed arguments of the command line.
+    """
     known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))
     wanted = [bug for bug in bugs(asked.idioms) if asked.kind in {"", bug.kind} and (tries_all or bug.kind in RIGHT)]
@@ -388,7 +400,7 @@ def _line_of_kills(bug: Bug, only: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line that the module describes."""
     parser = argparse.ArgumentParser(prog="python -m specverify.trust.quick_power", description=__doc__)
     parser.add_argument("what", choices=("kills", "plan", "compare", "page"))
     parser.add_argument("file", type=Path)

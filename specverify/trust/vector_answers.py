@@ -1,7 +1,7 @@
-"""Let planted bugs answer test vectors.
+"""Let planted bugs answer the published test vectors.
 
-A decoder is enumerated with the models of a vector; or its drafts are forced, and its other draws answered by the
-vector's uniforms. An engine decodes texts, and an observer reads the lengths of its cache.
+A decoder is enumerated with the models of a vector; or its drafts are set to those of the vector, and its other draws
+are answered by the vector's uniforms. An engine decodes texts, and an observer reads the lengths of its cache.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SEEDS = range(8)
 
 
 class QuestionedSide(NamedTuple):
-    """A bug or its control as a program that answers vectors: its subject, its texts, and its algorithm."""
+    """A planted bug, or its control, as a program that answers test vectors."""
 
     subject: Subject
     text: TextAsked | None
@@ -60,7 +60,7 @@ def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
 
 
 def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
-    """Yield every vector that applies to ``asked``, with a function that answers it, kind after kind."""
+    """Yield every test vector that applies to the program ``asked``, each with a function that returns its answer."""
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
             yield vector, answer
@@ -102,7 +102,7 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of a round or a text of a variant, under the vector's models."""
+    """Return the law of a round or of a text under the vector's models, for variant number ``place`` of the subject."""
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
         raise NotAsked("another option")
@@ -117,7 +117,10 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant in the form of a vector's inputs; for a verifier, those stated in its label."""
+    """Return the options of a variant under the names of a vector's inputs.
+
+    For a verifier, the integers in its label.
+    """
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
         return {name: options_data(value) for name, value in keywords.items()}
@@ -161,7 +164,10 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the text decoded for a ``stop`` vector; target and draft agree, so every draft is accepted."""
+    """Return the text that variant number ``place`` decodes for a ``stop`` vector.
+
+    Target and draft model agree, so every draft is accepted.
+    """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
     decoder = _variant(asked, place).build(_task(asked, task))
@@ -197,7 +203,7 @@ def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
 
 
 def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
-    """Return p and q of a ``verify_chain`` or ``boundary`` vector."""
+    """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position."""
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
         raise NotAsked("it draws its drafts, from rows of numbers")
     if "vocabulary" not in inputs:
@@ -210,22 +216,26 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 
 
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
-    """Raise ``NotAsked`` unless every coin is random: only then is the first draw of foreign code a coin."""
+    """Raise ``NotAsked`` unless every accept test of the vector is random: 0 < p(token) < q(token) for each draft.
+
+    Otherwise a program may skip the coin, and its first random number would not be that coin.
+    """
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
             raise NotAsked("a coin that is not asked for")
 
 
 def _end_of(inputs: Mapping[str, Any]) -> float | None:
-    """Return 0.0 or 1.0 if all uniforms of the inputs are the smallest or the largest; else None."""
+    """Return 0.0 if all uniforms of the inputs are 0, 1.0 if all are the largest below 1, else None."""
     numbers = {*inputs.get("coins", ()), inputs.get("final")}
     return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
 
 
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the tokens of a decoder's first round for a vector.
+    """Return the tokens of the first round of variant number ``place`` for a vector.
 
-    Its drafts are forced; other draws are answered by the vector's uniforms, or all of them at one end of their range.
+    Its drafts are set to those of the vector. Its other draws are answered by the vector's uniforms; a ``boundary``
+    vector answers all of them with the same end of their range.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -255,7 +265,11 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the cache lengths in an engine's forward passes, if one of its rounds is the vector's."""
+    """Return how much cache an engine keeps in the round that a vector describes.
+
+    Program number ``place`` of the subject decodes with several seeds until a round has the vector's known, drafted and
+    accepted tokens. Raises ``NotAsked`` if none has.
+    """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
     for seed in SEEDS:
@@ -266,7 +280,10 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield (known, gamma, accepted) of every round of a run, and the cache's content before the next round."""
+    """Yield, for every round of one decoded text, its sizes and the cache length before the next round.
+
+    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts.
+    """
     if program.watch is None:
         raise NotAsked("it cannot be looked into")
     with program.watch() as watched:

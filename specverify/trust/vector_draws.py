@@ -10,18 +10,20 @@ from specverify.reference import Pmf, Site, inverse_cdf
 
 
 class NotAsked(Exception):  # noqa: N818 - reads as what it says
-    """The vector does not apply to the subject."""
+    """Raised if a test vector does not apply to the subject."""
 
 
 class Forced:
-    """Interpreter that answers drafts by those of a vector, and coins and the next token by its uniforms.
+    """Interpreter that answers the draws of a program with the numbers of a test vector.
 
-    A draw that names its site is identified by it. A draw of foreign code is a coin if it has two outcomes, is on the
-    line of the first coin, and compares its uniform once; coins decide the drafts in the order of the code.
+    Drafts become those of the vector; its uniforms answer the accept tests (coins) and the draw of the next token. A
+    draw that names its site is recognised by that name. In code that is not written with ``Draws``, a draw is a coin if
+    it has two outcomes, is on the line of the first coin, and compares its uniform once; coins decide the drafts in
+    order.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        """``inputs`` are the inputs of a ``verify_chain`` vector."""
+        """Take the numbers from ``inputs``, the inputs of a ``verify_chain`` vector."""
         self._drafts = tuple(inputs["draft"])
         self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
         self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]

@@ -1,7 +1,7 @@
-"""Find the planted bugs that test vectors refute: every applicable vector, up to the first failure of each kind.
+"""Find the planted bugs that test vectors refute: of each kind, vectors are tried up to the first that a bug fails.
 
-A vector counts against a bug only if the same program without the bug answers it correctly. So a vector made for
-another form kills nothing, and a vector that the control fails does not count.
+A vector counts against a bug only if the control (the same program without the bug) answers it correctly. So a vector
+made for another form of program refutes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENOUGH = 3
 
 
 class VectorRow(NamedTuple):
-    """The result for one planted bug: the first vector of each kind that refutes it, and how many were tried."""
+    """Which test vectors refute one planted bug, and how many it answered."""
 
     name: str
     summary: str
@@ -38,7 +38,7 @@ class VectorRow(NamedTuple):
 
 
 def vector_row(name: str) -> VectorRow:
-    """Return the results of the vectors on one mutant."""
+    """Return the results of the test vectors on the mutant ``name``."""
     mutant = next(item for item in mutants() if item.name == name)
     bug, control = sides(mutant)
     killers: dict[str, str] = {}
@@ -69,7 +69,10 @@ def vector_row(name: str) -> VectorRow:
 
 
 def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: QuestionedSide) -> Outcome | None:
-    """Return the grade of a side's answer; an error is a failure, None means that the vector does not apply."""
+    """Return the grade of the answer that ``side``, a bug or its control, gives to a vector.
+
+    An error while answering is a failure; None means that the vector does not apply.
+    """
     try:
         said = answer(side)
     except UNABLE:
@@ -80,7 +83,7 @@ def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: Q
 
 
 def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
-    """Return the form of the program with the bug, in words."""
+    """Return in words what kind of program contains the bug: a verifier, a decoder or an engine."""
     subject = bug.subject
     if subject.calls:
         return "a verifier at a vocabulary of its own"

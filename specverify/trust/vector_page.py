@@ -135,7 +135,7 @@ def _summary(rows: Sequence[VectorRow]) -> str:
 
 
 def _left_out(rows: Sequence[VectorRow]) -> list[str]:
-    """Return the bugs that no vector refutes, with the reasons."""
+    """Return one line of Markdown for each bug that no vector refutes, with the reason."""
     quiet = [row for row in rows if row.asked and not row.killers]
     silent = [row for row in rows if not row.asked]
     lines = [

@@ -1,4 +1,4 @@
-"""A run of every kind with its page, written by the commands that somebody would type."""
+"""Produce one report of every kind, with its HTML page, by commands of the command line."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ CHECKS = ("law_is_target", "acceptance_is_optimal", "tokens_are_supported")
 
 
 def specverify(*arguments):
-    """Run the command line beside the programs; whatever is refuted is not news here."""
+    """Run the command line in the folder of the test programs; a refuted verdict is not an error."""
     command = [sys.executable, "-m", "specverify", *map(str, arguments)]
     done = subprocess.run(command, cwd=SAMPLERS, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 1, 3}, done.stderr
 
 
 def pages_in(folder):
-    """Write all pages; return them by name."""
+    """Write all pages into ``folder``; return their paths by name."""
     (folder / "law.json").write_text(json.dumps(programs.law()), "utf-8")
     (folder / "plan.toml").write_text(PLAN + SUBJECT.format("right") + SUBJECT.format("biased"), "utf-8")
     judged = "reference:speculative-sampling", "mutant:inverted-ratio"

@@ -1,4 +1,4 @@
-"""A page that is listened to."""
+"""Open a page in a browser and record its requests, errors and console messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def watched(browser, file, look, height):
-    """Open a file in a look (scheme, width); yield the page and what it asks for. Nothing may have complained."""
+    """Context manager that opens a file in a colour scheme and width; it yields the page and its recorded requests.
+
+    ``look`` is (scheme, width). The test fails if the page reported an error.
+    """
     scheme, width = look
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
     page, heard, asked = context.new_page(), [], []

@@ -1,4 +1,4 @@
-"""A language model of one attention layer with a cache, small enough to see what a wrong cache does."""
+"""A language model of one attention layer with a cache, small enough to show the effect of a wrong cache."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ QUERY, KEY, VALUE = _weights(3, WIDTH, WIDTH)
 
 
 def feed(tokens, cache=None):
-    """Return (probabilities after every fed token ``[fed, V]``, cache ``[2, held, width]``).
+    """Feed tokens after those of the cache; return the pmfs after every fed token ``[fed, V]`` and the new cache.
 
-    Fed tokens stand behind what the cache holds, each attends to the cache and to the fed tokens up to itself.
+    The cache is ``[2, tokens, width]``. Each fed token attends to the cache and to the fed tokens up to itself.
     """
     held = 0 if cache is None else cache.shape[1]
     hidden = EMBEDDING[list(tokens)] + POSITION[held : held + len(tokens)]
@@ -35,12 +35,12 @@ def feed(tokens, cache=None):
 
 
 def after(tokens):
-    """Return the probabilities of the next token, without a cache."""
+    """Return the pmf of the token after ``tokens``, computed without a cache."""
     return feed(tokens)[0][-1]
 
 
 def apart(one, other):
-    """Return the total variation of two rows."""
+    """Return the total variation between two pmfs."""
     return float(abs(one - other).sum() / 2)
 
 

@@ -1,4 +1,4 @@
-"""A claim of a document as data, and as a test: its numbers are computed, its text is written from them."""
+"""A claim of a document as data and as a test: the test computes the numbers that the corrected text contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENTS = {
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """The verdict on a claim: true, true under a condition, false, inconsistent, or a defect."""
 
     TRUE = "true"
     CONDITION = "true under a condition"
@@ -67,9 +67,15 @@ ERRATA: list[Erratum] = []
 def erratum(
     document: str, section: str, *, stated: str, verdict: Verdict, correct: str, meant: Verdict | None = None
 ) -> Callable[[Callable[[], Mapping[str, Any]]], Callable[[], None]]:
-    """Make a function that computes and asserts into a row of ``ERRATA``, and into a test.
+    """Decorator that makes a function, which computes numbers and asserts a claim, a row of ``ERRATA`` and a test.
 
-    ``meant`` is left out where what is printed has one reading.
+    Args:
+        document: The document that contains the claim.
+        section: Its section.
+        stated: The claim in English.
+        verdict: Verdict on the printed claim.
+        correct: The corrected text, a format string over the numbers that the function returns.
+        meant: Verdict on the reading that its author most plausibly meant; None if there is one reading.
     """
 
     def register(show: Callable[[], Mapping[str, Any]]) -> Callable[[], None]:
@@ -89,7 +95,10 @@ def erratum(
 
 
 class _WithNumbers(Formatter):
-    """Fractions are written exactly, or as decimals where a format such as ``.3f`` asks for it; sequences in turn."""
+    """Formatter that writes fractions exactly, or as decimals if a format such as ``.3f`` is given.
+
+    Sequences by element.
+    """
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, (tuple, list, np.ndarray)):

@@ -1,4 +1,4 @@
-"""Laws of one position and of one round, random pairs, and shares with their intervals."""
+"""Laws of one position and of one round, random pairs of pmfs, and sample shares with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def ratio(p, q):
 
 
 def rule_law(accept, fallback, p=P, q=Q):
-    """Return the law of: draft d ~ q, keep it with probability accept(d), else draw from fallback(d)."""
+    """Return the law of the token that an accept-or-replace rule emits at one position.
+
+    A draft d ~ q is kept with probability ``accept(d)``, else the token is drawn from the pmf ``fallback(d)``.
+    """
 
     def program(draws):
         drafted = draws.categorical(q, ("draft", 0))
@@ -39,18 +42,21 @@ def bias(law, p=P):
 
 
 def with_overlap(alpha):
-    """Return a pair with sum min(p, q) = alpha."""
+    """Return a pair of pmfs (p, q) whose overlap sum min(p, q) is ``alpha``."""
     return pmf(alpha, 1 - F(alpha)), pmf(1, 0)
 
 
 def lengths(p, q, gamma, horizon=None):
-    """Return the law of how many tokens one round of speculative sampling emits, models without context."""
+    """Return the law of the number of tokens that one round of speculative sampling emits.
+
+    The models have the pmfs p and q in every context. ``horizon`` is the maximum number of tokens; None for gamma + 1.
+    """
     decoder = speculative_sampling.build(Task(always(p), always(q), horizon=horizon or gamma + 1), gamma=gamma)
     return law_of(lambda draws: len(decoder.step(draws, decoder.init((0,)))[1].tokens))
 
 
 def mean(law):
-    """Return the expectation of a law of numbers."""
+    """Return the expectation of a law of numbers, a mapping from numbers to probabilities."""
     return sum(outcome * mass for outcome, mass in law.items())
 
 
@@ -60,7 +66,10 @@ def tokens_per_round(alpha, gamma):
 
 
 def speed_up(alpha, gamma, rho):
-    """Return tokens per round over its cost, one target call and gamma drafts of cost rho each."""
+    """Return the speed-up over plain decoding: tokens per round over the cost of a round.
+
+    A round costs one target call (cost 1) and ``gamma`` drafts of cost ``rho`` each. ``alpha`` is the acceptance rate.
+    """
     return tokens_per_round(alpha, gamma) / (1 + gamma * rho)
 
 
@@ -76,13 +85,13 @@ def dirichlet(rng, vocabulary):
 
 
 def random_pairs(vocabulary, count, seed=0):
-    """Return pairs (p, q) drawn uniformly from the simplex."""
+    """Return ``count`` pairs of pmfs (p, q) drawn uniformly from the simplex, as floats."""
     rng = random.Random(f"{seed}/{vocabulary}")
     return [(dirichlet(rng, vocabulary), dirichlet(rng, vocabulary)) for _ in range(count)]
 
 
 def rational_pairs(vocabulary, count, seed=0):
-    """Return exact pairs with entries k/n, zeros among them."""
+    """Return ``count`` pairs of exact pmfs with entries k/n, some of them 0."""
     rng = random.Random(f"{seed}/{vocabulary}")
 
     def row():
@@ -99,7 +108,7 @@ def divergence(p, q):
 
 
 def share_of(count, total):
-    """Return a share of a sample in words, with its exact 95 % interval."""
+    """Return ``count / total`` in words, with its exact 95 % confidence interval."""
     low, high = binomtest(count, total).proportion_ci()
     return f"{100 * count / total:.1f} % of {total} (95 % interval {100 * low:.1f} to {100 * high:.1f} %)"
 
@@ -135,10 +144,10 @@ def overlap_share(p, q):
 
 
 def accepted_share(law):
-    """Return how often a candidate was accepted, from a law of ``one_level``."""
+    """Return the probability that a candidate is accepted, from a law of ``one_level``."""
     return sum(mass for (_, accepted), mass in law.items() if accepted)
 
 
 def first_of(law, vocabulary=3):
-    """Return the law of the token, as a vector, from a law of (token, anything)."""
+    """Return the law of the first component, as a vector ``[vocabulary]``, from a law of pairs (token, anything)."""
     return vector(project(law, lambda outcome: outcome[0]), vocabulary)

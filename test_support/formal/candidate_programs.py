@@ -1,4 +1,7 @@
-"""The programs of ``Orders.v``, ``Plans.v``, ``Hub.v`` and ``Deferred.v``, and the staged round of ``Lengths.v``."""
+"""The programs of ``Orders.v``, ``Plans.v``, ``Hub.v`` and ``Deferred.v`` in Python.
+
+The staged round of ``Lengths.v`` is here too.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +181,10 @@ def jacobi_round(p: Rows, even: Pmf, window: int) -> Round:
 
 
 def staged_round(chain: Chain, inner: Round, slack: int, first: int, second: Chain) -> Round:
-    """``chain`` judges; its first drafts are decoded by ``inner``, the others proposed by ``second``."""
+    """Return a round judged by ``chain``, with drafts from two sources.
+
+    Its first ``first`` drafts are decoded by the round ``inner``, the others are proposed by the chain ``second``.
+    """
 
     def round_(s: Any, n: int, c: Text) -> Dist:
         m = min(chain.plan(s, c), n - 1)

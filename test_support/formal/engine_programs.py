@@ -1,4 +1,4 @@
-"""The programs of ``Engines.v``, ``OldResponse.v``, ``Requests.v`` and ``Keys.v``, word for word in Python."""
+"""The programs of ``Engines.v``, ``OldResponse.v``, ``Requests.v`` and ``Keys.v``, line by line in Python."""
 
 from __future__ import annotations
 
@@ -192,7 +192,10 @@ def second_half(w: Fraction) -> Fraction:
 
 
 def two_orders(key: int, r: Pmf) -> Pmf:
-    """The keys are 0 for the rising order and 1 for the falling one."""
+    """Return the pmf of a token drawn from r by inverse CDF with a uniform from the upper half of [0, 1).
+
+    The cumulative masses are added in rising order of tokens for ``key`` 0, in falling order for ``key`` 1.
+    """
     order = range(len(r)) if key == 0 else range(len(r) - 1, -1, -1)
 
     def in_order(x: int) -> Fraction:

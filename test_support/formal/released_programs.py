@@ -1,6 +1,6 @@
-"""The programs of ``FixedBlock.v``, ``EdgeCloud.v``, ``Released.v`` and ``JointBlocks.v``, word for word in Python.
+"""The programs of ``FixedBlock.v``, ``EdgeCloud.v``, ``Released.v`` and ``JointBlocks.v``, line by line in Python.
 
-They are the rows that are not lossless and no accept-or-replace rule of one position.
+They are the registry's rows that are not lossless and are no accept-or-replace rule of one position.
 """
 
 from __future__ import annotations

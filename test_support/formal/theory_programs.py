@@ -1,7 +1,7 @@
-"""The programs of ``proofs/``, word for word in Python: each function has the name that it has in the theories.
+"""The programs of ``proofs/`` translated line by line to Python; each function has its name in the Rocq theories.
 
-A program returns a list of weighted outcomes. ``draw`` samples a token, ``flip`` tosses a coin, ``bind`` runs one
-program after another. A pmf is a tuple of ``Fraction``. Models are callables from a text to a pmf, as in the registry.
+A program returns a list of weighted outcomes. ``draw`` samples a token, ``flip`` a coin, and ``bind`` runs one program
+after another. A pmf is a tuple of ``Fraction``. Models are callables from a text to a pmf, as in the registry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def flip(heads: Fraction) -> Dist:
 
 
 def law(program: Dist) -> dict[Any, Fraction]:
-    """Return outcome -> probability, equal outcomes added up."""
+    """Return the probability of each outcome of a program; the weights of equal outcomes are added."""
     masses: dict[Any, Fraction] = {}
     for weight, value in program:
         masses[value] = masses.get(value, Fraction(0)) + weight
@@ -112,7 +112,7 @@ def decode(eos: Text, round_: Round, slack: int, n: int, s: Any, c: Text) -> Dis
 
 
 class Chain(NamedTuple):
-    """What a chain is made of; every part may read the state, the text and the drafts so far."""
+    """The parts of a chain algorithm; every part may read the state, the text and the drafts so far."""
 
     plan: Callable[[Any, Text], int]
     more: Callable[[Any, Text, Text], bool]
@@ -255,7 +255,7 @@ def block_round(chain: Chain, coins: Callable[[Text, Text], Dist]) -> Round:
 
 
 class Node(NamedTuple):
-    """A drafted node: its token, the pmf that it was drawn from, and the nodes below it."""
+    """A node of a draft tree: its token, the pmf that it was drawn from, and its child nodes."""
 
     token: int
     pmf: Pmf

@@ -25,11 +25,12 @@ def speculate_batched(
     holes: bool = False,
     shift: int = 0,
 ) -> list[Tokens]:
-    """Greedy speculation on left-padded rows with drafts of ragged lengths, verified by ``greedy_batched``.
+    """Decode left-padded rows greedily with drafts of different lengths, verified by ``greedy_batched``.
 
-    Rows accept differently many drafts. In step, every row commits as many as the row that accepts fewest, and the
-    cache is cropped to them. With ``holes``, every row commits its own, and what a row rejected stays in the cache,
-    masked. A row that has ended is fed padding until all have. ``shift`` plants wrong positions.
+    Rows accept different numbers of drafts. Without ``holes`` every row commits as many as the row that accepts fewest,
+    and the cache is cropped to them. With ``holes`` every row commits its own number, and its rejected entries stay in
+    the cache, masked. A row that has ended is fed padding until all have ended. ``shift`` is added to the position ids,
+    as a planted mistake.
     """
     batch = CachedBatch(model, prompts)
     texts = [((model.config.decoder_start_token_id,) if batch.encoded else prompt) for prompt in prompts]
@@ -75,15 +76,15 @@ def _joined(first: list[Tokens], second: list[Tokens]) -> list[Tokens]:
 
 
 def chunks(length: int, size: int) -> Iterator[slice]:
-    """Cut ``length`` positions into runs of ``size``."""
+    """Yield slices that cut ``length`` positions into runs of at most ``size``."""
     return (slice(start, min(start + size, length)) for start in range(0, length, size))
 
 
 def forced_logits(model: Any, prompts: list[Tokens], new: list[Tokens], gamma: int) -> torch.Tensor:
-    """The row before every token of ``new``, teacher-forced through the cache in passes of gamma + 1 rows.
+    """Return the logits before every token of ``new``, ``[batch, new, vocabulary]``, teacher-forced through a cache.
 
-    The first pass takes the prompt too, as in the first round of ``speculate``; gamma 0 is one token at a time.
-    ``[batch, new, vocabulary]``; all rows have equally many new tokens.
+    Each pass feeds gamma + 1 tokens; the first one also feeds the prompt, as the first round of ``speculate``. With
+    gamma 0 one token is fed at a time. All rows have equally many new tokens.
     """
     batch = CachedBatch(model, prompts)
     texts = [((model.config.decoder_start_token_id,) if batch.encoded else prompt) for prompt in prompts]

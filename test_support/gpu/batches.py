@@ -1,4 +1,4 @@
-"""Batches of chain verifications, on the device and row by row with the reference's own verifier on the same tape."""
+"""Verifications of chain drafts in batches on the device, and row by row by the reference, on the same random tape."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ class Inputs(NamedTuple):
 
 
 def on_device(inputs: Inputs, device: torch.device, dtype: torch.dtype = torch.float64) -> Inputs:
-    """The inputs as tensors, the pmfs in ``dtype``."""
+    """Return the inputs as tensors on ``device``, the pmfs in ``dtype``."""
     tensors = [torch.tensor(values, device=device) for values in inputs]
     return Inputs(tensors[0].to(dtype), tensors[1].to(dtype), *tensors[2:])
 
 
 def dyadic(seed: int, vocabulary: int, gamma: int, batch: int) -> Inputs:
-    """Pmfs of multiples of 1/64 with many zeros and ties, uniforms on breakpoints and at both ends, rows of any length.
+    """Return random inputs for which exact and float64 results are equal.
 
-    Whatever lies behind a row's length is junk: ids -1 or far outside, pmfs NaN.
+    The pmfs are multiples of 1/64 with many zeros and ties, the uniforms lie on breakpoints and at both ends, and rows
+    have any length. Entries beyond a row's length are invalid: ids -1 or far outside the vocabulary, pmfs NaN.
     """
     rng = np.random.default_rng([seed, vocabulary, gamma])
 
@@ -62,7 +63,10 @@ def dyadic(seed: int, vocabulary: int, gamma: int, batch: int) -> Inputs:
 
 
 def by_row(inputs: Inputs, row: int, *, exact: bool) -> Verified:
-    """What the reference's verifier emits for one row of NumPy inputs, on fractions or on float64."""
+    """Return what the reference's verifier emits for one row of NumPy inputs.
+
+    It computes on fractions if ``exact``, else on float64.
+    """
     gamma, drafted = inputs.q.shape[1], tuple(inputs.draft_tokens[row, : inputs.lengths[row]].tolist())
     final = float(inputs.final_uniforms[row])
     accepts = {(("accept", i), 0): float(inputs.accept_uniforms[row, i]) for i in range(gamma)}
@@ -79,30 +83,30 @@ def by_row(inputs: Inputs, row: int, *, exact: bool) -> Verified:
 
 
 def row_of(batch: Batch, row: int) -> Verified:
-    """One row of a batch without its padding."""
+    """Return one row of a batch without its padding."""
     emitted, accepted = batch.emitted[row].tolist(), int(batch.accepted[row])
     assert emitted[accepted + 1 :] == [PADDING] * (len(emitted) - accepted - 1)
     return Verified(tuple(emitted[: accepted + 1]), accepted)
 
 
 def differing(inputs: Inputs, batch: Batch, *, exact: bool) -> list[int]:
-    """The rows of a batch that are not what the reference's verifier emits."""
+    """Return the rows of a batch that differ from what the reference's verifier emits."""
     rows = range(len(inputs.p))
     return [row for row in rows if row_of(batch, row) != by_row(inputs, row, exact=exact)]
 
 
 def in_chunks(verify: Callable[..., Batch], inputs: Inputs, size: int) -> Batch:
-    """Verify ``size`` rows at a time: what a device holds at once is a few float64 copies of two rows of pmfs each."""
+    """Verify ``size`` rows at a time, which limits the memory: each row needs several float64 copies of its pmfs."""
     parts = [verify(*(values[start : start + size] for values in inputs)) for start in range(0, len(inputs.p), size)]
     return Batch(*(torch.cat(values) for values in zip(*parts, strict=True)))
 
 
 def pace(device: torch.device) -> str:
-    """Name the device whose sizes of samples can be paid: a simulated GPU is as slow as the CPU that it is made of."""
+    """Return the name of the device whose sample sizes are affordable; a simulated GPU is as slow as a CPU."""
     real = device.type == "cuda" and torch.cuda.get_device_name(device) != "simulated"
     return "cuda" if real else "cpu"
 
 
 def tell(line: str) -> None:
-    """Write a line that pytest keeps with the test, and shows with -rP or when it fails."""
+    """Print a line that pytest keeps with the test, and shows with ``-rP`` or if the test fails."""
     sys.stdout.write(line + "\n")

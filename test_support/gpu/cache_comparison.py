@@ -1,7 +1,7 @@
-"""A cache compared with a fresh prefill of the same tokens, and how far apart two correct computations may be.
+"""Compare a cache with a fresh prefill of the same tokens, relative to the difference of two correct computations.
 
-``fresh`` is what a prefill computes, and ``difference`` compares the two: every layer's keys and values, convolution
-and recurrent states, and how many tokens it says it holds.
+``fresh`` computes the prefill, and ``difference`` compares the two: every layer's keys and values, convolution and
+recurrent states, and the number of tokens that the layer reports.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VISIBLE = 1e-3
 
 
 def bound(architecture: str) -> float:
-    """How far apart two correct float64 computations of the architecture may be."""
+    """Return how far apart two correct float64 computations of the architecture may be."""
     if architecture in ALL_IN_FLOAT64:
         return HALF_OF_FLOAT64
     return HALF_OF_FLOAT32 if architecture in SCANS_IN_FLOAT32 else FLOAT32_ROUNDS_OTHERWISE
@@ -41,7 +41,7 @@ def bound(architecture: str) -> float:
 
 
 def layers_of(held: Any) -> list[tuple[str, Any]]:
-    """The layers that grow with every token, and those over the encoder's output, by name."""
+    """Return the layers by name: those that grow with every token, and those over the encoder's output."""
     if isinstance(held, EncoderDecoderCache):
         own, cross = held.self_attention_cache.layers, held.cross_attention_cache.layers
         return [
@@ -52,7 +52,7 @@ def layers_of(held: Any) -> list[tuple[str, Any]]:
 
 
 def own_layers(held: Any) -> list[Any]:
-    """The layers that hold an entry for every token fed."""
+    """Return the layers that have an entry for every fed token."""
     return held.self_attention_cache.layers if isinstance(held, EncoderDecoderCache) else held.layers
 
 
@@ -65,7 +65,10 @@ def has_keys(layer: Any) -> bool:
 
 
 def states(layer: Any) -> dict[str, torch.Tensor]:
-    """What a layer keeps, by the name of its attribute; per-token entries are ``[batch, heads, positions, size]``."""
+    """Return a layer's tensors by attribute name.
+
+    Those with one entry per token are ``[batch, heads, positions, size]``.
+    """
     found = {}
     if is_recurrent(layer):
         for i, state in layer.conv_states.items():
@@ -80,7 +83,7 @@ def states(layer: Any) -> dict[str, torch.Tensor]:
 
 
 def entries(layer: Any, name: str) -> torch.Tensor:
-    """The keys or values that the next token can attend to, oldest first."""
+    """Return the keys or values that the next token can attend to, oldest first."""
     tensor = getattr(layer, name)
     held = int(layer.get_seq_length())
     if isinstance(layer, cache_utils.QuantizedLayer) or hasattr(layer, "fp8_dtype"):
@@ -98,7 +101,7 @@ def entries(layer: Any, name: str) -> torch.Tensor:
 
 
 class Snapshot(NamedTuple):
-    """Everything in a cache by layer and name, how many tokens each layer says it holds, and the last logits."""
+    """The contents of a cache by layer and name, the number of tokens that each layer reports, and the last logits."""
 
     states: dict[str, torch.Tensor]
     lengths: dict[str, int]
@@ -115,9 +118,9 @@ def snapshot(held: Any, logits: torch.Tensor | None = None) -> Snapshot:
 
 
 def fresh(model: Any, kind: Kind, rows: Rows, source: Rows = (SOURCE,), before: int = 0) -> Snapshot:
-    """What a prefill of ``rows`` leaves in an empty cache, and its logits ``[batch, tokens, vocabulary]``.
+    """Return the cache after a prefill of ``rows``, with its logits ``[batch, tokens, vocabulary]``.
 
-    Storage that rounds is fed the tokens ``before`` the drafts first, and the rest behind them.
+    For a cache that rounds its entries, the first ``before`` tokens are fed first, and the rest in a second pass.
     """
     return _fresh(model, kind.new, rows, source, before if kind.prefill_in_two else 0)
 
@@ -131,7 +134,7 @@ def _fresh(model: Any, new: Any, rows: Rows, source: Rows, before: int) -> Snaps
 
 
 def relative_difference(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference relative to the largest expected entry; infinite for other shapes or not a number."""
+    """Return the largest difference relative to the largest expected entry; infinite for other shapes or NaN."""
     if found.shape != expected.shape:
         return DIFFERENT_LENGTH
     if not expected.numel():
@@ -140,7 +143,7 @@ def relative_difference(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def difference(held: Any, expected: Snapshot) -> float:
-    """The largest relative difference in any layer; infinite where lengths, and with them positions, are not equal."""
+    """Return the largest relative difference in any layer; infinite if the lengths, and so the positions, differ."""
     found = snapshot(held)
     if found.lengths != expected.lengths or found.states.keys() != expected.states.keys():
         return DIFFERENT_LENGTH

@@ -1,4 +1,4 @@
-"""Every cache class with every way of pruning it, and the architectures it is tried on."""
+"""Every cache class with every method of pruning it, and the architectures on which it is tested."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def encoder_decoder_static(model: Any) -> Any:
 
 
 class ExactlyQuantizedLayer(cache_utils.QuantizedLayer):
-    """The bookkeeping of a quantized layer around a quantizer that loses nothing: what differs is the bookkeeping's."""
+    """A quantized layer with a quantizer without loss: a difference is caused by the bookkeeping alone."""
 
     def __init__(self) -> None:
-        """Quantize whenever 6 tokens have come since the last time."""
+        """Set the layer to quantize after every 6 tokens."""
         super().__init__(residual_length=6)
 
     def _quantize(self, tensor: torch.Tensor, axis: int) -> torch.Tensor:  # noqa: ARG002 - the library's signature
@@ -102,5 +102,5 @@ DYNAMIC, STATIC = "DynamicCache(), reference", "StaticCache, reference"
 
 
 def kind(name: str) -> Kind:
-    """The kind of that name."""
+    """Return the cache kind with this name."""
     return next(kind for kind in KINDS if kind.name == name)

@@ -36,21 +36,21 @@ SOURCES = ((2, 7, 1, 8), (3, 1, 4, 1), (5, 5, 0, 9))
 
 
 def columns(length: int | st.SearchStrategy[int]) -> Any:
-    """As many columns as asked for, each a token for every row there can be."""
+    """Return a strategy of ``length`` columns; each has one token for every possible row."""
     lengths = length if isinstance(length, st.SearchStrategy) else st.just(length)
     column = st.tuples(*(tokens for _ in SOURCES))
     return lengths.flatmap(lambda n: st.lists(column, min_size=n, max_size=n))
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """Rounds of speculation on ``batch`` rows; a subclass says of which architecture, cache and device."""
+    """State machine of rounds on ``batch`` rows; a subclass chooses architecture, cache and device."""
 
     architecture = "llama"
     kind_name = "DynamicCache(), reference"
     device = torch.device("cpu")
 
     def __init__(self) -> None:
-        """A machine starts without caches: the first rule starts a batch."""
+        """Start without caches: the first rule starts a batch."""
         super().__init__()
         self.committed: Rows = ()
         self.drafts: Rows = ()
@@ -78,7 +78,10 @@ class CacheMachine(RuleBasedStateMachine):
         self.draft.reorder(rows)
 
     def abandon_drafts(self) -> None:
-        """The last known token goes too: drafting again starts from its row of logits."""
+        """Remove the drafts and the last known token from the drafter's cache.
+
+        Drafting again starts from the logits of that token.
+        """
         self.draft.prune(min(self.known - 1, self.draft.held))
 
     # Rules
@@ -89,7 +92,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @property
     def pending(self) -> Rows:
-        """Committed tokens and drafts of every row."""
+        """Return the committed tokens and drafts of every row."""
         return tuple(row + drafts for row, drafts in zip(self.committed, self.drafts, strict=True))
 
     def start(self, prompt: list[tuple[int, ...]], batch: int) -> None:
@@ -112,13 +115,13 @@ class CacheMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.moves > 4)
     @rule(prompt=columns(st.integers(1, LONGEST_PROMPT)), batch=st.sampled_from([3, 2, 1]))
     def restart(self, prompt: list[tuple[int, ...]], batch: int) -> None:
-        """Other sequences, at any time; what was under way is dropped."""
+        """Start with other sequences, at any time; an unfinished round is dropped."""
         self.start(prompt, batch)
 
     @precondition(lambda self: self.phase == "idle" and self.known + LONGEST_DRAFT < CAPACITY)
     @rule(drafted=columns(st.integers(1, LONGEST_DRAFT)))
     def draft_some(self, drafted: list[tuple[int, ...]]) -> None:
-        """The drafter is fed what it has not seen, then each of its tokens but the last."""
+        """Feed the drafter the tokens that its cache lacks, then each of its drafts except the last."""
         self.draft.before_drafting()
         for column in drafted:
             self.draft.feed(self.uncached(self.pending, self.draft.held))
@@ -128,13 +131,13 @@ class CacheMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.phase == "idle" and self.known + 1 < CAPACITY and self.balance > 0)
     @rule()
     def draft_nothing(self) -> None:
-        """A round with gamma 0: the drafter is not fed. There are at most as many as there are others."""
+        """Draft nothing (gamma 0): the drafter is not fed. Such rounds are at most as many as the others."""
         self.phase, self.moves, self.balance = "drafted", self.moves + 1, self.balance - 1
 
     @precondition(lambda self: self.phase == "drafted" and self.drafts[0])
     @rule()
     def abandon(self) -> None:
-        """Drafts that are never verified."""
+        """Abandon drafts without verifying them."""
         self.abandon_drafts()
         self.drafts, self.phase, self.moves = ((),) * len(self.committed), "idle", self.moves + 1
 
@@ -180,7 +183,7 @@ class CacheMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.reordered_at < self.moves and len(self.committed) > 1)
     @rule()
     def reverse(self) -> None:
-        """The last row first."""
+        """Reverse the order of the rows."""
         self.pick(list(range(len(self.committed)))[::-1])
 
     def pick(self, rows: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""The ways of pruning a cache to the tokens that are kept: the library's, the reference's, by tuples, by a snapshot."""
+"""The methods of pruning a cache to the kept tokens: the library's, the reference's, by tuples, by a snapshot."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from test_support.gpu.caches import Held, forward
 
 
 def by_library(held: Held, keep: int) -> None:
-    """The library removes a negative number of entries; nothing is called where nothing is to go."""
+    """Crop by the library's method, which takes a negative number of entries; it is not called if none is removed."""
     if held.held > keep:
         held.cache.crop(keep - held.held)
 
 
 def by_library_always(held: Held, keep: int) -> None:
-    """A cache that recorded what left its windows is told also when nothing goes: it then forgets the record.
+    """Crop by the library's method, also if nothing is removed.
 
-    An empty one is left alone: with nothing in it, a window of the library raises AttributeError even for 0.
+    A cache that records what left its windows then forgets the record. An empty cache is not cropped: the library's
+    window raises AttributeError in it, even for 0.
     """
     if held.held:
         held.cache.crop(keep - held.held)
 
 
 def by_reference(held: Held, keep: int) -> None:
-    """Crop keys and values by ``reference``, whatever the class; what holds no entry per token is refused by name."""
+    """Crop keys and values by ``reference`` for any cache class.
+
+    Layers without an entry per token are refused by name.
+    """
     if keep == held.held:
         return
     for layer in own_layers(held.cache):
@@ -64,7 +68,7 @@ def crop_layer(layer: Any, held: int, keep: int) -> None:
 
 
 def by_tuples(held: Held, keep: int) -> None:
-    """Take keys and values out as nested tuples, crop each, and build a cache from them again."""
+    """Take keys and values out as nested tuples, crop each, and build a new cache from them."""
     if keep == held.held:
         return
     config = held.model.config if held.cache.layer_class_to_replicate is None else None
@@ -72,7 +76,7 @@ def by_tuples(held: Held, keep: int) -> None:
 
 
 def by_tuples_of_four(held: Held, keep: int) -> None:
-    """An encoder-decoder's tuple holds keys and values over its own tokens, and then those over the encoder's."""
+    """Crop the tuples of an encoder-decoder: keys and values of its own tokens, then those of the encoder's."""
     if keep == held.held:
         return
     quadruples = [(*_cropped(layer[:2], keep), *layer[3:5]) for layer in held.cache]
@@ -84,7 +88,7 @@ def _cropped(pair: tuple[torch.Tensor, ...], keep: int) -> tuple[torch.Tensor, .
 
 
 def by_snapshot(held: Held, keep: int) -> None:
-    """Restore the copy from before the drafts and feed what was accepted once more."""
+    """Restore the copy from before the drafts, and feed the accepted tokens again."""
     if keep == held.held:
         return
     again = tuple(row[held.before_drafts : keep] for row in held.fed)

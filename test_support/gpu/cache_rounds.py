@@ -1,4 +1,4 @@
-"""One speculative round on a cache: draft and verify, prune, feed what must be fed, and say what became of it."""
+"""One speculative round on a cache: draft and verify, prune, feed the missing tokens, and classify the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIDES = ("target", "draft")
 
 
 class Outcome(NamedTuple):
-    """What became of one round."""
+    """The result of one round on a cache."""
 
     verdict: str
     """One of ``VERDICTS``."""
@@ -40,7 +40,10 @@ def worst(outcomes: list[Outcome]) -> Outcome:
 
 
 def before_pruning(model: Any, of: Kind, side: str, gamma: int, known: tuple[int, ...] = KNOWN) -> Held:
-    """The target's cache after a verifying pass, or the drafter's after drafting: never fed its own last token."""
+    """Return the cache before pruning: the target's after a verifying pass, or the drafter's after drafting.
+
+    ``side`` selects the model. The drafter was never fed its own last draft.
+    """
     held = Held(model, of)
     if known[:-1]:
         held.feed((known[:-1],))
@@ -54,7 +57,7 @@ def before_pruning(model: Any, of: Kind, side: str, gamma: int, known: tuple[int
 
 
 def settle(held: Held, keep: int, tokens: tuple[int, ...], before: int) -> Outcome:
-    """Prune to ``keep``, feed the rest of ``tokens`` and compare with fresh prefills."""
+    """Prune the cache to ``keep`` tokens, feed the rest of ``tokens``, and compare both with fresh prefills."""
     try:
         held.prune(keep)
     except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -75,7 +78,7 @@ def settle(held: Held, keep: int, tokens: tuple[int, ...], before: int) -> Outco
 def rounds(
     model: Any, of: Kind, side: str, gammas: range = GAMMAS, known: tuple[int, ...] = KNOWN
 ) -> Iterator[tuple[int, int, Outcome]]:
-    """gamma, the accepted length and what became of it, for all of them."""
+    """Yield gamma, the accepted length and the result, for every gamma and accepted length."""
     for gamma in gammas:
         held = before_pruning(model, of, side, gamma, known)
         for accepted in range(gamma + 1):

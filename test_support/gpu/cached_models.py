@@ -27,7 +27,7 @@ class CachedBatch:
     """
 
     def __init__(self, model: Any, prompts: list[Tokens]) -> None:
-        """Nothing is fed yet, but an encoder-decoder's prompts are encoded."""
+        """Start with an empty cache; the prompts of an encoder-decoder are encoded."""
         self.model = model
         self.plain = len(prompts) == 1
         self.past: Any
@@ -54,12 +54,12 @@ class CachedBatch:
         self.mask = self.tensor([()] * len(prompts))
 
     def tensor(self, rows: list[Tokens]) -> torch.Tensor:
-        """Integers ``[batch, length]`` on the model's device."""
+        """Return rows of tokens as integers ``[batch, length]`` on the model's device."""
         return torch.tensor(rows, dtype=torch.int64, device=self.model.device)
 
     @property
     def held(self) -> int:
-        """Entries of the cache, padding included."""
+        """Return the number of entries of the cache, including padding."""
         return int(self.mask.shape[1])
 
     def feed(self, rows: list[Tokens], valid: list[Tokens] | None = None, shift: int = 0) -> torch.Tensor:
@@ -91,12 +91,15 @@ class CachedBatch:
             self.mask = self.mask[:, :count]
 
     def hide(self, row: int, start: int) -> None:
-        """Mask what a row holds from ``start`` on, instead of cropping it: other rows need their entries there."""
+        """Mask the entries of a row from ``start`` on.
+
+        They cannot be cropped: other rows need theirs at these places.
+        """
         self.mask[row, start:] = 0
 
 
 class Plant(NamedTuple):
-    """A mistake to make: what is added to the position ids of a verifying pass, to its rows, to the entries kept."""
+    """A planted mistake: numbers added to position ids, to the index of logits, and to the kept length."""
 
     shift: int = 0
     row: int = 0
@@ -108,10 +111,10 @@ PLANTS = {"position": Plant(shift=1), "row": Plant(row=1), "rejected entry": Pla
 
 
 class CachedModel:
-    """One model, one text: the logits after any tokens that continue what the cache holds."""
+    """One model on one text: returns the logits after any tokens that continue those in the cache."""
 
     def __init__(self, model: Any, prompt: Tokens, plant: Plant = NO_PLANT) -> None:
-        """``prompt`` is fed with the first call; ``plant`` is made in passes of more than one row."""
+        """Store ``prompt``, which is fed with the first call; ``plant`` applies to passes of more than one token."""
         self.batch = CachedBatch(model, [prompt])
         self.offset = len(prompt) - 1 if self.batch.encoded else 0
         self.start: Tokens = (model.config.decoder_start_token_id,) if self.batch.encoded else prompt[:1]
@@ -120,11 +123,14 @@ class CachedModel:
         self.plant = plant
 
     def own(self, tokens: Tokens) -> Tokens:
-        """The tokens as the cache counts them: an encoder-decoder's start token stands for the prompt."""
+        """Return the tokens as the cache counts them: for an encoder-decoder, the start token replaces the prompt."""
         return self.start + tokens[self.offset + 1 :]
 
     def verify(self, tokens: Tokens, draft: Tokens = ()) -> list[torch.Tensor]:
-        """Feed, in one pass, what the cache lacks of ``tokens`` and all of ``draft``; return the gamma + 1 rows."""
+        """Feed, in one pass, the tokens that the cache lacks and all of ``draft``.
+
+        Return the gamma + 1 rows of logits.
+        """
         known = self.own(tokens)
         assert self.fed == known[: len(self.fed)], f"the cache holds {self.fed}, which does not begin {known}"
         new = tokens_to_feed(known, len(self.fed)) + draft
@@ -141,7 +147,7 @@ class CachedModel:
         return self.rows[tokens] if tokens in self.rows else self.verify(tokens)[0]
 
     def keep(self, count: int) -> None:
-        """Crop to the first ``count`` tokens and forget the rows of the round."""
+        """Crop the cache to the first ``count`` tokens and forget the logits of the round."""
         surplus = len(self.fed) - count
         assert surplus >= 0
         self.batch.keep(self.batch.held - max(surplus - self.plant.keep, 0))
@@ -149,7 +155,7 @@ class CachedModel:
 
 
 class Run(NamedTuple):
-    """New tokens, and how many drafts were made and kept on the way."""
+    """The new tokens of a text, with the number of drafts that were made and accepted."""
 
     tokens: Tokens
     drafted: int
@@ -193,7 +199,7 @@ def cut(tokens: Tokens, eos: Tokens) -> Tokens:
 
 
 def greedy(model: Any, prompt: Tokens, horizon: int, eos: Tokens = ()) -> Tokens:
-    """Target-only greedy decoding: a prefill of the prompt, then one token at a time. Uses no algorithm."""
+    """Return the target's own greedy continuation: a prefill of the prompt, then one token at a time."""
     batch = CachedBatch(model, [prompt])
     logits = batch.feed([(model.config.decoder_start_token_id,) if batch.encoded else prompt])
     new = (first_largest(logits[0, -1]),)
@@ -203,12 +209,15 @@ def greedy(model: Any, prompt: Tokens, horizon: int, eos: Tokens = ()) -> Tokens
 
 
 def first_largest(row: torch.Tensor) -> int:
-    """The lowest id among the largest logits: ``argmax`` on a device promises no order, and in bfloat16 ties abound."""
+    """Return the lowest id among the largest logits.
+
+    ``argmax`` on a device guarantees no order, and bfloat16 has many ties.
+    """
     return int((row == row.max()).nonzero()[0, 0])
 
 
 def whole_logits(model: Any, prompt: Tokens, new: Tokens) -> torch.Tensor:
-    """The row before every token of ``new``, by one forward without a cache: ``[len(new), vocabulary]``."""
+    """Return the logits before every token of ``new``, ``[len(new), vocabulary]``, by one pass without a cache."""
     ids = torch.tensor([[*prompt, *new[:-1]]], device=model.device)
     with torch.no_grad():
         if model.config.is_encoder_decoder:

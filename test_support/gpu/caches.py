@@ -1,8 +1,7 @@
-"""Caches of real models under speculation, and what is fed into them.
+"""Caches of real models under speculation, and the tokens that were fed into them.
 
-A ``Kind`` is a cache class with one way of pruning it; all of them are in ``cache_kinds``. ``Held`` is a cache together
-with the tokens that were fed into it, one row per sequence of the batch. What it holds is compared with a fresh prefill
-by ``cache_comparison``.
+A ``Kind`` is a cache class with one method of pruning it; all of them are in ``cache_kinds``. ``Held`` is a cache
+together with the tokens fed into it, one row per sequence. ``cache_comparison`` compares it with a fresh prefill.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Rows = tuple[Tokens, ...]
 
 
 class Kind(NamedTuple):
-    """A cache class and how it is pruned."""
+    """A cache class with one method of pruning it."""
 
     cache: str
     pruned_by: str
@@ -38,7 +37,7 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The cells of its rows in the table."""
+        """Return the name of the kind: the first cells of its table row."""
         return f"{self.cache}, {self.pruned_by}"
 
 
@@ -60,7 +59,7 @@ class Held:
 
     @property
     def held(self) -> int:
-        """How many tokens were fed and not pruned."""
+        """Return the number of tokens that were fed and not pruned."""
         return len(self.fed[0])
 
     def feed(self, rows: Rows, **options: Any) -> torch.Tensor:
@@ -70,16 +69,16 @@ class Held:
         return logits
 
     def before_drafting(self) -> None:
-        """Say that what is fed from now on may have to go."""
+        """Mark the beginning of the drafts: tokens that are fed from now on may be pruned."""
         self.remembered, self.before_drafts = self.kind.remember(self.cache), self.held
 
     def prune(self, keep: int) -> None:
-        """Forget every token but the first ``keep``."""
+        """Remove every token but the first ``keep`` from the cache."""
         self.kind.prune(self, keep)
         self.fed = tuple(row[:keep] for row in self.fed)
 
     def reorder(self, rows: list[int]) -> None:
-        """Let row ``rows[i]`` become row i in the cache, its snapshot, the encoder's input and the record."""
+        """Move row ``rows[i]`` to row i in the cache, its snapshot, the encoder's input and the record of tokens."""
         indices = torch.tensor(rows, device=self.model.device)
         if self.held:
             self.cache.reorder_cache(indices)
@@ -91,7 +90,7 @@ class Held:
         self.fed, self.source = (tuple(of[row] for row in rows) for of in (self.fed, self.source))
 
     def copy(self) -> Held:
-        """The same, sharing nothing but the model."""
+        """Return a copy that shares only the model."""
         return Held(
             self.model,
             self.kind,
@@ -104,7 +103,7 @@ class Held:
 
 
 def forward(model: Any, held: Any, rows: Rows, source: Rows, **options: Any) -> torch.Tensor:
-    """One forward of ``rows`` on top of a cache; an encoder-decoder's encoder reads ``source``, row by row."""
+    """Run one forward pass of ``rows`` on a cache; the encoder of an encoder-decoder reads ``source``, row by row."""
     ids = torch.tensor(rows, device=model.device)
     if model.config.is_encoder_decoder:
         read = torch.tensor(source, device=model.device)

@@ -1,4 +1,4 @@
-"""Every algorithm with every drafter and gamma up to 8, and one run of it at temperature 0 on real caches."""
+"""Every algorithm with every drafter and gamma up to 8, and ``cached_run``, which runs one on real caches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WITHOUT_DRAFTER: dict[str, Callable[[Task, int], Decoder]] = {
 
 
 class ModelDrafter(NamedTuple):
-    """A drafter made of the target, or of the model of another seed."""
+    """A draft model made from the target, or from the model of another seed."""
 
     identical: bool
     """Whether it has the target's weights."""
@@ -90,7 +90,10 @@ def cached_run(
 
 
 def some_configurations(architecture: str, attention: str, dtype: torch.dtype) -> tuple[Configuration, ...]:
-    """An eighth of all configurations: two neighbouring architectures go through all, by two attentions and dtypes."""
+    """Return an eighth of all configurations.
+
+    Two neighbouring architectures, with two attentions and two dtypes, together get all of them.
+    """
     narrow = dtype in (torch.float32, torch.float16)
     start = 4 * (ARCHITECTURES.index(architecture) % 2) + 2 * (ATTENTIONS.index(attention) % 2) + narrow
     return CONFIGURATIONS[start::8]

@@ -1,7 +1,7 @@
-"""Vocabulary sizes and dtypes of the laws on the device, and how far float32 may take a pmf from its logits.
+"""Vocabulary sizes and dtypes for laws on the device, and bounds on the float32 rounding error of a softmax.
 
-Rounding bounds are derived where they are used and stated with eps, twice the largest relative error u of one rounded
-operation: that pays for the higher orders.
+Bounds are derived where they are used and stated with eps, twice the largest relative error u of one rounded operation:
+the factor covers the higher orders.
 """
 
 from __future__ import annotations

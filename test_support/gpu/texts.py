@@ -28,7 +28,7 @@ CLEAR = 2e-3
 
 
 class Text(NamedTuple):
-    """A prompt of one target, the model that drafts for it, and what the target alone answers, to the horizon."""
+    """A prompt of one target, the model that drafts for it, and the target's own greedy answer up to the horizon."""
 
     model: Any
     other: Any
@@ -40,7 +40,10 @@ class Text(NamedTuple):
 def texts_of(
     architecture: str, dtype: torch.dtype, attention: str, device: torch.device, seed: int, *, wide: bool = False
 ) -> tuple[Text, ...]:
-    """One text of every prompt length. Those of tiny models are clear of ties, by the float64 model's own margins."""
+    """Return one text for every prompt length.
+
+    Texts of tiny models are far from ties by the float64 model's margins.
+    """
     model, other = (
         real_model(architecture, weights, dtype, attention, device, wide=wide) for weights in (seed, seed + 1)
     )
@@ -57,7 +60,10 @@ def texts_of(
 
 @cache
 def clear_of_ties(architecture: str, seed: int, prompt: Tokens) -> bool:
-    """Whether the two largest logits are ``CLEAR`` apart at every position; asked of the CPU, for every device."""
+    """Return whether the two largest logits are ``CLEAR`` apart at every position.
+
+    Computed on the CPU for every device.
+    """
     model = real_model(architecture, seed, torch.float64, "eager", torch.device("cpu"))
     largest = whole_logits(model, prompt, greedy(model, prompt, HORIZON)).topk(2, dim=-1).values
     return float((largest[:, 0] - largest[:, 1]).min()) > CLEAR
@@ -67,7 +73,7 @@ def clear_of_ties(architecture: str, seed: int, prompt: Tokens) -> bool:
 
 
 class Setting(NamedTuple):
-    """One run: what is run, on which text, where it ends, and the output that is right."""
+    """One run: a configuration, its text, its end tokens, and the right output."""
 
     configuration: Configuration
     text: Text
@@ -76,7 +82,7 @@ class Setting(NamedTuple):
 
 
 def settings(configurations: Sequence[Configuration], texts: Sequence[Text]) -> Iterator[Setting]:
-    """Every configuration on a text; two of three end at a token of the text, wherever that is."""
+    """Yield every configuration with a text; two of three end at a token of the text, at any place."""
     rng = np.random.default_rng(0)
     for configuration in configurations:
         text = texts[rng.integers(len(texts))]
@@ -93,7 +99,10 @@ def run_setting(setting: Setting, plant: Plant = NO_PLANT) -> Run:
 
 
 def ragged_drafts(texts: Sequence[Text]) -> Propose:
-    """Drafts of other lengths in every row: some right to the end, some with a wrong token, some none."""
+    """Return a proposer of drafts of different lengths in each row.
+
+    Some drafts are all right, some contain a wrong token, some are empty.
+    """
     rng = np.random.default_rng(0)
 
     def propose(row: int, tokens: Tokens, gamma: int) -> Tokens:
@@ -106,12 +115,12 @@ def ragged_drafts(texts: Sequence[Text]) -> Propose:
 
 
 def looked_up(row: int, tokens: Tokens, gamma: int) -> Tokens:
-    """Prompt lookup in every row."""
+    """Return the drafts of prompt lookup for one row."""
     return lookup(tokens, 2, gamma)
 
 
 class BatchedSetting(NamedTuple):
-    """One batched run: gamma, drafts, where rows end, and how rows that accept differently go on."""
+    """A batched run: gamma, drafts, end tokens, and whether each row commits its own number of drafts (``holes``)."""
 
     gamma: int
     propose: Propose
@@ -120,7 +129,10 @@ class BatchedSetting(NamedTuple):
 
 
 def batched_settings(architecture: str, dtype: torch.dtype, texts: Sequence[Text]) -> Iterator[BatchedSetting]:
-    """The even gammas in one dtype, the odd ones in the other, each both in step and, where it can be, with holes."""
+    """Yield batched runs, each in step and, where possible, with holes.
+
+    The even gammas run in one dtype and the odd ones in the other.
+    """
     narrow = dtype in (torch.float32, torch.float16)
     for gamma in range(narrow, 9, 2):
         for holes in (False, True) if architecture in ANY_MASK else (False,):
@@ -137,10 +149,11 @@ def run_batched(setting: BatchedSetting, texts: Sequence[Text], shift: int = 0) 
 
 
 def skip_unless_padding_is_finite(texts: Sequence[Text]) -> None:
-    """Skip where the library's own forward of left-padded prompts is NaN: nothing is speculated there.
+    """Skip the test if the library's own forward pass of left-padded prompts is NaN; there is no speculation in it.
 
-    Its eager attention masks with the smallest float64 and takes a float32 softmax, in which that is minus infinity: a
-    padded position, which sees nothing, becomes NaN, and so does every row of its sequence one layer later.
+    The library's eager attention masks with the smallest float64 and computes the softmax in float32, in which that is
+    minus infinity. A padded position, which sees nothing, becomes NaN, and one layer later so does every row of its
+    sequence.
     """
     passed = forced_logits(texts[0].model, [text.prompt for text in texts], [text.plain[:1] for text in texts], 0)
     if not bool(passed.isfinite().all()):
@@ -151,7 +164,7 @@ def skip_unless_padding_is_finite(texts: Sequence[Text]) -> None:
 
 
 def library_outputs(text: Text, eos: Tokens, gamma: int, device: torch.device) -> tuple[Tokens, dict[str, Tokens]]:
-    """The new tokens of the library's ``generate``: plain, and by its own ways to speculate."""
+    """Return the new tokens of the library's ``generate``: plain, and by each of its own methods of speculation."""
     ids = torch.tensor([text.prompt], device=device)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     generation_config: Any = transformers.GenerationConfig  # its constructor is not annotated

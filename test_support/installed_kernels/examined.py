@@ -1,4 +1,4 @@
-"""What ``check_kernel`` says of a kernel, as the tests compare it with ``docs/findings/``."""
+"""Summaries of ``check_kernel``'s verdicts on a kernel, which the tests compare with ``docs/findings/``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ BOUNDARY, ROUNDED = "support_at_boundary_draws", "support_at_rounded_rows"
 
 
 def refuted(kernel: Any, **options: Any) -> dict[str, str]:
-    """Return the statement of every check that refutes; every other must hold. All of it is written out.
+    """Return the statement of every check that refutes a kernel; asserts that every other check holds.
 
-    Options that are fields of ``KernelConvention`` are the convention of the kernel.
+    Options that are fields of ``KernelConvention`` are the convention of the kernel. All verdicts are printed.
     """
     fields = {name: options.pop(name) for name in KernelConvention._fields if name in options}
     convention = KernelConvention(library="torch", **fields)

@@ -1,4 +1,4 @@
-"""Copies of an engine's file with what is refuted mended: the control of its kernels, through the same adapters."""
+"""Corrected copies of an engine's file: the controls of its refuted kernels, through the same adapters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SGLANG = (
 
 
 def mended(file: str, changes: tuple[tuple[str, str], ...], folder: Path) -> Any:
-    """Return the module of a file whose pieces of source are changed, wherever they stand; each must be there."""
+    """Return the module of a file in which pieces of source are replaced, at every place; each must exist.
+
+    ``changes`` are pairs (old, new); the copy is written into ``folder``.
+    """
     source = Path(file).read_text("utf-8")
     for there, instead in changes:
         if there not in source:
@@ -36,7 +39,7 @@ def mended(file: str, changes: tuple[tuple[str, str], ...], folder: Path) -> Any
 
 
 def module_of(file: Path) -> Any:
-    """Return the module of one file, which is no part of a package."""
+    """Return the module of one file that belongs to no package."""
     spec = importlib.util.spec_from_file_location(f"{file.parent.name}_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None

@@ -19,7 +19,10 @@ def load(folder: str) -> Any:
 
 
 def chain(module: Any, *, block: bool) -> Any:
-    """The kernel that verifies draft by draft, or by the block; it tells the number of accepted drafts."""
+    """Return the kernel that verifies drafts one by one, or as a ``block``.
+
+    It also returns the number of accepted drafts.
+    """
 
     def kernel(p: Any, q: Any, drafts: Any, accept_uniforms: Any, final_uniforms: Any) -> Any:
         rows, slots = drafts.shape[0], drafts.shape[1] + 1
@@ -51,5 +54,5 @@ def chain(module: Any, *, block: bool) -> Any:
 
 
 def folder() -> str:
-    """Return where the wheel was unpacked."""
+    """Return the folder of the unpacked wheel."""
     return os.environ["SGLANG_WHEEL"]

@@ -9,9 +9,11 @@ import torch
 
 
 def random_rows(sampler: Any) -> Any:
-    """The kernels of recovered tokens and of random rows, of ``vllm.v1.sample.rejection_sampler``; rows lie flat.
+    """Return the kernels for sampled rows of ``vllm.v1.sample.rejection_sampler`` as one function.
 
-    The bonus token, which they are given, is drawn by the race by which they draw a recovered one.
+    Rows are concatenated.
+
+    The kernels take the bonus token as input: it is drawn by the same exponential race as a recovered token.
     """
 
     def kernel(p: Any, q: Any, drafts: Any, cu_num_draft_tokens: Any, accept_uniforms: Any, noise: Any) -> Any:
@@ -34,14 +36,17 @@ def random_rows(sampler: Any) -> Any:
 
 
 def greedy_rows(sampler: Any, argmax: Any, bonus: Any, drafts: Any, ends: Any, longest: int) -> Any:
-    """The kernel of greedy rows: ``argmax`` and ``drafts`` ``[N]``, ``bonus`` ``[B, 1]``, ``ends`` ``[B]``."""
+    """Return the output of the kernel for greedy rows.
+
+    ``argmax`` and ``drafts`` are ``[N]``, ``bonus`` is ``[B, 1]``, ``ends`` is ``[B]``.
+    """
     out = torch.full((len(ends), longest + 1), -1, dtype=torch.int32)
     sampler._rejection_greedy_sample(out, ends, drafts, argmax, bonus, None, longest, None, None)
     return out
 
 
 def without_libdevice(module: Any) -> Any:
-    """Return the module with a ``log1p`` that Triton's interpreter has: it knows no functions of libdevice."""
+    """Return the module with another ``log1p``: Triton's interpreter has no functions of libdevice."""
     from triton import language
 
     module.tldevice = SimpleNamespace(log1p=lambda x: language.log(1 + x))
@@ -49,9 +54,9 @@ def without_libdevice(module: Any) -> Any:
 
 
 def second_runner(module: Any, *, block: bool) -> Any:
-    """``rejection_sample`` of ``vllm.v1.worker.gpu.spec_decode``: seeds of requests, positions in a text.
+    """Return ``rejection_sample`` of ``vllm.v1.worker.gpu.spec_decode`` with seeds of requests and positions in a text.
 
-    A row has a seed of its own, and every call positions of its own.
+    Each row has a seed of its own, and each call positions of its own.
     """
 
     def kernel(p: Any, q: Any, drafts: Any, seed: int, offset: int) -> Any:

@@ -1,4 +1,4 @@
-"""The law of a few lines whose random calls are answered."""
+"""The law of a few lines of code whose random calls are answered by draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from specverify.laws.enumeration import program_law
 
 
 def law_of(program):
-    """Return what ``program()`` may return -> its probability."""
+    """Return the probability of each value that ``program()`` may return."""
 
     def answered(draws):
         with answered_everywhere(draws):

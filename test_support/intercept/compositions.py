@@ -1,4 +1,4 @@
-"""Random chains of what people do to uniforms, ended by a comparison: in NumPy, and by the same name in torch."""
+"""Random chains of operations on uniforms that end in a comparison, in NumPy and by the same names in torch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ENDS = {
 
 
 class Composition(NamedTuple):
-    """A chain of steps with a number each, of one to three uniforms."""
+    """A chain of operations on one to three uniforms; each operation has a number as its parameter."""
 
     uniforms: int
     steps: tuple[tuple[str, float], ...]
@@ -78,7 +78,7 @@ class Composition(NamedTuple):
 
 
 def composition(seed):
-    """Return a random chain."""
+    """Return the random chain of a seed."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 5))
     steps = tuple(zip(rng.choice(sorted(STEPS), count).tolist(), rng.random(count).round(3).tolist(), strict=True))
@@ -87,20 +87,23 @@ def composition(seed):
 
 
 def values(chain, uniforms, steps=STEPS):
-    """Return what the steps make of uniforms ``[..., number]``."""
+    """Return the result of a chain's operations on uniforms ``[..., number]``."""
     for name, number in chain.steps:
         uniforms = steps[name](uniforms, number)
     return uniforms
 
 
 def bound_of(chain, steps=STEPS, like=np.asarray):
-    """Return the bound of a chain: near a quantile of its values, with two digits, so that it may be one of them."""
+    """Return the number that a chain's values are compared with.
+
+    It is near a quantile of the values and has two digits, so that it may be equal to one of them.
+    """
     found = values(chain, like(np.random.default_rng(1).random((10_001, chain.uniforms))), steps)
     return round(float(np.quantile(np.asarray(found).astype(float), chain.share)), 2)
 
 
 def answered_law(compute):
-    """Return the law of a row of numbers that is computed of answered draws."""
+    """Return the law of a row of numbers that ``compute`` derives from answered draws."""
 
     def program(draws):
         with answered_everywhere(draws):
@@ -110,7 +113,7 @@ def answered_law(compute):
 
 
 def furthest(law, rows):
-    """Return how many standard deviations the counts of rows are from a law, at most."""
+    """Return the largest deviation of the counts of rows from a law, in standard deviations."""
     counts, total = Counter(map(tuple, np.asarray(rows).astype(int).tolist())), len(rows)
     away = [
         abs(float(law.get(row, 0)) - counts[row] / total) / math.sqrt(max(float(law.get(row, 0)), 1 / total) / total)

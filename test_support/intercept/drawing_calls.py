@@ -1,19 +1,19 @@
-"""Tables of calls that draw: what happens to each in a run that is enumerated, and whether it is so.
+"""Tables of library calls that draw: what happens to each call while a run is enumerated, and tests of the claim.
 
 A table is a text file. A line is a kind, a name and an expression, two spaces or more between them:
 
     answered  {}.choice   {}.choice(3, p=P)
 
-``{}`` stands for one owner after the other, those that have such a call. The kinds are
+``{}`` stands for each owner in turn that has such a call. The kinds are
 
-* answered: the expression has an exact law, and a sample that the library draws by itself fits it;
-* many: so is this, but its outcomes are more than are followed, and the law is known in part;
-* refused: ``NeedsValue``, naming the file and line of the call, though in fact the call draws;
-* harmless: nothing is asked, and in fact no number comes of it: it draws nothing, or only sets where a stream stands;
+* answered: the expression has an exact law, and a sample drawn by the library itself fits it;
+* many: as answered, but it has more outcomes than are enumerated, so the law is known in part;
+* refused: raises ``NeedsValue`` with file and line of the call, though the call really draws;
+* harmless: nothing is drawn: the call yields no random number, or only sets the state of a generator;
 * outside: its numbers come from the operating system; a replay gets others;
-* absent: it cannot be called on this machine; what stands in place of the expression says why.
+* absent: it cannot be called on this machine; the reason is in place of the expression.
 
-``answered>=3.12`` is answered where Python has it, from that version on.
+``answered>=3.12`` is answered in Python 3.12 and later; earlier versions do not have the call.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Line(NamedTuple):
 
 
 class Library(NamedTuple):
-    """What is under test: a table, and how to run its expressions for real."""
+    """The library under test: a table of its calls, and how to evaluate their expressions."""
 
     table: Path
     owners: Mapping[str, tuple[str, Any]]
@@ -103,12 +103,12 @@ def lines_of(library: Library) -> list[Line]:
 
 
 def of_this_python(line: Line) -> bool:
-    """Return whether this Python has what a line is of."""
+    """Return whether this version of Python has the call of a line."""
     return sys.version_info >= tuple(map(int, line.since.split("."))) if line.since else True
 
 
 def missing(library: Library) -> list[str]:
-    """Say which of the calls that draw stand in no line, and which lines are of a call that is gone."""
+    """Return the calls that draw without a line in the table, and the lines whose call does not exist."""
     drawing, lines = library.drawing(), [line for line in lines_of(library) if of_this_python(line)]
     listed = {name for line in lines for name in line.names()}
     unlisted = [f"{name} draws, or might, and stands in no line of {library.table.name}" for name in drawing - listed]
@@ -117,7 +117,7 @@ def missing(library: Library) -> list[str]:
 
 
 def evaluated(library: Library, line: Line, call: str) -> Any:
-    """Evaluate an expression as if it stood in its line of the table."""
+    """Evaluate an expression with the file name and line number of its line of the table."""
     return plain(eval(_compiled(line.place, call), {**library.names}))
 
 
@@ -136,7 +136,7 @@ def plain(value: Any) -> Any:
 
 
 def law_of(library: Library, line: Line, call: str, runs: int = MOST_RUNS) -> dict[Any, float]:
-    """Return the exact law of an expression, as far as ``runs`` runs follow it; fails if nothing was asked."""
+    """Return the exact law of an expression, enumerated in at most ``runs`` runs; fails if nothing was drawn."""
 
     def program(draws: Any) -> Any:
         with library.seeded(0), answered_everywhere(draws):
@@ -148,7 +148,7 @@ def law_of(library: Library, line: Line, call: str, runs: int = MOST_RUNS) -> di
 
 
 def unanswered_law(library: Library, line: Line, call: str) -> Any:
-    """Run an expression once in a block, its draws answered by a tape, and return its value and what was asked."""
+    """Run an expression once with its draws answered by a tape; return its value and the number of draws."""
     tape = _Asked()
     with library.seeded(0), answered_everywhere(tape):
         return evaluated(library, line, call), tape.number
@@ -165,7 +165,7 @@ class _Asked(Tape):
 
 
 def really(library: Library, line: Line, call: str) -> tuple[bool, bool]:
-    """Return whether an expression gives different values in different worlds, and whether it moves a generator."""
+    """Return two bools: whether an expression's value depends on the seed, and whether it changes a generator."""
     values, changed = set(), False
     for world in range(WORLDS):
         with library.seeded(world):
@@ -178,21 +178,21 @@ def really(library: Library, line: Line, call: str) -> tuple[bool, bool]:
 
 
 class Plan(NamedTuple):
-    """A sample planned for a law."""
+    """A number of samples planned for a law, and the total variation that it detects."""
 
     samples: int
     detectable: float
 
 
 def plan_of(law: Mapping[Any, float], detect: float = PLANNED) -> Plan:
-    """Return how many samples see ``detect``, and what they see."""
+    """Return the number of samples that detects a total variation of ``detect`` from a law."""
     level = stage_level(ALARM / LINES)
     samples = samples_for(law, detect, level, MISS / 2)
     return Plan(samples, detectable_total_variation(law, samples, level, MISS / 2))
 
 
 def fits(library: Library, line: Line, call: str, law: Mapping[Any, float]) -> FitVerdict:
-    """Return what a sample that the library draws by itself says of a law."""
+    """Return the verdict on a law of a sample that the library draws itself."""
     detect = THOROUGH if is_thorough() else PLANNED
 
     def sampler(number: int, seed: int) -> Counter[Any]:
@@ -204,7 +204,7 @@ def fits(library: Library, line: Line, call: str, law: Mapping[Any, float]) -> F
 
 
 def given_other_bytes(library: Library, line: Line, call: str) -> set[str]:
-    """Return the values of an expression in replays that get other bytes from the operating system."""
+    """Return the values of an expression in replays in which the operating system gives other random bytes."""
     values = set()
     for world in range(2):
         with moved(world):
@@ -220,12 +220,12 @@ def cases(library: Library, *kinds: str) -> Iterator[tuple[Line, str]]:
 
 
 def pairs_of(idioms: str) -> list[tuple[str, ...]]:
-    """Return the pairs of a text: on each line a right expression, ``;;`` and a twin that has another law."""
+    """Return the pairs in a text: each line has a right expression, ``;;`` and a wrong twin with another law."""
     return [tuple(call.strip() for call in row.split(";;")) for row in idioms.strip().splitlines()]
 
 
 def judged(library: Library, pair: tuple[str, ...], file: str) -> list[FitVerdict]:
-    """Return what samples of both expressions of a pair in ``file`` say of the exact law of the first."""
+    """Return the verdicts of samples of both expressions of a pair in ``file`` on the exact law of the first."""
     lines = [Line("answered", "", call, f"{file}:1", (("", ""),), "") for call in pair]
     law = law_of(library, lines[0], lines[0].call)
     return [fits(library, line, line.call, law) for line in lines]

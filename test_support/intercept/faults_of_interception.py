@@ -1,6 +1,6 @@
-"""Single changes to the rules of interception, each beside a program that hangs on the rule.
+"""Single changes to the rules of interception, each with a program whose result depends on the rule.
 
-``plant(patch)`` makes the change by ``monkeypatch``; ``program()`` returns what hangs on it, numbers and bools.
+``plant(patch)`` makes the change by ``monkeypatch``; ``program()`` returns numbers and bools that depend on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TENSOR = torch.tensor(WEIGHTS)
 
 
 class Fault(NamedTuple):
-    """A change to a rule."""
+    """A planted change to a rule of interception, and a program that depends on the rule."""
 
     name: str
     plant: Callable[[Any], None]

@@ -1,4 +1,4 @@
-"""NumPy and ``random`` as libraries under test: what their expressions may use, and what of them draws by name."""
+"""NumPy and ``random`` as libraries under test: the names that expressions may use, and the calls that draw."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEEDED = (RNG, STATE, BITS, OWNER, GENERATOR, random._inst)
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Put every generator of the expressions into a state of its own, and give them back."""
+    """Context manager that seeds every generator of the expressions, and restores their states."""
     before = [generator_states.read(generator) for generator in SEEDED]
     bits = np.random.get_bit_generator()
     for place, generator in enumerate(SEEDED):
@@ -48,7 +48,7 @@ def states() -> Any:
 
 
 def attempt(call: Any, *args: Any) -> Any:
-    """Call what generators of the operating system have not implemented."""
+    """Call a method that generators of the operating system may not implement, and ignore that error."""
     try:
         return call(*args)
     except NotImplementedError:
@@ -60,7 +60,7 @@ def _public(owner: Any) -> list[str]:
 
 
 def names_of_numpy() -> set[str]:
-    """Return everything public by which NumPy draws or makes generators: it cannot be told which of it draws."""
+    """Return every public name by which NumPy draws or makes generators; which of them draw cannot be determined."""
     kinds = {np.random.Generator, np.random.RandomState, np.random.SeedSequence, *BIT_GENERATORS}
     kinds |= {kind for kind in vars(np.random).values() if inspect.isclass(kind)}
     found = {f"np.random.{kind.__name__}.{name}" for kind in kinds for name in _public(kind)}
@@ -69,7 +69,7 @@ def names_of_numpy() -> set[str]:
 
 
 def names_of_random() -> set[str]:
-    """Return everything public of ``random``, its generators and ``secrets``."""
+    """Return every public name of ``random``, of its generators and of ``secrets``."""
     kinds = {random.Random, random.SystemRandom}
     methods = {f"random.{kind.__name__}.{name}" for kind in kinds for name in dir(kind) if not name.startswith("_")}
     return methods | {f"random.{name}" for name in random.__all__} | {f"secrets.{name}" for name in secrets.__all__}

@@ -1,8 +1,8 @@
-"""torch as a library under test: what its expressions may use, and what of it draws.
+"""torch as a library under test: the names that expressions may use, and the calls that draw.
 
-Three lists are put together, all read off the torch that is installed: the operations that torch itself says draw (the
-tag ``nondeterministic_seeded``), each by the first Python name it has; the functions and classes written in Python
-whose code names one of them, directly or through functions that they call; and all distributions and generators.
+Three lists are combined, all read from the installed torch: the operations that torch itself marks as drawing (the tag
+``nondeterministic_seeded``), each by its first Python name; the functions and classes written in Python whose code
+names one of them, directly or through functions that they call; and all distributions and generators.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONSTRUCTION = {"__init__", "reset_parameters", "_reset_parameters"}
 
 
 def names_of_torch() -> set[str]:
-    """Return every call of torch that draws, or might."""
+    """Return the names of all calls of torch that draw, or may draw."""
     states = {f"torch.{name}" for name in STATES} | {f"torch.random.{name}" for name in ("fork_rng", *STATES)}
     generators = {f"torch.Generator.{name}" for name in vars(torch._C.Generator) if not name.startswith("_")}
     drawing = set(_operations()) | set(_functions()) | set(_classes())
@@ -90,7 +90,7 @@ def _methods(kind: type) -> Iterator[FunctionType]:
 
 
 def draws_through(function: FunctionType) -> set[str]:
-    """Return the drawing operations that the code of a function names, and that of the functions it names."""
+    """Return the drawing operations named in the code of a function and of the functions that it names."""
     waiting, seen, found = [function], set(), set()
     while waiting:
         current = waiting.pop()
@@ -120,7 +120,7 @@ def _is_set(cell: Any) -> bool:
 
 
 def _alike(module: nn.Module) -> nn.Module:
-    """Give all parameters one value, so that only what is drawn makes a difference."""
+    """Set all parameters of a module to one value, so that only draws make a difference; return the module."""
     for parameter in module.parameters():
         nn.init.constant_(parameter, 0.25)
     return module
@@ -159,7 +159,7 @@ NAMES = {
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Put torch's generators into a state of their own, and give them back."""
+    """Context manager that seeds torch's generators, and restores their states."""
     before = GENERATOR.get_state()
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of calls that are on their way out

@@ -1,4 +1,4 @@
-"""Right batched kernels in NumPy, in the conventions that are met, and one whose parts can be planted wrong."""
+"""Right batched kernels in NumPy, one for each calling convention, and one made of parts that a bug can replace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Parts(NamedTuple):
-    """What ``decide`` is made of: each a function that a defect replaces."""
+    """The functions that ``decide`` consists of; a planted bug replaces one."""
 
     accepts: Any
     weights: Any
@@ -16,13 +16,16 @@ class Parts(NamedTuple):
 
 
 def accepts(p, q, drafts, coins, i):
-    """Whether draft i of every row is accepted, ``u q(d) < p(d)``."""
+    """Return for every row whether draft i is accepted, ``u q(d) < p(d)``."""
     rows = np.arange(len(drafts))
     return coins[:, i] * q[rows, i, drafts[:, i]] < p[rows, i, drafts[:, i]]
 
 
 def weights(p, q, accepted, lengths):
-    """What the last token of every row is drawn from: the residual at a rejection, else p; p where nothing is left."""
+    """Return the weights from which the last token of every row is drawn.
+
+    They are the residual after a rejection, else p; p too where the residual is zero.
+    """
     rows = np.arange(len(accepted))
     mine = p[rows, accepted]
     if not q.shape[1]:
@@ -33,7 +36,7 @@ def weights(p, q, accepted, lengths):
 
 
 def inverse_cdf(rows, uniforms):
-    """The first token whose cumulative weight exceeds the uniform's share, of those that have weight."""
+    """Return the first token of positive weight whose cumulative weight exceeds the uniform times the total."""
     cumulative = rows.astype(np.float64).cumsum(axis=1)
     beyond = (cumulative > uniforms[:, None].astype(np.float64) * cumulative[:, -1:]) & (rows > 0)
     last = rows.shape[1] - 1 - (rows > 0)[:, ::-1].argmax(axis=1)
@@ -41,7 +44,7 @@ def inverse_cdf(rows, uniforms):
 
 
 def race(rows, noise):
-    """The token with the largest weight / noise."""
+    """Return the token with the largest weight / noise."""
     return np.where(rows > 0, rows / noise, -1).argmax(axis=1)
 
 
@@ -49,7 +52,7 @@ RIGHT = Parts(accepts, weights, inverse_cdf)
 
 
 def decide(p, q, drafts, lengths, coins, final, parts=RIGHT):
-    """Decide every row; ``[rows, gamma + 1]`` padded with -1."""
+    """Verify every row; return the emitted tokens ``[rows, gamma + 1]``, padded with -1."""
     rows, gamma = drafts.shape
     safe = np.where(np.arange(gamma) < lengths[:, None], drafts, 0)
     accepted, alive = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=bool)
@@ -61,7 +64,7 @@ def decide(p, q, drafts, lengths, coins, final, parts=RIGHT):
 
 
 def emitted(drafts, accepted, token):
-    """The accepted drafts, the last token, padding."""
+    """Return the accepted drafts, the last token and padding of every row."""
     places = np.arange(drafts.shape[1] + 1)
     tokens = np.concatenate([drafts, token[:, None]], axis=1)
     tokens = np.where(places == accepted[:, None], token[:, None], tokens)
@@ -69,12 +72,12 @@ def emitted(drafts, accepted, token):
 
 
 def full(drafts):
-    """The lengths of rows that all have gamma drafts."""
+    """Return the lengths of rows that all have gamma drafts."""
     return np.full(len(drafts), drafts.shape[1])
 
 
 def padded(flat, lengths, width, filling):
-    """Flat rows of these lengths as ``[rows, width, ...]``."""
+    """Return concatenated rows of the given lengths as ``[rows, width, ...]``, filled up with ``filling``."""
     out = np.full((len(lengths), width, *flat.shape[1:]), filling, dtype=flat.dtype)
     out[np.arange(width) < lengths[:, None]] = flat
     return out
@@ -84,17 +87,17 @@ def padded(flat, lengths, width, filling):
 
 
 def plain(p, q, drafts, accept_uniforms, final_uniforms):
-    """All rows have gamma drafts."""
+    """Right kernel for rows that all have gamma drafts."""
     return decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms)
 
 
 def with_lengths(p, q, drafts, lengths, accept_uniforms, final_uniforms):
-    """Rows may have fewer drafts."""
+    """Right kernel for rows of different lengths."""
     return decide(p, q, drafts, lengths, accept_uniforms, final_uniforms)
 
 
 def flat(p, q, drafts, cu_num_draft_tokens, accept_uniforms, final_uniforms, parts=RIGHT):
-    """Rows one after another."""
+    """Right kernel for rows that are concatenated."""
     lengths = np.diff(cu_num_draft_tokens, prepend=0)
     gamma = max(int(lengths.max()), 1)
     return decide(
@@ -109,36 +112,42 @@ def flat(p, q, drafts, cu_num_draft_tokens, accept_uniforms, final_uniforms, par
 
 
 def in_place(p, q, drafts, accept_uniforms, final_uniforms, out):
-    """Writes its tokens where it is told."""
+    """Right kernel that writes its tokens into ``out``."""
     answer = plain(p, q, drafts, accept_uniforms, final_uniforms)
     np.copyto(out, answer, where=answer != -1)
 
 
 def with_numbers(p, q, drafts, accept_uniforms, final_uniforms):
-    """Answers tokens, anything behind them, and how many drafts each row accepts."""
+    """Right kernel that also returns each row's number of accepted drafts.
+
+    Values after the last token are arbitrary.
+    """
     answer = plain(p, q, drafts, accept_uniforms, final_uniforms)
     return np.where(answer == -1, 7, answer), (answer != -1).sum(axis=1) - 1
 
 
 def in_place_with_numbers(p, q, drafts, accept_uniforms, final_uniforms, out, out_lengths):
-    """Writes its tokens, and how many of them there are, where it is told."""
+    """Right kernel that writes its tokens into ``out`` and their number into ``out_lengths``."""
     answer = plain(p, q, drafts, accept_uniforms, final_uniforms)
     np.copyto(out, answer, where=answer != -1)
     out_lengths[:] = (answer != -1).sum(axis=1)
 
 
 def open_at_zero(p, q, drafts, accept_uniforms, final_uniforms):
-    """For uniforms in (0, 1]: ``u q <= p``, and the first token whose cumulative weight reaches the share."""
+    """Right kernel for uniforms in (0, 1].
+
+    It accepts if ``u q <= p``, and draws the first token whose cumulative weight reaches the share.
+    """
     return plain(p, q, drafts, 1 - accept_uniforms.astype(np.float64), 1 - final_uniforms.astype(np.float64))
 
 
 def exponential(p, q, drafts, accept_uniforms, noise):
-    """The last token by a race of exponentials."""
+    """Right kernel that draws the last token by a race of exponentials."""
     return decide(p, q, drafts, full(drafts), accept_uniforms, noise, RIGHT._replace(last=race))
 
 
 def gumbel(p, q, drafts, lengths, accept_uniforms, noise):
-    """The last token by Gumbel noise."""
+    """Right kernel that draws the last token by Gumbel noise."""
 
     def last(rows, noise):
         with np.errstate(divide="ignore"):
@@ -148,7 +157,7 @@ def gumbel(p, q, drafts, lengths, accept_uniforms, noise):
 
 
 def block(p, q, drafts, lengths, accept_uniforms, final_uniforms):
-    """Block verification."""
+    """Right kernel of block verification."""
     rows, gamma = drafts.shape
     row, p, q = np.arange(rows), p.astype(np.float64), q.astype(np.float64)
     safe = np.where(np.arange(gamma) < lengths[:, None], drafts, 0)
@@ -170,7 +179,7 @@ def block(p, q, drafts, lengths, accept_uniforms, final_uniforms):
 
 
 def descending(p, q, drafts, accept_uniforms, final_uniforms):
-    """Scans the vocabulary from its end: another order, the same law."""
+    """Right kernel that scans the vocabulary from its end: another order, the same law."""
 
     def last(rows, uniforms):
         return rows.shape[1] - 1 - inverse_cdf(rows[:, ::-1], uniforms)

@@ -1,4 +1,4 @@
-"""Batched kernels of torch, vectorised: right, and planted with mistakes in their random numbers."""
+"""Batched kernels in torch, vectorised: right ones, and ones with a bug in their random numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decide(p, q, drafts, coins, final):
 
 
 def generator(seed, offset, device):
-    """A generator for every (seed, offset): the finaliser of splitmix64 tells neighbours apart."""
+    """Return a generator for (seed, offset), mixed by the finaliser of splitmix64 so that neighbours differ."""
     x = (seed * 0x9E3779B97F4A7C15 + offset + 1) % 2**64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> shift)) * factor % 2**64
@@ -35,48 +35,48 @@ def generator(seed, offset, device):
 
 
 def numbers(drafts, seed, offset, columns=None):
-    """Uniforms, a row for each row of drafts."""
+    """Return uniforms, one row for each row of drafts."""
     columns = columns or drafts.shape[1] + 1
     source = generator(seed, offset, drafts.device)
     return torch.rand(len(drafts), columns, dtype=torch.float64, device=drafts.device, generator=source)
 
 
 def given(p, q, drafts, accept_uniforms, final_uniforms):
-    """Right; its uniforms are arguments."""
+    """Right kernel that takes its uniforms as arguments."""
     return decide(p, q, drafts, accept_uniforms, final_uniforms)
 
 
 def keyed(p, q, drafts, seed, offset):
-    """Right."""
+    """Right kernel, keyed by seed and offset."""
     u = numbers(drafts, seed, offset)
     return decide(p, q, drafts, u[:, :-1], u[:, -1])
 
 
 def its_own(p, q, drafts):
-    """Right; draws from the global generator."""
+    """Right kernel that draws from the global generator."""
     u = torch.rand(len(drafts), drafts.shape[1] + 1, dtype=torch.float64, device=drafts.device)
     return decide(p, q, drafts, u[:, :-1], u[:, -1])
 
 
 def shared_stream(p, q, drafts, seed, offset):
-    """Planted: row 64 begins where row 0 does."""
+    """Planted bug: the stream of row 64 is that of row 0."""
     u = numbers(drafts, seed, offset)[torch.arange(len(drafts), device=drafts.device) % 64]
     return decide(p, q, drafts, u[:, :-1], u[:, -1])
 
 
 def reseeded(p, q, drafts):
-    """Planted: the generator is seeded in every call."""
+    """Planted bug: every call seeds the generator."""
     torch.manual_seed(1234)
     return its_own(p, q, drafts)
 
 
 def coin_again(p, q, drafts, seed, offset):
-    """Planted: the replacement is drawn with the coin that rejected."""
+    """Planted bug: the replacement is drawn with the coin that rejected the draft."""
     u = numbers(drafts, seed, offset)
     return decide(p, q, drafts, u[:, :-1], u[:, 0])
 
 
 def one_coin(p, q, drafts, seed, offset):
-    """Planted: one coin decides about every draft."""
+    """Planted bug: one coin decides every draft."""
     u = numbers(drafts, seed, offset, columns=2)
     return decide(p, q, drafts, u[:, :1].expand(-1, drafts.shape[1]), u[:, 1])

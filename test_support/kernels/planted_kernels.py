@@ -13,7 +13,7 @@ BLOCK = 128
 
 
 class Planted(NamedTuple):
-    """A kernel with a defect."""
+    """A kernel with a planted bug, and the check that must refute it."""
 
     kernel: Any
     seen_by: str
@@ -24,7 +24,7 @@ class Planted(NamedTuple):
 
 
 def with_parts(**parts):
-    """A kernel of rows of different lengths with other parts."""
+    """Return a kernel for rows of different lengths with some parts of ``decide`` replaced."""
 
     def kernel(p, q, drafts, lengths, accept_uniforms, final_uniforms):
         return decide(p, q, drafts, lengths, accept_uniforms, final_uniforms, RIGHT._replace(**parts))
@@ -33,7 +33,7 @@ def with_parts(**parts):
 
 
 def last_block_lost(p, q, drafts, accept_uniforms, final_uniforms):
-    """The loop over blocks of the vocabulary ends one early."""
+    """Planted bug: the loop over blocks of the vocabulary ends one block early."""
     cut = p.copy()
     if p.shape[-1] > BLOCK:
         cut[..., (p.shape[-1] - 1) // BLOCK * BLOCK :] = 0
@@ -45,7 +45,10 @@ def last_block_lost(p, q, drafts, accept_uniforms, final_uniforms):
 
 
 def block_begins_again(rows, uniforms):
-    """The cumulative sum begins again at every block: a share beyond the first is never reached there."""
+    """Planted bug: the cumulative sum restarts at every block of the vocabulary.
+
+    A share of the total that exceeds the mass of every block is never reached.
+    """
     cumulative = np.concatenate(
         [rows[:, i : i + BLOCK].astype(np.float64).cumsum(axis=1) for i in range(0, rows.shape[1], BLOCK)], axis=1
     )
@@ -54,14 +57,14 @@ def block_begins_again(rows, uniforms):
 
 
 def likeliest_of_a_late_block(rows, uniforms):
-    """The block is drawn; in it the likeliest token is taken, but in the first one."""
+    """Planted bug: the block is drawn, but in every block except the first the likeliest token is taken."""
     drawn = inverse_cdf(rows, uniforms)
     likeliest = [first + rows[row, first : first + BLOCK].argmax() for row, first in enumerate(drawn // BLOCK * BLOCK)]
     return np.where(drawn < BLOCK, drawn, likeliest)
 
 
 def last_row_ignored(p, q, drafts, accept_uniforms, final_uniforms):
-    """The grid of blocks of 32 rows is rounded down."""
+    """Planted bug: the number of blocks of 32 rows is rounded down."""
     answer = decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms)
     done = max(len(drafts) // 32 * 32, min(len(drafts), 31))
     answer[done:] = -1
@@ -69,18 +72,18 @@ def last_row_ignored(p, q, drafts, accept_uniforms, final_uniforms):
 
 
 def lengths_of_the_row_before(p, q, drafts, lengths, accept_uniforms, final_uniforms):
-    """The number of drafts is that of the row before."""
+    """Planted bug: the number of drafts is that of the row before."""
     return decide(p, q, drafts, np.minimum(np.roll(lengths, 1), drafts.shape[1]), accept_uniforms, final_uniforms)
 
 
 def begins_with_its_own_end(p, q, drafts, cu_num_draft_tokens, accept_uniforms, final_uniforms):
-    """Where the coins of a row begin is read one row too far on."""
+    """Planted bug: the start of a row's coins is read from the next row's entry."""
     moved = np.roll(accept_uniforms, -int(cu_num_draft_tokens[0]))
     return flat(p, q, drafts, cu_num_draft_tokens, moved, final_uniforms)
 
 
 def padding_is_drafted(p, q, drafts, lengths, accept_uniforms, final_uniforms):
-    """Placeholders are judged like drafts; as an index, -1 is the last token."""
+    """Planted bug: padding is judged like drafts; as an index, -1 is the last token."""
     return decide(
         p, q, drafts, full(drafts), accept_uniforms, final_uniforms, RIGHT._replace(accepts=index_as_it_is(drafts))
     )
@@ -95,49 +98,49 @@ def index_as_it_is(drafts):
 
 
 def bonus_at_a_rejection(p, q, accepted, lengths):
-    """The bonus row is drawn from whether or not the drafts were accepted."""
+    """Planted bug: the last token is drawn from the bonus row even after a rejection."""
     return p[np.arange(len(accepted)), lengths]
 
 
 def replaced_from_p(p, q, accepted, lengths):
-    """The replacement is drawn from p."""
+    """Planted bug: the replacement is drawn from p."""
     return p[np.arange(len(accepted)), accepted]
 
 
 def residual_of_the_next_row(p, q, accepted, lengths):
-    """The residual is made with the row of q behind."""
+    """Planted bug: the residual is computed with the next row of q."""
     return weights(p, np.roll(q, -1, axis=1), accepted, lengths)
 
 
 def first_coin_for_all(p, q, drafts, coins, i):
-    """Every draft is decided by the first coin."""
+    """Planted bug: the first coin decides every draft."""
     return RIGHT.accepts(p, q, drafts, np.broadcast_to(coins[:, :1], coins.shape), i)
 
 
 def accepts_a_little_less(p, q, drafts, coins, i):
-    """The ratio is lowered by one in two hundred."""
+    """Planted bug: the accept ratio is lowered by 1/200."""
     return RIGHT.accepts(0.995 * p, q, drafts, coins, i)
 
 
 def rejects_everything(p, q, drafts, lengths, accept_uniforms, final_uniforms):
-    """One token of p a round: lossless, and useless."""
+    """Planted bug: every draft is rejected and one token of p emitted per round: lossless, and useless."""
     nothing = np.zeros(len(drafts), dtype=np.int64)
     return emitted(drafts, nothing, inverse_cdf(p[:, 0], final_uniforms))
 
 
 def coin_for_the_last_draw(p, q, drafts, accept_uniforms, final_uniforms):
-    """The first coin draws the last token too."""
+    """Planted bug: the first coin also draws the last token."""
     return decide(p, q, drafts, full(drafts), accept_uniforms, accept_uniforms[:, 0])
 
 
 def equal_is_enough(p, q, drafts, coins, i):
-    """``u q <= p``: a coin of exactly 0 accepts what p forbids."""
+    """Planted bug: accepts if ``u q <= p``, so a coin of exactly 0 accepts a token that p excludes."""
     rows = np.arange(len(drafts))
     return coins[:, i] * q[rows, i, drafts[:, i]] <= p[rows, i, drafts[:, i]]
 
 
 def empty_residual_is_the_last_token(p, q, accepted, lengths):
-    """Where nothing is left of the residual, the last token of the vocabulary comes out."""
+    """Planted bug: where the residual is zero, the last token of the vocabulary is emitted."""
     found = weights(p, q, accepted, lengths)
     mine, rows = p[np.arange(len(accepted)), accepted], np.arange(len(accepted))
     theirs = q[rows, np.minimum(accepted, q.shape[1] - 1)]
@@ -146,21 +149,21 @@ def empty_residual_is_the_last_token(p, q, accepted, lengths):
 
 
 def single_precision_runs_out(rows, uniforms):
-    """The cumulative sum is float32 and its total another sum: a share near 1 is never reached."""
+    """Planted bug: the cumulative sum is float32 and its total another sum, so a share near 1 is never reached."""
     cumulative, total = rows.astype(np.float32).cumsum(axis=1), rows[:, ::-1].astype(np.float32).cumsum(axis=1)[:, -1:]
     beyond = cumulative > uniforms[:, None].astype(np.float32) * total
     return np.where(beyond.any(axis=1), beyond.argmax(axis=1), rows.shape[1] - 1)
 
 
 def writes_into_p(p, q, drafts, accept_uniforms, final_uniforms):
-    """The residual is made in place."""
+    """Planted bug: the residual overwrites p."""
     answer = decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms)
     p[:, :-1] -= q
     return answer
 
 
 def buffer_of_the_call_before():
-    """All calls of one shape answer in one array."""
+    """Planted bug: all calls with one shape return the same array."""
     buffers = {}
 
     def kernel(p, q, drafts, accept_uniforms, final_uniforms):
@@ -173,7 +176,7 @@ def buffer_of_the_call_before():
 
 
 def stale_out(p, q, drafts, accept_uniforms, final_uniforms, out, out_lengths):
-    """Writes the drafts and their number, and leaves the last token to whoever was here before."""
+    """Planted bug: the drafts and their number are written, but the place of the last token keeps its old value."""
     answer = decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms)
     count = (answer != -1).sum(axis=1)
     np.copyto(out[:, :-1], answer[:, :-1], where=np.arange(answer.shape[1] - 1) < count[:, None] - 1)
@@ -181,19 +184,19 @@ def stale_out(p, q, drafts, accept_uniforms, final_uniforms, out, out_lengths):
 
 
 def noise_of_the_first_row(p, q, drafts, accept_uniforms, noise):
-    """Every row races with the noise of the first."""
+    """Planted bug: every row uses the noise of the first row."""
     return decide(p, q, drafts, full(drafts), accept_uniforms, noise[:1], RIGHT._replace(last=race))
 
 
 def race_of_p(p, q, drafts, accept_uniforms, noise):
-    """The race is for p where it should be for the residual."""
+    """Planted bug: the race is for p instead of the residual."""
     return decide(
         p, q, drafts, full(drafts), accept_uniforms, noise, RIGHT._replace(weights=replaced_from_p, last=race)
     )
 
 
 def race_of_squares(p, q, drafts, accept_uniforms, noise):
-    """The weights of the race are squared."""
+    """Planted bug: the weights of the race are squared."""
     return decide(p, q, drafts, full(drafts), accept_uniforms, noise, RIGHT._replace(last=lambda w, e: race(w * w, e)))
 
 

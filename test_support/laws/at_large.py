@@ -1,4 +1,4 @@
-"""The law of a token that is drawn from a real vocabulary, read off as a vector."""
+"""The law of a token drawn from a large vocabulary, as a vector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specverify.subjects.open_rows import ending_of
 
 
 def kept_open(draw, size):
-    """Return the law that is read off, ``[size]``, and how many runs it took."""
+    """Return the law of the token that ``draw`` draws, ``[size]``, and the number of runs that it took."""
 
     def program(draws):
         with at_large(), answered_everywhere(draws):

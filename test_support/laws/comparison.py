@@ -1,4 +1,4 @@
-"""Two decoders compared, round by round on one tape or in law, and the small tasks they are compared on."""
+"""Compare two decoders round by round on one tape, or by their laws; and small tasks for the comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ small = tasks(3, 2, 6)
 
 
 def rounds(decoder, prompt, seed):
-    """Return what each round did, without its trace."""
+    """Return the result of each round of a decoder, without its trace."""
     return [round_._replace(trace=()) for round_ in generate(decoder, prompt, Tape(seed)).rounds]
 
 

@@ -1,4 +1,4 @@
-"""What several property tests need: pmfs of fractions, models without context, laws of one token."""
+"""Helpers of several property tests: pmfs of fractions, models without context, laws of one token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from test_support.shares import is_thorough
 
 
 def pmf(*values):
-    """Return an object array of ``Fraction``; values such as "1/5", ".2" or 1."""
+    """Return a pmf as an object array of ``Fraction``; values are such as "1/5", ".2" or 1."""
     return np.array([Fraction(value) for value in values], dtype=object)
 
 
@@ -22,24 +22,24 @@ P, Q = pmf("1/5", "3/10", "1/2"), pmf("3/5", "3/10", "1/10")
 
 
 def always(row):
-    """Return the language model that ignores its context."""
+    """Return the language model with the pmf ``row`` in every context."""
     return lambda tokens: row
 
 
 def law_of(program):
-    """Return outcome -> exact probability of a program of draws, everything enumerated."""
+    """Return the exact probability of each outcome of a program of draws."""
     law = program_law(program)
     assert law.missing == 0
     return dict(law.probabilities)
 
 
 def flips(draws, chance, name):
-    """Return whether a coin of a rational chance comes up."""
+    """Return whether a coin with the rational probability ``chance`` is heads."""
     return draws.categorical(np.array([chance, 1 - chance], dtype=object), name) == 0
 
 
 def as_law(row):
-    """Return token -> probability of a pmf, tokens of probability 0 left out."""
+    """Return the probability of each token of a pmf, without tokens of probability 0."""
     return {token: mass for token, mass in enumerate(row.tolist()) if mass > 0}
 
 
@@ -49,7 +49,7 @@ def vector(law, vocabulary):
 
 
 def first_token(verify, p, q):
-    """Return the program that drafts one token from q, verifies it, and returns the first token that comes out."""
+    """Return a program that drafts one token from q, verifies it, and returns the first emitted token."""
 
     def program(draws):
         drafted = draws.categorical(q, ("draft", 0))
@@ -64,7 +64,7 @@ def distance(one, other):
 
 
 def project(law, function):
-    """Return the law of ``function`` of an outcome."""
+    """Return the law of ``function(outcome)``, given the law of the outcome."""
     image = {}
     for outcome, mass in law.items():
         key = function(outcome)

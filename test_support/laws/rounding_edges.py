@@ -1,8 +1,7 @@
-"""Pmfs for which floats go furthest astray, and how far: as a share of the bound in ``rounding``.
+"""Search for pmfs with the largest floating-point errors, as a share of the bound in ``rounding``.
 
-Logits are searched for, at random and by changing the worst that were found; among them flat ones, peaked ones, one
-token against many, long tails, large offsets. What is computed from them in a dtype, by ways that are in use, is
-compared with what it should be, computed in floats that are finer.
+Logits are drawn at random and improved by changing the worst ones so far: flat, peaked, one token against many, long
+tails, large offsets. Values computed from them in a dtype, in the usual ways, are compared with a finer dtype.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ Written = Callable[[Any], tuple[Any, Any]]
 
 
 class Edge(NamedTuple):
-    """How near to its bound an error came, as a share of it, and for which case."""
+    """The largest error of a computation as a share of its bound, and the case in which it occurred."""
 
     share: float
     case: str
 
 
 def fine(array: Any) -> Any:
-    """Return an array of stored floats in finer ones: float64, and for those the longest there are."""
+    """Return an array of floats in a finer dtype: float64, or the longest float for float64."""
     return np.asarray(array, dtype=np.longdouble if np.asarray(array).dtype == np.float64 else np.float64)
 
 
 def exact_pmf(logits: Any) -> Any:
-    """Return the softmax of logits in the floats that they are in."""
+    """Return the softmax of logits, computed in the dtype of the logits."""
     weights = np.exp(logits - logits.max())
     return weights / weights.sum()
 

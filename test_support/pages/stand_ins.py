@@ -1,6 +1,6 @@
-"""Engines in a few lines, in the shape that the reproducers ask for: right ones, and ones with the defect.
+"""Engines of a few lines with the interface that the reproducers use: right ones, and ones with the reported defect.
 
-Each function returns the modules by name; ``wrong`` has the defect. None of them decodes well.
+Each function returns the fake modules by name; ``wrong`` adds the defect. The engines do not decode well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def llama(wrong, drafting=True):
 
 
 def _llamacpp(answer):
-    """Return the server, whose ``answer(params, body)`` is the list of ``(id, logprob, alternatives)`` of a text."""
+    """Return a fake server module.
+
+    ``answer(params, body)`` returns a text as a list of ``(id, logprob, alternatives)``.
+    """
 
     def params():
         models = {"mparams": SimpleNamespace(path=""), "p_min": 0.0, "probabilistic": False}
@@ -326,7 +329,7 @@ def transformers_broken_off(wrong, drafting=True):
 
 
 def _vllm(generate, **more):
-    """Return vLLM, and what makes a model for it; ``generate(prompt, options, speculation)`` returns new tokens."""
+    """Return fake modules of vLLM; ``generate(prompt, options, speculation)`` returns new tokens."""
 
     class LLM:
         def __init__(self, _, speculative_config=None, **__):
@@ -421,7 +424,10 @@ def vllm_raises(option, said, wrong):
 
 
 def outlines_core(wrong):
-    """Return a guide that allows the tokens of a pattern, found by trying every text of three characters behind."""
+    """Return a fake ``outlines_core``, whose guide allows tokens of a pattern.
+
+    It finds them by trying all continuations of three characters.
+    """
 
     class Guide:
         def __init__(self, index):

@@ -1,4 +1,4 @@
-"""Texts with their values, right and wrong: what the tests of promises read in process, as a sampler and over HTTP."""
+"""Texts with reported values, right and wrong, for tests of promises in process, as samplers and over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def text_of(new):
 
 
 class Text(NamedTuple):
-    """One decoded text, which a fault reads."""
+    """One decoded text, whose values a planted fault may change."""
 
     tokens: list
     p: list
@@ -26,16 +26,16 @@ class Text(NamedTuple):
 
     @property
     def rejected(self):
-        """Whether the greedy draft of the first place was not kept."""
+        """Return whether the greedy draft of the first position was rejected."""
         return self.tokens[0] != self.draft(0)
 
     def draft(self, place):
-        """Return the greedy draft of a place."""
+        """Return the greedy draft of a position."""
         return int(np.argmax(self.q[place]))
 
 
 def log(mass):
-    """Return the logarithm of a probability, which may be 0."""
+    """Return the logarithm of a probability, -inf for 0."""
     return float(np.log(mass)) if mass > 0 else -np.inf
 
 
@@ -104,7 +104,7 @@ FAULTS = {
 
 
 def values_of(text, name="", fault=""):
-    """Return the values of a text; ``fault`` changes the value of a name."""
+    """Return the reported values of a text; ``fault`` changes the value called ``name``."""
     values = {
         "logprobs": logs(text),
         "top_logprobs": lists(text),

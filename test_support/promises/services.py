@@ -1,4 +1,4 @@
-"""Black boxes of one small model as samplers and behind loopback servers of completions."""
+"""Black boxes of one small model, as samplers and as servers of completions on the loopback address."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def events(each):
 
 @contextmanager
 def served(answer, shape, *, length=LENGTH, **how):
-    """Serve ``answer(seed, n, prefix)`` on this machine; yield the sampler of the server."""
+    """Context manager that serves ``answer(seed, n, prefix)`` on this machine; it yields a sampler of the server."""
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler(answer, shape))
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -100,7 +100,7 @@ def served(answer, shape, *, length=LENGTH, **how):
 
 @contextmanager
 def called(answer, shape, **how):
-    """Yield ``answer`` itself, whose reports are values of each row."""
+    """Context manager that yields ``answer`` itself as a sampler whose reports are values of each row."""
 
     def sample(seed, n, prefix=()):
         rows = answer(seed, n, *([prefix] if prefix else []))

@@ -1,4 +1,4 @@
-"""A cloud in a process of its own that can be made to die, and an edge here that talks to it over HTTP."""
+"""A cloud in its own process, which can be killed, and an edge in this process that calls it over HTTP."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ server.serve_forever()
 
 
 def http_target(tokens):
-    """Golden rows, turned by the last token: a context off by one shows."""
+    """Return fixed rows of p rotated by the last token, so that a context that is off by one shows."""
     return np.roll(FLAT_P, tokens[-1])
 
 
@@ -55,14 +55,14 @@ def http_draft(tokens):
 
 
 class Running:
-    """A server in a process of its own; asked for its address again, it is started again, without the fault."""
+    """A server in its own process; each call of ``address`` starts it again, without the fault after the first time."""
 
     def __init__(self, journal="", fault="", after=0):
-        """``fault`` is "model", "before" or "after"; it strikes at the call ``after``."""
+        """Choose a fault of the server: "model", "before" or "after"; it happens at call number ``after``."""
         self.journal, self.fault, self.starts, self.process = str(journal), (fault, str(after)), 0, None
 
     def address(self):
-        """Start a server, in place of the one before; return where it listens."""
+        """Start a server, instead of the previous one; return its address."""
         if self.process is not None:
             self.stop()
         arguments = (str(self.starts), self.journal, *(("", "0") if self.starts else self.fault))
@@ -72,7 +72,7 @@ class Running:
         return "127.0.0.1", int(self.process.stdout.readline())
 
     def stop(self):
-        """Kill the server."""
+        """Kill the server process."""
         self.process.kill()
         self.process.wait(10)
         self.process.stdout.close()

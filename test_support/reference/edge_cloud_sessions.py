@@ -1,4 +1,4 @@
-"""Edge and cloud played to the end in memory: sessions, links that lose and repeat, a cloud that draws again."""
+"""Sessions of edge and cloud in memory: links that lose and repeat messages, and a cloud that draws again."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ exact_modes = pytest.mark.parametrize("mode", EXACT)
 
 
 class NoiseOfRounds:
-    """Noise drawn anew in every round, whatever the seed: of one law with noise of positions."""
+    """Shared noise that is drawn anew in every round, whatever the seed; its law is that of noise by position."""
 
     def __init__(self, draws):
-        """``draws`` says who wins."""
+        """Draw the winners of races from ``draws``."""
         self.draws = draws
         self.next_round()
 
     def next_round(self):
-        """Forget the noise that there was."""
+        """Forget the noise of the last round."""
         self.noise = DrawnNoise(self.draws)
 
     def __call__(self, seed):
-        """Return the noise of this round, which both sides hold."""
+        """Return the noise of this round, which edge and cloud share."""
         assert seed == SEED
         return self.noise
 
@@ -51,7 +51,7 @@ def edge_of(task, mode, gamma=2, **options):
 
 
 def play(edge, draws, state, send, after_round=lambda state: None, **options):
-    """Play rounds to the end; return the finished edge state."""
+    """Run rounds to the end of the text; return the final state of the edge."""
     while state.remaining:
         state, done, _ = play_round(edge, draws, state, send, **options)
         assert done.tokens
@@ -60,9 +60,12 @@ def play(edge, draws, state, send, after_round=lambda state: None, **options):
 
 
 def session(draws, task, prompt, mode, network=in_memory, make=Service, gamma=2, noise=None):
-    """Return the new tokens of a whole session in which nothing is forgotten; both contexts agree after each round.
+    """Return the new tokens of a session without loss of memory.
 
-    ``noise(seed)`` is what both sides hold in the modes that share any; without it, it is drawn anew in every round.
+    The contexts of both sides must agree after each round.
+
+    ``noise(seed)`` returns the noise that both sides share in the modes that use any; None draws it anew in every
+    round.
     """
     rounds = NoiseOfRounds(draws)
     noise = noise or rounds
@@ -81,18 +84,18 @@ def session(draws, task, prompt, mode, network=in_memory, make=Service, gamma=2,
 
 
 class Unreliable:
-    """A link with a script: which requests ever sent arrive now, and which replies ever made come back.
+    """A link with a script: which of the requests sent so far arrive, and which of the replies made so far come back.
 
-    Both count back from the newest. Where the script is silent or over, the newest request arrives and is answered.
+    Both are counted back from the newest. After the end of the script, the newest request arrives and is answered.
     """
 
     def __init__(self, script, service):
-        """``script`` is a sequence of (requests that arrive, replies that come back), each as places in history."""
+        """Store the script: pairs (requests that arrive, replies that come back) of indices into the history."""
         self.script, self.respond = iter(script), service.respond
         self.requests, self.replies = [], []
 
     def __call__(self, text):
-        """Send ``text``, and what the script says beside it."""
+        """Send ``text`` as the script states; return the replies that come back."""
         self.requests.append(text)
         arriving, returning = next(self.script, ((0,), (0,)))
         self.replies += [self.respond(self.requests[-1 - back % len(self.requests)]) for back in arriving]
@@ -106,7 +109,7 @@ BACKWARDS = ((1, 0, 1), (2, 1, 0, 2))
 
 
 def loses_zeros(service):
-    """A link that reads replies: the first copy of every reply that emits token 0 is lost, however often it is made."""
+    """Return a link that loses the first copy of every reply that emits token 0."""
     seen = set()
 
     def send(text):
@@ -120,7 +123,7 @@ def loses_zeros(service):
 
 
 def forgetful(service):
-    """A link to a cloud that loses its memory and its reply at the third request: with two phases often a row."""
+    """Return a link to a cloud that loses its memory, and its reply, at the third request."""
     sent = iter(range(100))
 
     def send(text):
@@ -134,10 +137,10 @@ def forgetful(service):
 
 
 class DrawsAgain(Service):
-    """A cloud that answers a repeated request by verifying once more from where it stood before."""
+    """Planted bug: a cloud that answers a repeated request by verifying again from the state before it."""
 
     def respond(self, text):
-        """Forget the first answer, then answer."""
+        """Forget the first answer, then answer again."""
         self.before = getattr(self, "before", {})
         if text in self.before:
             self.sessions["0"] = self.before[text]
@@ -158,15 +161,15 @@ def first_of_round(mode, task=GOLDEN):
 
 
 class Unasked:
-    """Draws of which none may be taken: all that is random must come from the noise."""
+    """Draws that fail if any is used: all randomness must come from the noise."""
 
     def categorical(self, row, site):  # noqa: ARG002
-        """Fail."""
+        """Fail: no draw may be used."""
         raise AssertionError(f"a draw at {site}, expected none")
 
 
 def alone(task, prompt, noise):
-    """Return the new tokens of the target alone, each the winner of its race."""
+    """Return the new tokens of the target alone, each the winner of its race over the noise."""
     new = ()
     while len(new) < task.horizon and not (new and new[-1] in task.eos):
         new = (*new, noise.winner(task.target(prompt + new), len(prompt + new)))
@@ -174,12 +177,12 @@ def alone(task, prompt, noise):
 
 
 def joint_law(p, q):
-    """Return (y, d) -> probability, from the law of d given y."""
+    """Return the probability of each pair (y, d), computed from the law of d given y."""
     rows = {y: draft_given_target(p, q, y) for y in as_law(p)}
     return {(y, d): p[y] * mass for y, row in rows.items() for d, mass in as_law(row).items()}
 
 
 def accepted_law(p, q, gamma=1, **options):
-    """Return the law of the accepted drafts of a first round over shared noise."""
+    """Return the law of the drafts accepted in a first round over shared noise."""
     decoder = edge_cloud_decoder(Task(always(p), always(q), horizon=3), "gumbel", constant(gamma), **options)
     return law_of(lambda draws: decoder.step(draws, decoder.init((0,)))[1].accepted)

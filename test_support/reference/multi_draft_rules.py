@@ -1,4 +1,4 @@
-"""The rules for several candidates of one position, and what a round of them yields: its law, acceptance, length."""
+"""The rules for several candidates at one position, and the law, acceptance and length of a round with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ counts = st.integers(1, 3)
 
 
 def one_level(p, q, count, pick, verify):
-    """The law of (first token, accepted) for ``count`` siblings and a horizon of two tokens."""
+    """Return the law of (first token, accepted) for ``count`` siblings and a horizon of two tokens."""
     decoder = tree_decoder(Task(always(p), horizon=2), tree_drafter(always(q), (-1,) * count, pick), verify)
 
     def program(draws):

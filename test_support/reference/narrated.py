@@ -1,6 +1,6 @@
-"""One verification, decision by decision: what it asks under which site, which texts the target reads, what comes out.
+"""One verification, decision by decision: the sites of its draws, the texts that the target reads, and the result.
 
-Sites are an interface: a tape answers by site, and a verifier that names another decision takes another uniform.
+Sites are an interface: a tape answers by site, so a verifier that renames a decision gets another uniform.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAST, OUTER = [0, 0, 1], pmf(".5", 0, ".5").tolist()
 
 
 class Done(NamedTuple):
-    """What a verification asked, what it read, and what it answered."""
+    """The draws of a verification, the texts that it read, and its result."""
 
     decisions: tuple[tuple[tuple[object, ...], list[object]], ...]
     read: tuple[Tokens, ...]
@@ -33,7 +33,10 @@ class Done(NamedTuple):
 
 
 def played(first, verify, draft, outcomes):
-    """Run ``verify`` on the first row ``first``, its draws answered by ``outcomes``, all of which it must ask for."""
+    """Run ``verify`` on a draft with its draws answered by ``outcomes``, all of which it must use.
+
+    ``first`` is the target's first row of p.
+    """
     rows = {(): first, **BEHIND}
     read, replayed = [], Replayed(outcomes)
     draws = Narrated(replayed)

@@ -1,4 +1,4 @@
-"""Rounds stated again as plain loops over lists of rationals, and the law of all rounds of a decode, to compare."""
+"""Rounds written again as plain loops over lists of rationals, and the law of all rounds of a text, for comparison."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tasks_of(name):
 
 
 def rounds_of(decoder, prompt=PROMPT):
-    """The law of what every round commits and of how many of its tokens were drafts."""
+    """Return the law of the rounds of a text: the tokens that each commits, and how many of them were drafts."""
 
     def program(draws):
         state, told = decoder.init(prompt), ()
@@ -41,7 +41,10 @@ def rounds_of(decoder, prompt=PROMPT):
 
 
 def rounds_of_loop(task, one_round, start=None, prompt=PROMPT):
-    """The same of ``one_round(draws, text, room, kept)``: new tokens, accepted drafts, what it keeps."""
+    """Return the law of the rounds of a plain loop: tokens that each commits, and how many of them were drafts.
+
+    ``one_round(draws, text, room, kept)`` returns the new tokens, the number of accepted drafts, and what it passes on.
+    """
 
     def program(draws):
         text, told, kept = prompt, (), start
@@ -67,13 +70,13 @@ def norm(masses):
 
 
 def surplus(p, q):
-    """norm(max(0, p - q)), or p where that is nothing: then no rejection comes here."""
+    """Return norm(max(0, p - q)); p if that is zero, because then no rejection can occur."""
     left = [max(Fraction(a) - b, Fraction(0)) for a, b in zip(p, q, strict=True)]
     return norm(left) if sum(left) else list(p)
 
 
 def best(row):
-    """The first of the largest."""
+    """Return the first index of the largest entry."""
     row = list(row)
     return row.index(max(row))
 
@@ -83,7 +86,10 @@ def point(token, size):
 
 
 def drafts_of(draws, q, text, count, stop=lambda row, token: False):
-    """Draws from q, one behind the other, and their rows; none after a token at which ``stop`` says so."""
+    """Return ``count`` successive drafts from q and their rows of q.
+
+    None follow a token for which ``stop`` returns True.
+    """
     tokens, rows = (), []
     while len(tokens) < count:
         rows.append(list(q(text + tokens)))
@@ -94,7 +100,7 @@ def drafts_of(draws, q, text, count, stop=lambda row, token: False):
 
 
 def algorithm_1(draws, p, text, tokens, rows):
-    """Leviathan et al., Algorithm 1: all coins, n before the first that fails, p' adjusted if one did, t ~ p'."""
+    """Return the tokens of Leviathan et al., Algorithm 1: all coins, n drafts before the first failure, then t ~ p'."""
     ahead = [list(p(text + tokens[:i])) for i in range(len(tokens) + 1)]
     failed = [
         i
@@ -107,7 +113,7 @@ def algorithm_1(draws, p, text, tokens, rows):
 
 
 def matched(draws, p, text, tokens):
-    """A draw from p at every place until one is not the draft."""
+    """Return draws from p at successive positions, up to the first that differs from the draft."""
     new = ()
     for i in range(len(tokens) + 1):
         new = (*new, drawn(draws, p(text + tokens[:i]), "z", len(text), i))
@@ -117,7 +123,7 @@ def matched(draws, p, text, tokens):
 
 
 def greedily(p, text, tokens):
-    """The same with argmaxes."""
+    """Return argmaxes of p at successive positions, up to the first that differs from the draft."""
     new = ()
     for i in range(len(tokens) + 1):
         new = (*new, best(p(text + tokens[:i])))
@@ -127,7 +133,7 @@ def greedily(p, text, tokens):
 
 
 def each_in_turn(draws, p, text, tokens, rows, keeps, replaced, bonus=list):
-    """Keep drafts with probability ``keeps(p, q, d, text)``, replace the first that is not kept."""
+    """Return drafts kept with probability ``keeps(p, q, d, text)``; the first that is not kept is replaced."""
     for i, token in enumerate(tokens):
         row = list(p(text + tokens[:i]))
         if not coin(draws, keeps(row, rows[i], token, text + tokens[:i]), len(text), i):

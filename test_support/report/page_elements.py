@@ -1,4 +1,4 @@
-"""An HTML page as its elements, read by the parser of the standard library."""
+"""An HTML page as a list of its elements, parsed by the standard library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VOID = frozenset({"meta", "link", "br", "img", "hr", "input", "col"})
 
 
 class Found(NamedTuple):
-    """An element."""
+    """An HTML element."""
 
     tag: str
     attributes: dict
@@ -19,10 +19,10 @@ class Found(NamedTuple):
 
 
 class Page(HTMLParser):
-    """Every element in its order; raises for one that is not closed where it must be."""
+    """Parser that lists all elements of a page in order; raises for an element that is not closed where it must be."""
 
     def __init__(self, text):
-        """Read the whole text."""
+        """Parse the whole text."""
         super().__init__(convert_charrefs=True)
         self.elements, self.open, self.texts = [], [], []
         self.feed(text)
@@ -30,24 +30,24 @@ class Page(HTMLParser):
         assert not self.open, [item.tag for item in self.open]
 
     def handle_starttag(self, tag, attrs):
-        """Note an element."""
+        """Record an element."""
         found = Found(tag, dict(attrs), tuple(self.open), [])
         self.elements.append(found)
         if tag not in VOID:
             self.open.append(found)
 
     def handle_endtag(self, tag):
-        """Close what was opened last."""
+        """Close the element that was opened last."""
         assert self.open.pop().tag == tag, tag
 
     def handle_data(self, data):
-        """Note a text in all it stands in."""
+        """Add a piece of text to every element that contains it."""
         self.texts.append(data)
         for item in self.open:
             item.text.append(data)
 
     def all(self, *tags):
-        """Return all elements of these kinds."""
+        """Return all elements with these tags."""
         return [item for item in self.elements if item.tag in tags]
 
 

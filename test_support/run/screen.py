@@ -1,4 +1,4 @@
-"""What a terminal shows of what was printed: carriage returns, lines that were erased, colours left out."""
+"""Convert printed output to what a terminal shows: carriage returns and erased lines applied, colours removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samplers with one thing wrong, as a black box shows them: ``sample(seed, n)`` -> n token sequences."""
+"""Samplers with one fault each, as black boxes: ``sample(seed, n)`` returns n token sequences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAW = {pair: float(math.prod(P[token] for token in pair)) for pair in itertools.
 
 
 def sampler_of(law):
-    """Return a sampler of a law, a mapping from sequences to probabilities: right by construction."""
+    """Return a right sampler of a law, a mapping from sequences to probabilities."""
     outcomes, masses = list(law), np.array(list(law.values()))
 
     def sample(seed, n):
@@ -26,13 +26,13 @@ right = sampler_of(LAW)
 
 
 def biased(seed, n):
-    """Draw the second token from another pmf than the first."""
+    """Planted bug: the second token is drawn from another pmf."""
     rng = np.random.default_rng(seed)
     return list(zip(rng.choice(4, n, p=P).tolist(), rng.choice(4, n, p=[0.2, 0.2, 0.3, 0.3]).tolist(), strict=True))
 
 
 def one_uniform_for_both(seed, n):
-    """Draw both tokens by one uniform: every margin is right."""
+    """Planted bug: one uniform draws both tokens, so they are dependent, though the law of each is right."""
     edges = np.cumsum(P)
     places = np.searchsorted(edges, np.random.default_rng(seed).random(n), side="right").tolist()
     return [(place, place) for place in places]
@@ -58,7 +58,7 @@ def seed_ignored(seed, n):
 
 
 def every_second_call_repeats():
-    """Return a sampler whose second, fourth ... call gives what the one before it gave."""
+    """Return a sampler whose second, fourth, ... call repeats the result of the call before."""
     calls = []
 
     def sample(seed, n):
@@ -69,5 +69,5 @@ def every_second_call_repeats():
 
 
 def neighbours_by_seed_and_row(seed, n):
-    """Give row i of every call the stream of i: calls repeat each other, rows do not."""
+    """Planted bug: row i of every call has the random stream i, so calls repeat each other."""
     return [right(i, 1)[0] for i in range(n)]

@@ -45,7 +45,7 @@ threading.Thread(target=lambda: [ANSWERS.put(task()) for task in iter(TASKS.get,
 
 
 class Holder:
-    """Keeps a bound method in a slot, and another as an attribute of the class."""
+    """Holds a bound method in a slot, and another as an attribute of the class."""
 
     __slots__ = ("draw",)
     of_class = MODULE_STATE.rand
@@ -89,7 +89,7 @@ def in_a_thread(toss):
 
 
 def congruential(p, state=None):
-    """A generator written in Python, its state kept from call to call."""
+    """Toss a coin by a congruential generator written in Python; its state is kept from call to call."""
     state = [1] if state is None else state
 
     def toss():
@@ -133,7 +133,7 @@ def device(p):
 
 
 def swallowing(p):
-    """Asks for the value of a uniform and has something else ready if that fails."""
+    """Toss a coin by a uniform, but use another value if drawing the uniform raises."""
     try:
         return float(torch.rand(())) < p
     except Exception:  # noqa: BLE001 - what it is here for
@@ -141,7 +141,7 @@ def swallowing(p):
 
 
 def alike(p):
-    """Two generators of one seed: the second shows what the first drew."""
+    """Toss a coin by two generators with one seed: the second repeats what the first drew."""
     first, second = np.random.default_rng(5), np.random.default_rng(5)
     return first.random() < p and second.random() < p
 

@@ -30,13 +30,13 @@ COINS: dict[str, Callable[[float], Coin]] = {}
 
 
 def coin(toss: Callable[[float], Any]) -> Callable[[float], Any]:
-    """Add a coin under the words of its name; the function tosses it."""
+    """Decorator that registers a coin under the words of its name; the function tosses it."""
     COINS[toss.__name__.replace("_", " ")] = lambda p: functools.partial(toss, p)
     return toss
 
 
 def made(make: Callable[[float], Coin]) -> Callable[[float], Coin]:
-    """Add a coin under the words of its name; the function makes what tosses it."""
+    """Decorator that registers a coin under the words of its name; the function returns the coin."""
     COINS[make.__name__.replace("_", " ")] = make
     return make
 

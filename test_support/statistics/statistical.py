@@ -21,19 +21,19 @@ probabilities = st.floats(1e-9, 0.4)
 
 
 def draws(law, samples, runs, seed):
-    """Yield ``runs`` dictionaries of multinomial counts."""
+    """Yield ``runs`` dictionaries of multinomial counts of ``samples`` samples each."""
     masses = np.array(list(law.values()))
     for counts in np.random.default_rng(seed).multinomial(samples, masses / masses.sum(), size=runs):
         yield dict(zip(law, counts.tolist(), strict=True))
 
 
 def at_most(successes, runs, rate):
-    """Return whether so many successes are credible if their rate is at most ``rate``."""
+    """Return whether ``successes`` in ``runs`` are credible if the success rate is at most ``rate``."""
     return binom.sf(successes - 1, runs, rate) > IMPROBABLE
 
 
 def at_least(successes, runs, rate):
-    """Return whether so few successes are credible if their rate is at least ``rate``."""
+    """Return whether ``successes`` in ``runs`` are credible if the success rate is at least ``rate``."""
     return binom.cdf(successes, runs, rate) > IMPROBABLE
 
 

@@ -1,4 +1,4 @@
-"""Caches that are right: a buffer, and pages from a pool; and what the checks say of a cache."""
+"""Right caches (a buffer, and pages from a pool), and a function that returns the checks' verdicts on a cache."""
 
 # ruff: noqa: D102, D107 (the methods are a cache's)
 
@@ -12,7 +12,7 @@ CAPACITY, PAGE = 32, 4
 
 
 class Static:
-    """A buffer that is written at the length."""
+    """A cache in a fixed buffer, written at the current length."""
 
     def __init__(self):
         self.buffer, self.held = np.zeros(CAPACITY, dtype=int), 0
@@ -37,7 +37,7 @@ class Static:
 
 
 class Paged(Static):
-    """Pages from a pool, given back when they are empty."""
+    """A cache in pages from a pool; empty pages are returned to it."""
 
     def __init__(self):
         self.pool, self.free, self.table, self.held = np.zeros(CAPACITY, dtype=int), list(range(8)), [], 0
@@ -62,7 +62,7 @@ class Paged(Static):
 
 
 def statuses(make, fork=None):
-    """Return check -> status."""
+    """Return the status of each check on a cache."""
     operations = CacheOperations(length=len, fork=fork)
     found = check_cache(make, operations, capacity=CAPACITY, on_fail=None)
     return {verdict.check: verdict.status for verdict in found}

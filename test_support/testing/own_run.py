@@ -1,4 +1,4 @@
-"""Somebody's own run of pytest, in this process: modules that it loads stay, since some cannot be loaded twice."""
+"""A user's own run of pytest, inside this process: modules that it imports stay loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLUGINS = (
 
 
 class Ran(NamedTuple):
-    """What came of a run."""
+    """The result of a run of pytest: exit status and output."""
 
     code: int
     out: str
@@ -29,17 +29,17 @@ class Ran(NamedTuple):
 
     @property
     def outcomes(self):
-        """How many tests passed, failed and so on, by the word of the last line."""
+        """Return how many tests passed, failed and so on, by the words of the last line."""
         return {word: int(number) for number, word in re.findall(r"(\d+) ([a-z]+)", self.out.splitlines()[-1])}
 
     def shows(self, *patterns):
-        """Whether a line of the output fits each pattern."""
+        """Return whether each pattern matches a line of the output."""
         lines = self.out.splitlines()
         return all(any(fnmatch(line, pattern) for line in lines) for pattern in patterns)
 
 
 def run_in(folder: Path, *options: str) -> Ran:
-    """Run pytest in a folder, and forget the modules of that folder."""
+    """Run pytest in ``folder``, then remove the modules of that folder from ``sys.modules``."""
     here, path, out, err = Path.cwd(), list(sys.path), io.StringIO(), io.StringIO()
     os.chdir(folder)
     try:

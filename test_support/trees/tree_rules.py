@@ -1,6 +1,6 @@
-"""Verifiers of trees in the layouts that projects have, in torch and NumPy, and what is often wrong of them.
+"""Verifiers of draft trees in the layouts that projects use, in torch and NumPy, and common mistakes in them.
 
-Each takes the part in question from outside, so that the right one and its wrong twins are the same code.
+Each takes the part in question as a parameter, so that the right verifier and its wrong twins are the same code.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from reference.trees import leaves
 
 
 def residual(p, q):
-    """What p has more of than q, and p where rounding leaves nothing."""
+    """Return the residual max(0, p - q), or p where rounding leaves nothing."""
     left = torch.clamp(p - q, min=0)
     return left / left.sum() if left.any() else p
 
 
 def not_updated(p, q):
-    """Wrong: the next sibling is judged by p again."""
+    """Planted bug: the next sibling is judged by p instead of the residual."""
     return p
 
 
 def one_entry(p, q):
-    """Wrong: p without the most probable token of q, in place of p without all of q."""
+    """Planted bug: the most probable token of q is removed from p, instead of subtracting all of q."""
     left = p.clone()
     left[q.argmax()] = torch.clamp(p[q.argmax()] - q.max(), min=0)
     return left / left.sum() if left.any() else p
@@ -46,7 +46,7 @@ def one_entry(p, q):
 
 
 def by_parents(owed=residual, own=lambda q, parents, tokens: q, coin=None, below=None):
-    """Recursive rejection from the root, in torch; ``own`` makes the pmf that each node was drawn from."""
+    """Return a verifier by recursive rejection from the root, in torch; ``own`` makes the pmf of each node's draft."""
 
     def verify(p, q, parents, tokens):
         rows, node, kept = own(q, parents, tokens), -1, []
@@ -68,27 +68,30 @@ def by_parents(owed=residual, own=lambda q, parents, tokens: q, coin=None, below
 
 
 def of_the_root(q, parents, tokens):
-    """Wrong: every level is verified with the q of the first one."""
+    """Planted bug: every level is verified with the q of the first level."""
     return conditional_pmfs(q[:1].expand_as(q), parents, tokens)
 
 
 def of_the_node_before(q, parents, tokens):
-    """Wrong: the row of another node, which hangs elsewhere."""
+    """Planted bug: the row of another node, with another parent, is used."""
     return conditional_pmfs(q, parents, tokens).roll(1, 0)
 
 
 def used_again(once):
-    """Wrong: one uniform decides all siblings."""
+    """Planted bug: one uniform decides all siblings."""
     return once
 
 
 def first_of_the_token(tokens, node):
-    """Wrong: the walk goes on below the last node that holds the token, whatever that hangs from."""
+    """Planted bug: the walk continues below the last node with the token, whatever its parent is."""
     return int((tokens == tokens[node]).nonzero()[-1])
 
 
 def in_numpy(p, q, parents, tokens):
-    """A draw from p, looked up among the children: any tree that was not drawn from q."""
+    """Return the tokens of one round: draws from p, while a child of the present node has the drawn token.
+
+    This is right for any tree that was not drawn from q.
+    """
     rng, node, kept = np.random.default_rng(), -1, []
     while True:
         kept.append(int(rng.choice(p.shape[1], p=p[1 + node])))
@@ -106,7 +109,7 @@ def depth_first(parents):
 
 
 def by_leaf(parents):
-    """Wrong for drawn siblings: the paths stand in the order of their leaves."""
+    """Planted bug for drawn siblings: the paths are ordered by their leaves."""
     rows = path_indices(parents)
     shape = parents.tolist()
     order = [rows.tolist().index(row) for leaf in leaves(shape) for row in rows.tolist() if 1 + leaf == max(row)]
@@ -148,7 +151,7 @@ def by_paths(paths=depth_first, seen_once=True, own=None, at_the_end=True):
 
 
 def greedy_by_paths(padding=-1, row=lambda best: best):
-    """The path that agrees longest with the argmax of its rows, in NumPy."""
+    """Return a greedy verifier: it accepts the path that agrees longest with the argmax of its rows, in NumPy."""
 
     def verify(p, q, parents, tokens):
         indices = path_indices(parents)
@@ -169,7 +172,7 @@ def cumulated(before, mass):
 
 
 def alone(before, mass):
-    """Wrong: the coin of a level is compared with each candidate's own probability."""
+    """Planted bug: the coin of a level is compared with each candidate's own probability."""
     return mass
 
 
@@ -233,7 +236,7 @@ def by_lists(masks=True, rows_of=lambda row: row):
 
 
 def in_batch(verify):
-    """The batch of a verifier, tree by tree."""
+    """Return a verifier of a batch that calls ``verify`` for one tree after another."""
 
     def batch(p, q, parents, tokens):
         none = [None] * len(p)

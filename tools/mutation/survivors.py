@@ -1,8 +1,8 @@
-"""Say what ``mutmut run`` left alive: one row per module, then every mutant that no test noticed, and why.
+"""List the mutants that survived ``mutmut run``: one table row per module, then every survivor with the reason.
 
-``python tools/mutation/survivors.py``, where ``mutmut run`` wrote its folder ``mutants``. Reasons stand in
-``equivalent.toml`` beside this file, by the change itself, since numbers of mutants shift with the code. The exit
-status is 1 if a mutant is alive, or was reached by no test, and no reason stands there.
+Run ``python tools/mutation/survivors.py`` where ``mutmut run`` wrote its folder ``mutants``. The reasons are in
+``equivalent.toml`` beside this file, keyed by the changed lines, since the numbers of mutants shift with the code. The
+exit status is 1 if a mutant survived, or no test reached it, and it has no reason in that file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "untested", 33: "unteste
 
 
 class Change(NamedTuple):
-    """What a mutant changed: the lines that went and the lines that came, by function."""
+    """What a mutant changed in a function: the lines it removed and the lines it added."""
 
     module: str
     function: str
@@ -32,12 +32,15 @@ class Change(NamedTuple):
 
 
 def outcome(code):
-    """Return a column for the exit status of a worker; what is left are the signals and codes of the time limit."""
+    """Return the table column for the exit status ``code`` of a mutmut worker.
+
+    Codes that are not listed are signals and codes of the time limit.
+    """
     return OUTCOMES.get(code, "timed out")
 
 
 def lines_of(function):
-    """Return the lines of a function without its own name, which is another in every mutant."""
+    """Return the lines of a function without its name, which differs in every mutant."""
     first, *rest = ast.unparse(function).splitlines()
     return [first[first.index("(") :], *rest]
 

@@ -1,10 +1,11 @@
-"""Write ``docs/benchmarks.md``: what things take, in seconds of one processor and in reference loops.
+"""Write ``docs/benchmarks.md``: how long operations take, in CPU seconds and in reference loops.
 
-Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine and on what else runs on it. A reference loop is
-measured before and after each figure and depends on both in much the same way, so the columns of loops can be compared.
+Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine and on its load. A reference loop is measured
+before and after each figure and depends on both in much the same way, so figures in loops can be compared between
+machines.
 
-The checks run in a process each, as a user would run them: NumPy's calls take fewer runs where torch is not imported.
-``python -m tools.pages.benchmarks_page figures NAME`` prints the figures of one as JSON.
+Each set of checks runs in its own process, as a user would run it: NumPy's calls take fewer runs if torch is not
+imported. ``python -m tools.pages.benchmarks_page figures NAME`` prints the figures of one set as JSON.
 """
 
 from __future__ import annotations
@@ -81,14 +82,14 @@ class Figure(NamedTuple):
 
 
 def seconds_of(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the processor seconds of ``action`` and what it returned."""
+    """Call ``action``; return the CPU seconds that it took, and its result."""
     started = time.process_time()
     result = action()
     return time.process_time() - started, result
 
 
 def reference_loop() -> float:
-    """Return the seconds of an empty loop, the least of three."""
+    """Return the CPU seconds of an empty loop of fixed length: the minimum of three runs."""
 
     def loop() -> None:
         for _ in range(ITERATIONS):
@@ -98,7 +99,7 @@ def reference_loop() -> float:
 
 
 def beside_loops(figures: Iterator[Figure]) -> Iterator[Figure]:
-    """Yield figures with their reference loops; the loop is measured before and after each figure."""
+    """Yield each figure with its cost in reference loops; the loop is measured before and after the figure."""
     before = reference_loop()
     for figure in figures:
         after = reference_loop()
@@ -107,14 +108,17 @@ def beside_loops(figures: Iterator[Figure]) -> Iterator[Figure]:
 
 
 def bandwidth() -> float:
-    """Return the gigabytes that are copied in a second, the most of five."""
+    """Return the memory bandwidth in gigabytes copied per second: the maximum of five runs."""
     source = np.ones(2**25)
     target = np.empty_like(source)
     return max(source.nbytes / 1e9 / seconds_of(lambda: np.copyto(target, source))[0] for _ in range(5))
 
 
 def divided_against_plain() -> Iterator[Figure]:
-    """Yield what samples of every row of the registry take: divided, run by run, and divided as ``stats`` does."""
+    """Yield the cost of sampling each row of the registry in three ways.
+
+    The samples are drawn by dividing counts among outcomes, run by run, and by dividing as ``stats`` does.
+    """
     totals = {EQUAL: 0.0, LARGE: 0.0, PLAIN: 0.0}
     for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False):
         divided, plain = (sampled_setting(row, *size, method=method) for method in (Method.DIVIDED, Method.PLAIN))
@@ -128,7 +132,7 @@ def divided_against_plain() -> Iterator[Figure]:
 
 
 def enumerations() -> Iterator[Figure]:
-    """Yield what exact laws of speculative sampling take, in the vocabulary, in gamma and in the horizon."""
+    """Yield the cost of exact laws of speculative sampling for growing vocabulary, gamma and horizon."""
     for vocabulary, gamma, horizon in ((2, 2, 4), (4, 2, 4), (3, 1, 5), (3, 2, 5), (3, 3, 5), (3, 2, 3), (3, 2, 7)):
         for kind, convert in (("rationals", lambda model: model), ("float64", as_float64)):
             target, draft = map(convert, table_pair("generic", vocabulary, 0))
@@ -147,7 +151,7 @@ def enumerations() -> Iterator[Figure]:
 
 
 def interception() -> Iterator[Figure]:
-    """Yield what 256 runs of eight coins take: asked for by name, and as calls of other libraries that are answered."""
+    """Yield the cost of 256 runs of eight coins, drawn from ``Draws`` or by intercepted library calls."""
     coin = np.array([0.25, 0.75])
 
     def by_name(draws: Any) -> int:
@@ -171,7 +175,7 @@ def interception() -> Iterator[Figure]:
 
 
 def numpy_sampler(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Return what a rejection sampler of one row emits, in NumPy."""
+    """Return the tokens that a rejection sampler of one sequence emits, in NumPy."""
     for place, token in enumerate(draft_tokens):
         if np.random.random() >= p[place, token] / q[place, token]:  # noqa: NPY002 - as it is written by many
             left = np.maximum(p[place] - q[place], 0)
@@ -181,7 +185,7 @@ def numpy_sampler(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 def torch_sampler(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Return the same in torch, all coins at once."""
+    """Return the tokens that a rejection sampler of one sequence emits, in torch, with all coins drawn in one call."""
     import torch
 
     places = torch.arange(len(draft_tokens))
@@ -195,7 +199,7 @@ def torch_sampler(p: Any, q: Any, draft_tokens: Any) -> Any:
 
 
 def jax_sampler(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Return the same in JAX; its key comes from NumPy."""
+    """Return the tokens that a rejection sampler of one sequence emits, in JAX; its key is drawn from NumPy."""
     import jax
     import jax.numpy as jnp
 
@@ -219,7 +223,7 @@ SAMPLERS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 def checks(name: str, *, quick: bool) -> Iterator[Figure]:
-    """Yield what the checks of a sampler of one row take, or those of a made engine."""
+    """Yield the cost of the checks of a sampler of one sequence, or of a synthetic engine, by ``name``."""
     kind = "the quick checks" if quick else "every check"
     if name == "engine":
         what, check = "a made engine", partial(check_engine, partial(serving, ""), quick=quick)
@@ -234,7 +238,7 @@ def checks(name: str, *, quick: bool) -> Iterator[Figure]:
 
 
 def chi_square(name: str) -> Iterator[Figure]:
-    """Yield what a chi-square test of the samples of a verifier takes, and what it can see."""
+    """Yield the cost of a chi-square test of a verifier's samples, and the total variation that it detects."""
     library, verify = SAMPLERS[name]
     (setting,) = verifier_subject(verify, "sampler").settings
     law = setting.law()
@@ -255,7 +259,7 @@ CHECKS: dict[str, Callable[[], Iterator[Figure]]] = {
 
 
 def in_own_process(name: str) -> list[Figure]:
-    """Return figures that another process measures beside its own reference loops; none without JAX for JAX."""
+    """Return the figures called ``name``, measured in a new process; for JAX, none if it is not installed."""
     if name.startswith("jax") and find_spec("jax") is None:
         return []
     command = [sys.executable, "-m", "tools.pages.benchmarks_page", "figures", name]
@@ -264,7 +268,7 @@ def in_own_process(name: str) -> list[Figure]:
 
 
 def commands() -> Iterator[Figure]:
-    """Yield what commands take, with the start of the interpreter."""
+    """Yield the cost of commands, including the start of the interpreter."""
     for command in ("--help", "list", "stats --quick --jobs 1"):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "specverify", *command.split()], stdout=subprocess.DEVNULL, check=True)

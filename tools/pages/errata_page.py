@@ -1,4 +1,4 @@
-"""Writes ``docs/errata.md`` from the tests: run ``python -m tools.pages.errata_page docs/errata.md``."""
+"""Write ``docs/errata.md`` from the tests: run ``python -m tools.pages.errata_page docs/errata.md``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ COLUMNS = ("section", "the note", "in English", "as printed", "as meant", "what 
 
 
 def rows_of(document: str) -> list[Erratum]:
-    """Return the rows of a document: by section number, or in the order of ``MODULES`` where sections have none."""
+    """Return the errata of one document, ordered by section number, or as in ``MODULES`` if they have no sections."""
     order = [module.__name__.rpartition(".")[2] for module in MODULES]
     rows = [row for row in ERRATA if row.document == document]
     rows.sort(key=lambda row: order.index(Path(row.test.partition("::")[0]).stem))
@@ -68,7 +68,7 @@ def rows_of(document: str) -> list[Erratum]:
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of ``docs/errata.md``."""
     documents = "\n".join(f"* {key}: {name}" for key, name in DOCUMENTS.items())
     parts = [HEAD.format(documents=documents, count=len(ERRATA), counts=_counts())]
     for key, name in DOCUMENTS.items():

@@ -1,4 +1,4 @@
-"""The words of the glossary, as ``specverify explain`` says them, in their page.
+"""Write ``docs/glossary.md``: the terms that ``specverify explain`` defines.
 
 Run ``python -m tools.pages.glossary_page docs/glossary.md``.
 """
@@ -14,7 +14,7 @@ HEADING = "## Words\n"
 
 
 def with_words(page: str) -> str:
-    """Return the page with the words of the glossary under its last heading, each once."""
+    """Return the page with the terms of the glossary, each once, below its last heading."""
     before, _, _ = page.partition(HEADING)
     words = "".join(f"\n{word}\n:   {text}\n" for word, text in glossary().items())
     return f"{before}{HEADING}{words}"

@@ -1,8 +1,8 @@
-"""The page of idioms: run as a script, this writes docs/idioms.md of lines that ``verdicts.py`` wrote.
+"""Write ``docs/idioms.md`` from the lines that ``test_support/idioms/verdicts.py`` wrote.
 
     python -m tools.pages.idioms_page FILE
 
-``FILE`` has a line for each idiom. The laws are computed here.
+``FILE`` has one line for each idiom. The laws are computed by this script.
 """
 
 from __future__ import annotations
@@ -62,55 +62,55 @@ def _code(piece: str) -> str:
 
 @cache
 def _bodies(table: str):
-    """Return the statements of every function of a table behind its docstring, by name."""
+    """Return the statements of every function in a module of idioms, by name, without the docstrings."""
     tree = ast.parse((Path(__file__).parents[2] / "test_support" / "idioms" / f"{table}.py").read_text("utf-8"))
     return {node.name: node.body[1:] for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _written(idiom):
-    """Return an idiom as it is written, if it is short, else what its twin has another piece for."""
+    """Return the code of an idiom; if it is long, only the piece that differs in its twin."""
     body = _bodies(idiom.table)[idiom.name.replace(" ", "_")]
     code = "; ".join(ast.unparse(statement) for statement in body)
     return idiom.mistake[0] if len(code) > LONGEST or "\n" in code else code
 
 
 def begin_of(idiom):
-    """Return how the line of an idiom begins: what it is, how it is written, and what is written in its twin."""
+    """Return the first cells of an idiom's table row: its description, its code, and the code of its twin."""
     right, wrong = map(_code, idiom.mistake)
     return f"| {idiom.what.replace('|', '/')} | {_code(_written(idiom))} | {wrong} for {right} |"
 
 
 def of_law(found):
-    """Return the distance of a law in a word."""
+    """Return the distance of a law in a word: exact, float32, or the number."""
     return "exact" if found < EXACT else "float32" if found < ROUNDED else f"{found:.2f}"
 
 
 def laws_of(idiom):
-    """Return the laws of an idiom and its twin; nothing where no law is computed."""
+    """Return the cells with the laws of an idiom and its twin; empty if no law is computed."""
     if idiom.unknown:
         return "| |"
     return f"{of_law(distance(idiom, idiom.right))} | {of_law(distance(idiom, idiom.wrong))} |"
 
 
 def said_before(idiom):
-    """Return what the first version said of an idiom; it was not asked about those that came later."""
+    """Return the verdict of the first version of the project on an idiom; "not asked" if the idiom is newer."""
     return BEFORE.get(idiom.table, {}).get(idiom.name, "not asked")
 
 
 def end_of(idiom, status, twin):
-    """Return how the line of an idiom ends: what was said of it before, what is now, and of its twin."""
+    """Return the last cells of an idiom's row: the verdicts of the first version, of today, and on its twin."""
     said = f"{status}: {idiom.unknown}" if idiom.unknown else status
     return f"{said_before(idiom)} | {said} | {twin} |"
 
 
 def _told_before() -> str:
-    """Return how often the first version said what, in words."""
+    """Return how often the first version gave each verdict, in words."""
     counts = Counter(map(said_before, IDIOMS))
     return ", ".join(f"{word} {number}" for word, number in counts.most_common())
 
 
 def on_page():
-    """Return the lines of the page, by how they begin."""
+    """Return the lines of the present page, keyed by their first cells."""
     begins = [begin_of(idiom) for idiom in IDIOMS]
     lines = PAGE.read_text("utf-8").splitlines()
     known = ((next((begin for begin in begins if line.startswith(begin)), ""), line) for line in lines)
@@ -118,7 +118,7 @@ def on_page():
 
 
 def page(found):
-    """Return the page for what was found of each idiom."""
+    """Return the text of ``docs/idioms.md``, given the verdicts on each idiom."""
     text = [HEAD.replace("{before}", _told_before())]
     for table, idioms in groupby(IDIOMS, lambda idiom: idiom.table):
         text.append(f"\n## {table.replace('_', ' ').capitalize()}\n\n`engine_tests/idioms/{table}.py`\n\n")

@@ -1,4 +1,4 @@
-"""Writes ``docs/interception.md`` from the tables of drawing calls.
+"""Write ``docs/interception.md`` from the tables of functions that draw.
 
 Run ``python -m tools.pages.interception_page docs/interception.md``.
 """
@@ -48,7 +48,7 @@ WORDS = {"answered": "answered", "many": "many outcomes", "refused": "refused", 
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of ``docs/interception.md``."""
     parts = [HEAD, "\n", _counts()]
     for name, library in SECTIONS.items():
         parts.append(
@@ -77,7 +77,7 @@ def _example(line: Line) -> str:
 
 
 def _said(library: Library, line: Line) -> tuple[str, str]:
-    """Return the law of a line, or why it has none, and the sample that is planned."""
+    """Return two cells for a function that draws: its law, or why it has none, and the planned number of samples."""
     if line.since:
         return f"from Python {line.since} on", ""
     if line.kind == "answered":
@@ -97,7 +97,7 @@ def _shown(law: dict[Any, float]) -> str:
 
 
 def _reason(library: Library, line: Line) -> str:
-    """Return what a refusal says, but for its place."""
+    """Return the message with which a call is refused, without the place in the code."""
     try:
         unanswered_law(library, line, line.calls()[0])
     except NeedsValue as refusal:

@@ -1,4 +1,4 @@
-"""The tables of ``docs/jax.md``: run as a script, this writes them anew."""
+"""Write the tables of ``docs/jax.md`` again; run as a script."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ HEAD = "| name | idiom | twin | its law is off by |\n|---|---|---|---|\n"
 
 
 def line_of(idiom, wrong):
-    """Return the line of an idiom, whose twin has a law so far away; None for one that cannot be told."""
+    """Return the table line of an idiom; ``wrong`` is the total variation of its twin's law, None if unknown."""
     right, instead = (piece.replace("|", "\\|") for piece in idiom.mistake)
     off = f"unknown: {idiom.unknown}" if wrong is None else f"{wrong:.2f}"
     return f"| {idiom.part}: {idiom.name} | {idiom.what} | `{instead}` for `{right}` | {off} |"
 
 
 def on_page():
-    """Return the lines that the page has of idioms, by part and name."""
+    """Return the lines about idioms on the present page, by part and name."""
     found = {}
     for line in _between("idioms").removeprefix(HEAD).splitlines():
         part, _, name = line.removeprefix("| ").partition(" | ")[0].partition(": ")
@@ -26,12 +26,12 @@ def on_page():
 
 
 def calls_on_page():
-    """Return what the page says of the functions of ``jax.random``."""
+    """Return the lines about functions of ``jax.random`` on the present page."""
     return _between("calls")
 
 
 def calls_said():
-    """Return what is to be said of them."""
+    """Return the lines about functions of ``jax.random`` that the page should have."""
     from test_support.jax.calls import EXAMPLES, HARMLESS
 
     groups = {
@@ -54,7 +54,7 @@ def _write(table, content):
 
 
 def write():
-    """Write both tables: the law of each twin is computed."""
+    """Write both tables of ``docs/jax.md``; the law of each twin is computed."""
     from test_support.jax import coins, tokens, verifiers
     from test_support.jax.idiom import idioms_of
     from test_support.jax.world import distance

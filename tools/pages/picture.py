@@ -27,7 +27,7 @@ SCALE = 440
 
 
 def bar(x: float, mass: Fraction, colour: str, said: str) -> str:
-    """Return a bar that says its probability when it is pointed at."""
+    """Return an SVG bar with its top at the probability ``mass``; the tooltip is ``said``."""
     height = float(mass) * SCALE
     shape = f'x="{x:.1f}" y="{BASE - height:.1f}" width="13" height="{height:.1f}" fill="{colour}"'
     return f"<rect {shape}><title>{said} {mass}</title></rect>"
@@ -36,7 +36,7 @@ def bar(x: float, mass: Fraction, colour: str, said: str) -> str:
 def panel(
     left: int, title: str, law: Mapping[Tokens, Fraction], target: Mapping[Tokens, Fraction], off: Fraction
 ) -> str:
-    """Return the bars of one decoder beside the target's, text by text."""
+    """Return the SVG panel of one decoder: for each text a bar of its probability beside that of the target."""
     verdict = f"refuted: total variation {off} from the target" if off else "holds: the laws are equal, as rationals"
     drawn = [
         f'<text x="{left}" y="24" class="title">{title}</text>',

@@ -32,7 +32,7 @@ def _cell(rule: object, notes: dict[str, int]) -> str:
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of ``docs/primitives.md``."""
     notes: dict[str, int] = {}
     rows = []
     for row in PRIMITIVES.values():

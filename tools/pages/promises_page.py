@@ -103,7 +103,7 @@ def controls() -> list[Planted]:
 
 
 def examined(bug: Planted) -> tuple[str, str]:
-    """Return the verdict of the check of a promise, and how its counterexample begins."""
+    """Examine one planted bug by its check; return the verdict and the first words of the counterexample."""
     verdicts = check_engine(bug.make, checks=[bug.check], on_fail=None, **bug.options)
     verdict = next(verdict for verdict in verdicts if verdict.check == bug.check)
     fault = verdict.counterexample.fault if verdict.counterexample else verdict.statement
@@ -112,7 +112,7 @@ def examined(bug: Planted) -> tuple[str, str]:
 
 
 def page() -> str:
-    """Return the page of planted bugs."""
+    """Return the text of ``docs/planted-promises.md``."""
     lines, statuses = [], []
     for bug in planted():
         status, fault = examined(bug)
@@ -127,7 +127,7 @@ def page() -> str:
 
 
 def planted_table() -> str:
-    """Return how many bugs are planted of each kind of promise."""
+    """Return the table of how many bugs are planted for each kind of promise."""
     kinds = {"values": VALUES, "statistics": STATISTICS, "seeds, batches, cuts": SEEDS, "ranks": RANKS}
     rows = [
         f"| {kind} | {len(bugs)} | {sum(record != 'plausible' for _, record in bugs.values())} |\n"
@@ -147,7 +147,7 @@ NOT_APPLICABLE = {
 
 
 class Engines(NamedTuple):
-    """How many wrong and right engines of unlike kinds the tests of a promise have."""
+    """How many different wrong engines, and how many right ones, the tests of a promise examine."""
 
     wrong: int
     right: int
@@ -159,7 +159,7 @@ def _test(name: str, folder: str = "promises") -> dict[str, Any]:
 
 
 def engines_of_promises() -> dict[str, dict[str, Engines]]:
-    """Return promise -> where it is examined -> the engines of its tests."""
+    """Return, for each promise, the engines of its tests by the place where it is examined."""
     services, inside, pairs = _test("services"), _test("services_in_process"), _test("pairs")
     faults = Counter(name for name, _ in VALUES.values())
     result: dict[str, dict[str, Engines]] = {}
@@ -205,7 +205,7 @@ OUTSIDE = {
 
 
 def engines_table() -> str:
-    """Return the table of wrong engines that are refuted and right ones that hold."""
+    """Return the table of wrong engines that are refuted, and of right engines that hold."""
     ways = ("in process", "sampler", "http")
     head = f"| promise | {' | '.join(ways)} |\n|---|{'---|' * len(ways)}\n"
     rows = []
@@ -221,7 +221,7 @@ def engines_table() -> str:
 
 
 def with_tables(text: str) -> str:
-    """Return ``docs/promises.md`` with its tables written anew."""
+    """Return ``docs/promises.md`` with new tables between their marks."""
     for mark, table in (("planted", planted_table()), ("engines", engines_table())):
         pattern = rf"(<!-- computed: {mark} -->\n).*?(<!-- end -->)"
         text = re.sub(pattern, lambda found, table=table: found[1] + table + found[2], text, flags=re.DOTALL)

@@ -29,7 +29,7 @@ refusal is an exception with the fields `code`, `reason`, `operation`, `place` a
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of ``docs/refusals.md``."""
     rows = [f"| `{code}` | {reason.meaning} | {reason.way_out} |\n" for code, reason in REASONS.items()]
     return HEAD + "".join(rows)
 

@@ -1,4 +1,4 @@
-"""The page of papers whose code was released, written from what was found of each; a row that was not run stays."""
+"""Write the page of released code of papers from the verdicts on each; rows that were not run again stay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BECAUSE = 2
 
 
 def row(number: int, released: Released, found: Found, seconds: float) -> str:
-    """Return the row of the table."""
+    """Return the table row of one released program."""
     holds = [verdict for verdict in found.verdicts if verdict.status in GOOD]
     wrong = [verdict for verdict in found.verdicts if verdict.status not in GOOD]
     cells = (
@@ -42,7 +42,7 @@ def row(number: int, released: Released, found: Found, seconds: float) -> str:
 
 
 def detail(number: int, released: Released, found: Found) -> str:
-    """Return what is to be read below the table, nothing where all is said in the row."""
+    """Return the details of one released program for the text below the table; empty if the row says everything."""
     if not released.note and not _explained(released, found):
         return ""
     parts = [f"### {number}. {released.paper}: {released.what}\n"]
@@ -56,7 +56,7 @@ def detail(number: int, released: Released, found: Found) -> str:
 
 
 def written(page: str, rows: Mapping[int, str], details: Mapping[int, str]) -> str:
-    """Return the page with these rows and details in the place of those it has under the same numbers."""
+    """Return the page with rows and details replaced by new ones of the same numbers."""
     before, rest = page.split(BEGIN)
     table, after = rest.split(END)
     old_rows = {int(line.split("|")[1]): line for line in table.splitlines() if re.match(r"\| \d+ \|", line)}
@@ -68,7 +68,7 @@ def written(page: str, rows: Mapping[int, str], details: Mapping[int, str]) -> s
 
 
 def write(path: Path, rows: Mapping[int, str], details: Mapping[int, str]) -> None:
-    """Write them into the page."""
+    """Write new rows and details, by number, into the page at ``path``."""
     path.write_text(written(path.read_text("utf-8"), rows, details), "utf-8")
 
 
@@ -106,7 +106,7 @@ def _explained(released: Released, found: Found) -> list[tuple[Verdict, Beside |
 
 
 def _shortened(text: str, verdict: Verdict, beside: Beside | None) -> list[str]:
-    """Return a failure without its identifier, which only this session knows, and with few ways to it."""
+    """Return a failure in a few lines, without its replay identifier, which is valid in this session only."""
     assert verdict.counterexample is not None
     shown = verdict.counterexample
     let, then, because = shown.let, shown.then, shown.because

@@ -1,10 +1,10 @@
-"""Write ``docs/slowest-tests.md``: the fifty tests that take most, with the memory of each.
+"""Write ``docs/slowest-tests.md``: the fifty tests that take the most CPU time, with the memory of each.
 
     TEST_COSTS=costs.jsonl pytest -p test_support.test_costs ...
     python -m tools.pages.slowest_tests_page docs/slowest-tests.md costs.jsonl
 
 The rows are kept in ``slowest_tests.json`` beside this module; without a file of costs the page is written from them.
-``nox -s pages -- slowest-tests`` does both.
+``nox -s pages -- slowest-tests`` runs both commands.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Together {together:.0f} s of the {total:.0f} s of all measured tests.
 
 
 class Measured(NamedTuple):
-    """A measured run of tests."""
+    """The costs of one run of the tests."""
 
     slowest: Sequence[TestCost]
     tests: int
@@ -58,7 +58,7 @@ def _reference_loop() -> float:
 
 
 def measured_run(costs: Sequence[TestCost]) -> Measured:
-    """Return the run that a list of costs, the most expensive first, is of."""
+    """Return the summary of a test run, given the costs of its tests, the most expensive first."""
     machine = f"{platform.machine()}, CPython {platform.python_version()}"
     rounded = [cost._replace(**{name: round(getattr(cost, name), 2) for name in ("seconds", "held", "raised")})
                for cost in costs[:NUMBER]]  # fmt: skip
@@ -67,13 +67,13 @@ def measured_run(costs: Sequence[TestCost]) -> Measured:
 
 
 def kept_run() -> Measured:
-    """Return the run that is kept beside this module."""
+    """Return the test run that is stored in ``slowest_tests.json``."""
     kept: dict[str, Any] = json.loads(DATA.read_text("utf-8"))
     return Measured(**{**kept, "slowest": [TestCost(*cost) for cost in kept["slowest"]]})
 
 
 def page(run: Measured) -> str:
-    """Return the page of a measured run."""
+    """Return the text of ``docs/slowest-tests.md`` for a test run."""
     rows = "\n".join(
         f"| `{cost.name.replace('|', '/')}` | {cost.seconds:.2f} | {cost.seconds / run.loop:.0f} | {cost.held:.0f} | "
         f"{cost.raised:.0f} |"

@@ -1,4 +1,4 @@
-"""The page of sources of randomness: run as a script, this writes docs/sources-of-randomness.md."""
+"""Write ``docs/sources-of-randomness.md``; run as a script."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ and `tools/pages/sources_page.py` writes the page. What else could be missed sta
 
 
 def verdicts(make, p):
-    """Return check -> verdict of an engine that tosses the coin with ``p``."""
+    """Return the verdict of each check on an engine made by ``make``, whose coin is heads with probability ``p``."""
     coin, plain = make(p), make(RIGHT)
     found = check_engine(lambda: [int(coin())], lambda: [int(plain())], on_fail=None)
     return {verdict.check: verdict for verdict in found}
 
 
 def line(source, statuses):
-    """Return the line of a source: the status of the law, right and wrong."""
+    """Return the table line of a source of randomness: the status of the law for a right and for a wrong coin."""
     answered = "answered" if source in SOURCES else "named"
     return f"| {source} | {statuses[0].value} | {statuses[1].value} | {answered} |"
 

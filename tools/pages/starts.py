@@ -1,8 +1,8 @@
-"""The five-minute starts: run as a script, this executes the code of each page and writes below it what it said.
+"""Execute the code on the pages of five-minute starts, and write the output below it; run as a script.
 
-A block of Python that begins with ``# name.py`` is that file; another one is executed after those before it. A comment
-``said by test_x.test_y, 5 lines`` stands over the first lines of what that test raises, and ``said by specverify ...``
-over what the command prints.
+A block of Python that begins with ``# name.py`` is that file; another block is executed after those before it. Below a
+comment ``said by test_x.test_y, 5 lines`` follow the first lines of what that test raises; below ``said by specverify
+...`` follows what the command prints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def text_of(page):
 
 @contextmanager
 def written(text):
-    """Write the files of a page to a folder that modules are found in, and execute the blocks that are no files."""
+    """Write the files of a page to an importable folder, and execute its other blocks."""
     scope, before = {}, set(sys.modules)
     with TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
@@ -55,13 +55,13 @@ def written(text):
 
 
 def checks_in(folder):
-    """Return the tests of the files that were written, by ``module.name``."""
+    """Return the tests in the files written to ``folder``, by ``module.name``."""
     modules = [import_module(file.stem) for file in sorted(folder.glob("test_*.py"))]
     return {f"{m.__name__}.{name}": test for m in modules for name, test in vars(m).items() if name.startswith("test_")}
 
 
 def raised_by(test):
-    """Return what a test raises, without the name of the subject, or None."""
+    """Return the message that a test raises, without the name of the subject; None if it passes."""
     try:
         test()
     except SpeculationRefuted as refuted:
@@ -70,7 +70,7 @@ def raised_by(test):
 
 
 def said(by, folder):
-    """Return what stands under a comment."""
+    """Return the lines that belong below a comment ``said by ...``, given the text ``by`` after these words."""
     if not by.startswith("specverify "):
         name, number = re.fullmatch(r"(\S+), (\d+) lines", by).groups()
         return "\n".join(raised_by(checks_in(folder)[name]).splitlines()[: int(number)])
@@ -80,7 +80,7 @@ def said(by, folder):
 
 
 def executed(text):
-    """Return a page with what its code says now."""
+    """Return the page with the present output of its code."""
     with written(text) as folder:
         return SAID.sub(lambda match: f"{match[1]}{said(match[2], folder)}\n{match[4]}", text)
 

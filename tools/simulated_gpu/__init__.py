@@ -1,1 +1,1 @@
-"""A CUDA device made of the host's memory, on which gpu_tests run where there is no GPU."""
+"""A simulated CUDA device in host memory, on which ``gpu_tests`` run on machines without a GPU."""

@@ -1,4 +1,4 @@
-"""Compile the simulated device against the torch that is installed, once for each state of its sources."""
+"""Compile the simulated CUDA device against the installed torch, once for each version of its sources."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ CONSTRAINTS = HERE.parent / "constraints.txt"
 
 
 def library() -> Path:
-    """Return the shared library, compiled if it is not there yet; a process loads it before it imports torch.
+    """Return the path of the shared library, compiled if necessary. Load it before torch is imported.
 
     Raises:
-        RuntimeError: in one sentence, where torch is another than the one of ``constraints.txt``, where it has CUDA
-            itself, or where there is no g++.
-
+        RuntimeError: In one sentence, if torch is not the version of ``constraints.txt`` or supports CUDA itself, or if
+            g++ is missing.
     """
     version = importlib.metadata.version("torch")
     tested = re.search(r"^torch==(\S+)", CONSTRAINTS.read_text("utf-8"), re.MULTILINE)[1]
@@ -39,7 +38,7 @@ def library() -> Path:
 
 
 def compile_against(torch: Path, built: Path) -> None:
-    """Compile into ``built``; a library that is half written is never seen under that name."""
+    """Compile the device against ``torch`` into the file ``built``, which exists only when it is complete."""
     compiler = shutil.which("g++")
     if compiler is None:
         raise RuntimeError("the simulated device is compiled by g++, and there is none: install Debian's package g++")

@@ -1,7 +1,7 @@
-"""``pytest -p tools.simulated_gpu.plugin gpu_tests --device cuda``: a CUDA device where there is no GPU.
+"""``pytest -p tools.simulated_gpu.plugin gpu_tests --device cuda``: a simulated CUDA device without a GPU.
 
-``--simulated-mode`` says how its arithmetic differs from the CPU's. The summary tells what a GPU would have been asked:
-kernels launched, waits of the host for the device, copies to it, and factors of products rounded to TF32.
+``--simulated-mode`` selects how its arithmetic differs from the CPU's. The summary counts the operations that a GPU
+would have done: kernels launched, waits of the host for the device, copies to it, and factors rounded to TF32.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ MODES = {
 
 
 class Properties:
-    """What programs read about a device."""
+    """The properties of a device that programs read."""
 
     name, major, minor, multi_processor_count, warp_size = "simulated", 9, 0, 132, 32
     total_memory = 80 * 2**30
 
 
 class Nothing:
-    """A stream or an event on a device that has always finished."""
+    """A stream or an event of a device on which all work is always finished."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Take whatever the real ones take."""
+        """Accept the arguments of the real class, and ignore them."""
 
     def __enter__(self) -> Self:
         return self
@@ -62,13 +62,13 @@ class Nothing:
         return None
 
     def synchronize(self, *others: object) -> None:
-        """Do nothing, as all that is done here: there is nothing to wait for."""
+        """Return at once: all work is always finished."""
 
     record = wait = wait_stream = wait_event = synchronize
 
 
 def load() -> None:
-    """Load the device, which torch looks for once, and then torch."""
+    """Load the simulated device, then torch, which looks for a device once."""
     if "torch" in sys.modules:
         raise RuntimeError("the simulated device must be loaded before torch is imported")
     ctypes.CDLL(str(library()), mode=ctypes.RTLD_GLOBAL)
@@ -105,7 +105,7 @@ def load() -> None:
 
 
 def let_copies_be_deep(tensor: Any) -> None:
-    """Copy tensors of the device by ``clone``: torch copies storages, which only a build with CUDA makes there."""
+    """Make deep copies of tensors on the device by ``clone``: torch would copy the storage, which needs CUDA."""
     of_torch = tensor.__deepcopy__
 
     def copied(self: Any, memo: dict[int, Any]) -> Any:
@@ -117,7 +117,7 @@ def let_copies_be_deep(tensor: Any) -> None:
 
 
 def counts() -> Counter[str]:
-    """What has been counted since the process began, by the names of ``COUNTED``."""
+    """Return how often each operation of ``COUNTED`` was counted since the process began."""
     import torch
 
     return Counter(dict(zip(COUNTED, torch.ops.simulated_gpu.counts(), strict=True)))
@@ -128,12 +128,12 @@ TOLD: pytest.StashKey[Counter[str]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the option ``--simulated-mode``."""
     parser.addoption("--simulated-mode", choices=tuple(MODES), default="plain", help="arithmetic of the simulated GPU")
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Make the device before a conftest imports torch."""
+    """Load the device before a conftest imports torch."""
     mode = MODES[early_config.known_args_namespace.simulated_mode]
     if mode.tf32:
         os.environ["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"] = "1"
@@ -148,7 +148,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Hand over, with a test's last report, what the device has been asked since the last report of another test."""
+    """Add the operations counted since the last report to the last report of a test."""
     if call.when == "teardown":
         told = item.config.stash.get(TOLD, Counter())
         item.config.stash[TOLD] = counts()
@@ -157,7 +157,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Write the counts of the run, of all processes of pytest-xdist, and the tests that launch most kernels."""
+    """Write the counts of the run, over all processes of pytest-xdist, and the tests that launch the most kernels."""
     by_test: dict[str, Counter[str]] = {}
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         if getattr(report, "when", None) == "teardown":

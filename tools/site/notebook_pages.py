@@ -1,4 +1,7 @@
-"""The notebooks as pages of the site: executed copies if there are any, formulas as MathML, pictures as files."""
+"""Convert the notebooks to pages of the site, with formulas as MathML and pictures as files.
+
+Outputs are those of the executed copies, if there are any.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def pages(folder: Path, executed: Path) -> dict[str, str | bytes]:
-    """Return the files of all notebooks by their place in the site: a page and its pictures each, and the list."""
+    """Return the files of all notebooks by their path in the site: one page each with its pictures, and the list."""
     found: dict[str, str | bytes] = {}
     titles = []
     for notebook in sorted(folder.glob("*.ipynb")):
@@ -56,7 +59,7 @@ def page(notebook: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def with_titles(text: str) -> str:
-    """Return Markdown whose pictures are called by the heading that they stand under, and marked as drawn."""
+    """Return Markdown in which each picture is titled by the heading above it and marked as drawn by code."""
     heading, pieces = "", []
     for place, piece in enumerate(CODE.split(text)):
         lines = piece.split("\n")
@@ -68,24 +71,24 @@ def with_titles(text: str) -> str:
 
 
 def folded(source: str) -> nbformat.NotebookNode:
-    """Return code that only draws as a cell that is opened by those who want it."""
+    """Return a cell of code that only draws, folded until a reader opens it."""
     code = "\n".join(f"    {line}" if line else "" for line in source.splitlines())
     return nbformat.v4.new_markdown_cell(f'??? note "The code of this picture"\n\n    ```python\n{code}\n    ```')
 
 
 def with_formulas(text: str) -> str:
-    """Return Markdown with its formulas as MathML, which browsers show without any script."""
+    """Return Markdown with its formulas as MathML, which browsers show without scripts."""
     pieces = CODE.split(text)
     return "".join(piece if i % 2 else FORMULA.sub(as_mathml, piece) for i, piece in enumerate(pieces))
 
 
 def as_mathml(match: re.Match[str]) -> str:
-    """Return a formula of LaTeX as MathML, on a line of its own if it was."""
+    """Return a LaTeX formula as MathML; one that had its own line keeps it."""
     return convert(" ".join((match[1] or match[2]).split()), display="block" if match[1] else "inline")
 
 
 def execute(folder: Path, executed: Path) -> None:
-    """Execute what has changed since it was executed, and keep the copies."""
+    """Execute the notebooks that changed since their last execution, and keep the executed copies."""
     from nbclient import NotebookClient  # noqa: PLC0415  # of the extra ``notebooks``
 
     executed.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the site holds beside ``docs/``: pages of the root, the notebooks, and links where a page names another one."""
+"""Add to the site the pages outside ``docs/``, the notebooks, and links between pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FENCED = re.compile(r"(^[ ]*(`{3,}|~{3,}).*?^[ ]*\2[ ]*$)", re.MULTILINE | re.DO
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages of the root and the notebooks, with their pictures."""
+    """Add the pages of the root folder and the notebooks, with their pictures, to the files of the site."""
     written: dict[str, str | bytes] = {name: (ROOT / source).read_text("utf-8") for source, name in OF_THE_ROOT.items()}
     written |= notebook_pages.pages(ROOT / "notebooks", ROOT / "build" / "notebooks")
     for name, content in written.items():
@@ -25,7 +25,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Turn links of the root into those of the site, and `docs/some.md` in a sentence into a link."""
+    """Convert links for the root folder to links of the site, and ``docs/some.md`` in a sentence to a link."""
     here = page.file.src_uri
     known = {file.src_uri for file in files.documentation_pages()}
 

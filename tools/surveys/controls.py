@@ -1,10 +1,10 @@
-"""Examine what is refuted again with the engine mended: the same cells, adapter and checks, and nothing is refuted.
+"""Examine refuted cells again with a corrected engine, the same adapter and the same checks: nothing may be refuted.
 
     python tools/surveys/controls.py --work FOLDER [--page PAGE] [--only WORD] [--fewer]
 
-A cell that stays refuted has another cause than docs/findings/causes.toml says, or the harness is at fault: the status
-is 1. The first row of a cause is examined with the engine as it is besides, and with ``--fewer`` that row alone. What
-came of it is kept in FOLDER, where reproducers.py reads it. Each page needs its engine.
+A cell that is still refuted has another cause than docs/findings/causes.toml states, or the harness is at fault: the
+exit status is 1. The first row of each cause is also examined with the unchanged engine; ``--fewer`` examines no other
+row. The results are kept in FOLDER, where reproducers.py reads them. Each page needs its engine.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ PREFIXES = {
 
 
 def mends_of(prefix: str) -> Mapping[str, tuple[Change, ...]]:
-    """Return cause -> its mend, and those of other causes that share its cells."""
+    """Return, for each cause, its changes of the engine, and those of other causes that share its cells."""
     found: Mapping[str, tuple[Change, ...]] = import_module(f"mends.of_{prefix}").OF_CAUSE
     return found
 
 
 def rows_of(cells: Iterable[str]) -> dict[str, list[str]]:
-    """Return row -> what is refuted of it, in the order of the page."""
+    """Return the refuted cells of each row, in the order of the page."""
     found: dict[str, list[str]] = {}
     for cell in cells:
         what, _, row = cell.rpartition(" at ")
@@ -55,7 +55,7 @@ def rows_of(cells: Iterable[str]) -> dict[str, list[str]]:
 
 
 def examined(prefix: str, row: str, checks: Iterable[str]) -> dict[str, str]:
-    """Return cell -> its status, or the worst of them where a row of samples is one cell."""
+    """Return the status of each cell of a row; if a row of samples is one cell, the worst of its statuses."""
     exact = [what for what in checks if what]
     name = f"{prefix}:{row}" if row.startswith("alone/") else f"{prefix}:all/{row}"
     wanted = tuple(check_named(what.replace(" ", "_")) for what in exact or SAMPLED)
@@ -72,7 +72,10 @@ def examined(prefix: str, row: str, checks: Iterable[str]) -> dict[str, str]:
 
 
 def run(cause: Cause, cells: Sequence[str], kept: Mapping[str, Any], *, fewer: bool) -> Iterator[dict[str, Any]]:
-    """Examine the first row as the engine is, and each row with it mended; yield what is known after each."""
+    """Examine the first row of a cause with the unchanged engine, and each row with the corrected one.
+
+    Yields all results so far after each row. ``kept`` are results of an earlier run, which is continued.
+    """
     prefix, rows = PREFIXES[cause.page], rows_of(cells)
     first = next(iter(rows))
     as_it_is, found = kept.get("as it is") or examined(prefix, first, rows[first]), dict(kept.get("mended", {}))
@@ -85,13 +88,13 @@ def run(cause: Cause, cells: Sequence[str], kept: Mapping[str, Any], *, fewer: b
 
 
 def wrong_in(found: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the cells that are not refuted as the engine is, or that do not hold with it mended."""
+    """Return the cells that are not refuted with the unchanged engine, or do not hold with the corrected one."""
     refuted = [cell for cell, status in found["as it is"].items() if status not in {"refuted", "unusable"}]
     return refuted + [cell for cell, status in found["mended"].items() if status != "holds"]
 
 
 def main() -> None:
-    """Examine what is not in the folder yet."""
+    """Examine every cause whose result is not in the folder yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--page", choices=PREFIXES, default="transformers-table")

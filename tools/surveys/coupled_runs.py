@@ -31,7 +31,7 @@ FIGURES = ("coupled_runs", "fed_runs", "coupled_ties")
 
 
 class Surveyed(NamedTuple):
-    """What coupled runs came to for one subject."""
+    """What coupled runs found on one subject."""
 
     subject: str
     status: str
@@ -55,7 +55,7 @@ def _of_plan(name: str, plan: Callable[[], Any]) -> Surveyed:
 
 
 def idioms() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield idioms of torch, NumPy and ``random``, each beside its wrong twin."""
+    """Yield idioms of torch, NumPy and ``random``, each with its wrong twin."""
     from test_support.idioms.tables import IDIOMS
 
     for place, idiom in enumerate(IDIOMS):
@@ -64,7 +64,7 @@ def idioms() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
 
 
 def jax_idioms() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield idioms of JAX, each beside its wrong twin."""
+    """Yield idioms of JAX, each with its wrong twin."""
     from specverify.subjects.keys import keyed
     from test_support.jax import coins, tokens, verifiers
     from test_support.jax.idiom import Idiom
@@ -85,7 +85,7 @@ def _idiom(name: str, verify: Any, gamma: int, place: int) -> tuple[str, Callabl
 
 
 def sources() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield engines that toss a coin of each source of randomness, rightly and wrongly."""
+    """Yield an engine for each source of randomness, once with a right coin and once with a wrong one."""
     from specverify.testing import check_engine
     from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
     from tools.pages.sources_page import RIGHT, WRONG
@@ -101,7 +101,7 @@ def sources() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
 
 
 def mutants() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield planted bugs in verifiers, trees, batches and engines, each with the same subject without the bug."""
+    """Yield planted bugs in verifiers, trees, batches and engines, each with the subject without the bug."""
     from specverify.mutants import mutants as planted
     from specverify.mutants import suspects
 
@@ -113,13 +113,13 @@ def mutants() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
 
 
 def huggingface() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield every way in which transformers speculates."""
+    """Yield every mode of speculation of transformers."""
     for name in expanded("hf:all"):
         yield name, partial(_of_subject, name, partial(find_subject, name))
 
 
 def released() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield functions and loops that papers released; SHIPPED_SOURCES names the folder of their sources."""
+    """Yield functions and loops that authors of papers released; SHIPPED_SOURCES names the folder of their sources."""
     from test_support.shipped.papers import PAPERS
     from test_support.shipped.released import subject_of
 
@@ -129,7 +129,7 @@ def released() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
 
 
 def shipped() -> Iterator[tuple[str, Callable[[], Surveyed]]]:
-    """Yield verifiers as their projects ship them."""
+    """Yield verifiers in the form in which their projects ship them."""
     from engine_tests.shipped.test_shipped import SHIPPED
     from specverify.testing import check_engine, check_verifier
 
@@ -149,13 +149,16 @@ GROUPS: Mapping[str, Callable[[], Iterator[tuple[str, Callable[[], Surveyed]]]]]
 
 
 def read(file: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the lines of a file, by group and subject."""
+    """Return the lines of a file by (group, subject)."""
     lines = map(json.loads, file.read_text("utf-8").splitlines()) if file.exists() else ()
     return {(line["group"], line["subject"]): line for line in lines}
 
 
 def survey(file: Path, groups: Iterable[str], every: int, first: int) -> None:
-    """Examine the subjects that ``file`` lacks and add a line for each."""
+    """Examine the subjects that ``file`` does not contain yet; append a line of JSON for each.
+
+    Of each group, every ``every``-th subject is examined, beginning with number ``first``.
+    """
     done = read(file)
     for group in groups:
         for name, examine in islice(GROUPS[group](), first, None, every):

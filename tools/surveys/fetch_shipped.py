@@ -12,7 +12,7 @@ GITHUB = "https://github.com"
 
 
 def fetch(folder: Path, address: str) -> None:
-    """Bring the files of each source below ``folder``; those that are there stay as they are."""
+    """Download the files of each source into ``folder``; files that exist are not changed."""
     for name, source in SOURCES.items():
         there = folder / name
         if there.exists():

@@ -1,9 +1,9 @@
-"""Make the tiny models that engines are examined with, in the formats of those that need a file.
+"""Write the tiny models that engines are examined with, in each engine's file format.
 
     python tools/surveys/make_models.py onnxruntime|openvino|llama|llamacpp|node_llamacpp
 
-It needs torch, transformers, and onnxruntime-genai with onnx-ir, or optimum-intel; or gguf alone. What it makes is
-kept in the folder of the engine, so that nobody else needs them.
+It needs torch, transformers, and onnxruntime-genai with onnx-ir, or optimum-intel; or gguf alone. The models are kept
+in the engine's folder, so that a survey does not need these packages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEEDS = {"target": TARGET_SEED, "draft": DRAFT_SEED}
 
 
 def checkpoint(model: Llama, folder: Path) -> None:
-    """Write a model as transformers does, with a tokenizer that nobody uses but for having one."""
+    """Write a model as transformers does, with a tokenizer, which the format needs and no survey uses."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -56,7 +56,7 @@ def checkpoint(model: Llama, folder: Path) -> None:
 
 
 def onnxruntime(work: Path) -> None:
-    """Build both models, and keep the configuration of one: they have the same sizes."""
+    """Write both models for ONNX Runtime with one configuration: they have the same sizes."""
     import onnx
 
     into = ENGINES / "onnxruntime" / "models"
@@ -71,7 +71,7 @@ def onnxruntime(work: Path) -> None:
 
 
 def openvino(work: Path) -> None:
-    """Export both models, each into its own folder."""
+    """Write both models for OpenVINO, each in its own folder."""
     import openvino
     from openvino_tokenizers import convert_tokenizer
     from optimum.exporters.openvino import main_export
@@ -87,7 +87,7 @@ def openvino(work: Path) -> None:
 
 
 def llama(work: Path) -> None:
-    """Write both models as GGUF, the rows of queries and keys in the order in which llama.cpp turns pairs."""
+    """Write both models as GGUF, with the rows of queries and keys in the order of llama.cpp's rotary embedding."""
     from gguf import GGUFWriter
 
     into = ENGINES / "llama" / "models"
@@ -98,7 +98,7 @@ def llama(work: Path) -> None:
 
 
 def llamacpp(work: Path) -> None:
-    """Write the models of the server, whose last token is an end."""
+    """Write the models of llama.cpp's server; their last token is an end token."""
     from gguf import GGUFWriter
 
     from specverify.engines.llamacpp.weights import END, LETTERS, draft, target
@@ -117,7 +117,7 @@ def llamacpp(work: Path) -> None:
 
 
 def node_llamacpp(work: Path) -> None:
-    """Write both models with a vocabulary of byte pairs: the bindings abort with one of letters alone."""
+    """Write both models with a byte-pair vocabulary: node-llama-cpp aborts with a vocabulary of single letters."""
     from gguf import GGUFWriter
 
     into = ENGINES / "node_llamacpp" / "models"
@@ -138,7 +138,7 @@ END_OF_PAIRS = 4
 
 
 def _gguf(writer: Any, model: Llama, tokens: list[bytes], types: dict[int, int], tokenizer: str = "llama") -> None:
-    """Write a model; ``types`` are those of tokens that are not normal."""
+    """Write a model as GGUF; ``types`` maps ids of special tokens to their token types."""
     sizes = model.sizes
     writer.add_context_length(sizes.positions)
     writer.add_embedding_length(sizes.width)

@@ -1,4 +1,4 @@
-"""Write the matrix of docs/engines.md: of every engine and way to speculate, how many rows of its page hold.
+"""Write the matrix of docs/engines.md: how many rows hold for each engine and method of speculation.
 
 python tools/surveys/matrix.py
 """
@@ -16,7 +16,7 @@ STATUSES = ("holds", "refuted", "unusable", "unknown")
 
 
 def matrix() -> str:
-    """Return the table, one line a way; a link leads to the page of the engine."""
+    """Return the table with one line per method of speculation; links lead to the engines' pages."""
     lines = []
     for page in sorted(DOCS.glob("findings/*.md")):
         counts: dict[str, Counter[str]] = {}
@@ -31,7 +31,7 @@ def matrix() -> str:
 
 
 def main() -> None:
-    """Write the table between its marks."""
+    """Write the table between its marks in docs/engines.md."""
     page = DOCS / "engines.md"
     before, rest = page.read_text("utf-8").split(BEGIN)
     page.write_text(before + BEGIN + matrix() + END + rest.partition(END)[2], "utf-8")

@@ -1,11 +1,11 @@
-"""Run the reproducer of every cause in docs/findings/causes.toml by itself, and write the page of what became of them.
+"""Run the reproducer of every cause in docs/findings/causes.toml on its own, and write the page of the results.
 
     python tools/surveys/reproducers.py --work FOLDER [--python REPRODUCER=PYTHON ...] [--only WORD] [--write PAGE]
 
-A script is made by ``specverify reproduce`` or stands in docs/findings/reproducers; it is run from an empty folder by
-the PYTHON whose REPRODUCER its name begins with (``hf``, ``mlx``), which should have the engine and nothing of ours;
-scripts of Node.js by ``--python node_llamacpp=node``.
-One that samples is run with three seeds. What was run is kept in FOLDER; the page has what is kept there.
+A script is made by ``specverify reproduce`` or is in docs/findings/reproducers. It is run in an empty folder by the
+PYTHON whose REPRODUCER its name begins with (``hf``, ``mlx``), which should have the engine installed and not
+specverify; scripts of Node.js are run by ``--python node_llamacpp=node``. A script that samples is run with three
+seeds. The results are kept in FOLDER, and the page is written from them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TABLE = (
 
 
 class Cause(NamedTuple):
-    """Why cells are refuted, and what shows it."""
+    """The cause of refuted cells, and the script that reproduces it."""
 
     page: str
     """How the name of the page begins."""
@@ -66,7 +66,7 @@ class Cause(NamedTuple):
 
 
 def causes() -> list[Cause]:
-    """Return every cause."""
+    """Return all causes of docs/findings/causes.toml."""
     found = tomllib.loads((FINDINGS / "causes.toml").read_text("utf-8"))
     return [
         Cause(page, **{**entry, "cells": tuple(entry["cells"])}) for page, entries in found.items() for entry in entries
@@ -74,14 +74,14 @@ def causes() -> list[Cause]:
 
 
 def pages() -> dict[str, str]:
-    """Return page -> text, of all that tell what is refuted in tables: the name as causes have it."""
+    """Return the text of each page with tables of refuted cells, under the name that ``Cause.page`` uses."""
     names = {"transformers-table": "transformers-*-table.md"}
     listed = dict.fromkeys(cause.page for cause in causes())
     return {page: next(FINDINGS.glob(names.get(page, f"{page}*.md"))).read_text("utf-8") for page in listed}
 
 
 def refuted(text: str) -> Iterator[str]:
-    """Yield the refuted cells of a page, and those where what is right without speculation raises with it."""
+    """Yield the refuted and the unusable cells of a page's tables."""
     head: list[str] = []
     for line in text.splitlines():
         if not line.startswith("|"):
@@ -111,13 +111,13 @@ def _refuted_in(head: list[str], row: list[str]) -> Iterator[str]:
 
 
 def plain_of(cell: str) -> list[str]:
-    """Return what the row of an engine's page may be called that is the same without speculation."""
+    """Return the possible names of the row without speculation that corresponds to a cell."""
     way, _, name = cell.partition("/")
     return [f"plain{way[len(way.partition(',')[0]) :]}/{name}", f"plain/{name}"]
 
 
 def without_speculation(cells: Sequence[str], text: str) -> str:
-    """Return how many rows of a page hold in which the options of refuted ones are decoded without speculation."""
+    """Return, in words, how many of the refuted cells hold without speculation according to the page."""
     if all(" at " in cell for cell in cells):
         return "itself plain" if " at alone/" in cells[0] else "what it is compared with" if "hf:" in text else ""
     if any(cell.startswith("plain") for cell in cells):
@@ -128,7 +128,7 @@ def without_speculation(cells: Sequence[str], text: str) -> str:
 
 
 def mended_of(cause: Cause, cells: Sequence[str], work: Path) -> str:
-    """Return what the control of a cause came to: cells of a mended engine, or a row of the page."""
+    """Return, in words, the result of a cause's control: cells of a corrected engine, or a row of the page."""
     file = work / f"mended_{named(cause)}.json"
     if cause.control:
         return f"{cause.control} holds"
@@ -144,12 +144,12 @@ def mended_of(cause: Cause, cells: Sequence[str], work: Path) -> str:
 
 
 def cause_of(cell: str, listed: list[Cause]) -> Cause | None:
-    """Return the first cause that fits a cell."""
+    """Return the first cause in ``listed`` that matches a cell; None if none does."""
     return next((cause for cause in listed if any(fnmatchcase(cell, pattern) for pattern in cause.cells)), None)
 
 
 def cells_of() -> Mapping[Cause, list[str]]:
-    """Return the cells of each cause."""
+    """Return the refuted cells of each cause."""
     listed = causes()
     found: dict[Cause, list[str]] = {cause: [] for cause in listed}
     for page, text in pages().items():
@@ -161,7 +161,7 @@ def cells_of() -> Mapping[Cause, list[str]]:
 
 
 def run(cause: Cause, python: str) -> dict[str, Any]:
-    """Make the script and run it by itself."""
+    """Make the reproducer of a cause, run it by ``python`` in an empty folder, and return the result."""
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as empty:
         script, seconds = FINDINGS / "reproducers" / cause.reproducer, 0.0
         if cause.reproducer.startswith("hf:"):
@@ -177,7 +177,7 @@ def run(cause: Cause, python: str) -> dict[str, Any]:
 
 
 def _make(reproducer: str, script: Path) -> float:
-    """Write the script that ``specverify reproduce`` writes, and return the seconds of a processor that took."""
+    """Write the script of ``specverify reproduce``; return the CPU seconds that took."""
     from specverify.run.catalogue import find_subject  # the page is read without an engine
     from specverify.run.replays import first_case
     from specverify.run.reproduce import reproduction, reproduction_of_error
@@ -190,7 +190,7 @@ def _make(reproducer: str, script: Path) -> float:
 
 
 def _ended(command: list[str], folder: str | None) -> tuple[int, str, float]:
-    """Return the status of a command, the last line it printed, and its seconds of a processor."""
+    """Run a command; return its exit status, the last line that it printed, and its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -199,7 +199,7 @@ def _ended(command: list[str], folder: str | None) -> tuple[int, str, float]:
 
 
 def page(work: Path) -> str:
-    """Return the page of what is kept in a folder."""
+    """Return the page written from the results in the folder ``work``."""
     text, last, told = HEAD, "", pages()
     for cause, cells in cells_of().items():
         if cause.page != last:
@@ -225,12 +225,12 @@ def _row(cause: Cause, cells: int, found: dict[str, Any] | None, controls: str) 
 
 
 def named(cause: Cause) -> str:
-    """Return the name of the file that keeps what was run."""
+    """Return the name of the file with a cause's result."""
     return "".join(letter if letter.isalnum() else "_" for letter in cause.reproducer)
 
 
 def main() -> None:
-    """Run what has not been run."""
+    """Run the reproducers whose result is not in the folder yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--python", action="append", default=[], metavar="REPRODUCER=PYTHON")

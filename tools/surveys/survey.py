@@ -1,14 +1,14 @@
-"""Examine one engine, repeat what is refuted with three fresh seeds, and write the table of its page.
+"""Examine one engine, repeat refuted rows with three fresh seeds, and write the table of the engine's page.
 
     python tools/surveys/survey.py PREFIX [--work FOLDER] [--write PAGE] [--seconds SECONDS] [--together] [--only WORD]
     python tools/surveys/survey.py PREFIX --quick PAGE [--work FOLDER] [--together]
 
-``specverify verify`` samples row by row; all rows share one alarm budget. A row whose report is in FOLDER already is
-not sampled again, so a survey that was ended goes on where it was. The table is put between the marks of PAGE, whose
-other words are written by hand. A row that takes more than SECONDS is unknown: give more where other work runs beside.
-With ``--together`` the rows that share what stands before their first stroke are examined in one process, so that an
-engine starts once for all of them. ``--only`` examines the rows whose name has a word, and prints their table.
-``--quick`` examines some rows of PAGE, prints their table and in which verdicts it differs from PAGE (``quick_rows``).
+``specverify verify`` samples row by row; all rows share one false-alarm probability. A row whose report is already in
+FOLDER is not sampled again, so an interrupted survey continues where it ended. The table is written between the marks
+of PAGE; the rest of PAGE is written by hand. A row that takes more than SECONDS is unknown: allow more on a busy
+machine. With ``--together`` the rows whose names agree up to the first ``/`` are examined in one process, so that the
+engine starts once for all of them. ``--only`` examines the rows whose name contains WORD, and prints their table.
+``--quick`` examines some rows of PAGE, and prints their table and the verdicts that differ from PAGE (``quick_rows``).
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ QUICK_SHARES = (0.0, 0.25, 0.5)
 
 
 class PageRow(NamedTuple):
-    """A row of the table of a page."""
+    """A row of the table on an engine's page."""
 
     verdict: str
     samples: int
 
 
 def page_rows(page: Path) -> dict[str, PageRow]:
-    """Return the rows of the table of a page, by name."""
+    """Return the rows of the table on a page, by name."""
     table_text = page.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
     found = re.findall(r"^\| ([^|]+?) \| ([a-z ]+) \| (\d*) \|", table_text, re.MULTILINE)
     return {name: PageRow(verdict, int(samples or 0)) for name, verdict, samples in found if verdict != "verdict"}
 
 
 def quick_rows(rows: Mapping[str, PageRow]) -> list[str]:
-    """Return the rows of the quick part: all that are refuted or raise, and of each way some that hold."""
+    """Return the names of rows for ``--quick``: all that are refuted or raise, and some that hold of each method."""
     chosen = {name for name, row in rows.items() if row.verdict in {"refuted", "unusable", "unknown"}}
     ways: dict[str, list[str]] = {}
     for name, row in rows.items():
@@ -75,7 +75,7 @@ def quick_rows(rows: Mapping[str, PageRow]) -> list[str]:
 
 
 def differences(rows: Mapping[str, PageRow], verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """Return in which verdicts a quick part differs from the page, and how many are the same."""
+    """Return in words which verdicts of a quick survey differ from the page, and how many are equal."""
     now = {str(verdict["subject"]).partition("/")[2]: _status(verdict) for verdict in verdicts}
     changed = {name: status for name, status in now.items() if name not in rows or rows[name].verdict != status}
     lines = [
@@ -87,7 +87,10 @@ def differences(rows: Mapping[str, PageRow], verdicts: Sequence[Mapping[str, Any
 def report(
     names: Sequence[str], seed: int, folder: Path, seconds: float, *, together: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the verdicts on subjects that say something, sampled with ``seed`` unless their reports are there."""
+    """Return the verdicts of the checks that apply to each named row, sampled with ``seed``.
+
+    Reports in ``folder`` are read instead of sampling again. ``together`` examines rows in shared processes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if together:
         for _, group in groupby(names, key=_way_of):
@@ -97,7 +100,10 @@ def report(
 
 
 def _row_report(name: str, seed: int, folder: Path, seconds: float, alarm: float) -> list[dict[str, Any]]:
-    """Return all verdicts on one subject. Its report is written aside first: it is there whole or not at all."""
+    """Return all verdicts on one row.
+
+    Its report is written under another name first, so that it is never incomplete.
+    """
     file = report_file(folder, name)
     if not file.exists():
         begun = file.with_suffix(".begun")
@@ -113,7 +119,7 @@ def _row_report(name: str, seed: int, folder: Path, seconds: float, alarm: float
 
 
 def report_file(folder: Path, name: str) -> Path:
-    """Return the file that has the report of a row."""
+    """Return the path of the report of the row ``name``."""
     return folder / f"{quote(name, safe=' ,:')}.json"
 
 
@@ -122,7 +128,10 @@ def _way_of(name: str) -> str:
 
 
 def _examine_together(names: Sequence[str], seed: int, folder: Path, seconds: float, alarm: float) -> None:
-    """Examine rows in one process, and in another one those behind a row that ended it, which is unusable."""
+    """Examine rows in one process.
+
+    If a row ends it, that row is unusable, and a new process examines the rows after it.
+    """
     limits = ["--seed", str(seed), "--alarm", repr(alarm), "--seconds", str(seconds), "--folder", str(folder)]
     while open_ones := [name for name in names if not report_file(folder, name).exists()]:
         command = [sys.executable, str(Path(__file__).with_name("together.py")), *limits, *open_ones]
@@ -135,7 +144,7 @@ def _examine_together(names: Sequence[str], seed: int, folder: Path, seconds: fl
 
 
 def table(verdicts: list[dict[str, Any]], repeats: list[list[dict[str, Any]]]) -> str:
-    """Return the rows, refuted ones first, then what is unknown or unusable."""
+    """Return the table: refuted rows first, then those that are unknown or unusable, then the others."""
     order = ["refuted", "unusable", "unknown", "holds", NOT_COVERED]
     again = [{verdict["subject"]: verdict["status"] for verdict in repeat} for repeat in repeats]
     rows = [_row(verdict, again) for verdict in sorted(verdicts, key=lambda each: order.index(_status(each)))]
@@ -159,13 +168,13 @@ def _row(verdict: dict[str, Any], again: list[dict[str, str]]) -> str:
 
 
 def _status(verdict: Mapping[str, Any]) -> str:
-    """Return the status of a row; one that holds without any draft says nothing of speculation."""
+    """Return the status of a row; a row that holds without any draft says nothing about speculation."""
     idle = any(line.endswith(NOTHING_DRAFTED) for line in verdict["figures"].get("activity", ()))
     return NOT_COVERED if idle and verdict["status"] == "holds" else str(verdict["status"])
 
 
 def _repeated(statuses: list[str]) -> str:
-    """Say in how many repeats a row was refuted again; in one that was not decided it neither was nor was not."""
+    """Return in words how many repeats refuted a row again; undecided repeats are not counted as either."""
     refuted, open_ones = statuses.count("refuted"), statuses.count("unknown")
     told = f"refuted in {refuted} of {len(statuses)} repeats"
     return f"{told}, not decided in {open_ones}" if open_ones else told

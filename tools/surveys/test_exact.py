@@ -65,7 +65,7 @@ def test_a_planted_fault_of_a_file_is_refuted_by_a_message_that_leads_there(name
 
 
 def with_the_draft(output, ends, drafts, draft_probs, target_probs, noise, *_):
-    """Recover from p, the rejected draft included."""
+    """Planted bug: recover from p, which includes the rejected draft."""
     for request, places in kernels.places_of(ends):
         for row in places:
             output[row] = (target_probs[row] * noise[request]).argmax()

@@ -1,7 +1,7 @@
-"""The compiled stand-ins of vLLM's kernels beside their statements in PyTorch, on thousands of calls.
+"""vLLM's compiled CPU kernels against statements of the same functions in PyTorch, on thousands of calls.
 
-Run by ``nox -s engines -- vllm``, where the engine is installed. A difference is a fault of the CPU build, which
-the table of mends names; a statement with a planted fault differs too.
+Run by ``nox -s engines -- vllm``, where the engine is installed. A difference is a fault of the CPU build that the
+table of corrections lists; a statement with a planted fault must differ too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS, VOCABULARY, MOST = 1000, 8, 3
 
 
 def batch(numbers):
-    """Return drafts of some requests, their ends, and what a kernel is given beside."""
+    """Return drafts of several requests, their end positions, and the other arguments of a kernel."""
     lengths = torch.randint(0, MOST + 1, (int(torch.randint(1, 6, (1,), generator=numbers)),), generator=numbers)
     ends, total = lengths.cumsum(0).to(torch.int32), int(lengths.sum())
     drafts = torch.randint(0, VOCABULARY, (total,), generator=numbers, dtype=torch.int32)

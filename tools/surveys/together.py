@@ -2,8 +2,8 @@
 
     python tools/surveys/together.py --folder FOLDER --seed SEED --alarm ALARM --seconds SECONDS ROW ...
 
-Rows whose report is in FOLDER are left out. The process ends at a row that raises, since the engine may be spent; the
-next process goes on behind it. ``survey.py`` starts them.
+Rows whose report is in FOLDER are left out. The process ends at a row that raises, because the engine may be unusable
+afterwards; the next process continues after that row. ``survey.py`` starts the processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from specverify.run.verify import Checklist, verify_subject
 
 
 def main() -> None:
-    """Examine what has no report yet."""
+    """Examine the rows that have no report yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="+")
     parser.add_argument("--folder", type=Path, required=True)

@@ -1,9 +1,9 @@
-"""Enumerate the calls of ``vllm:exact`` and write their table; one process for each way to speculate.
+"""Enumerate the calls of ``vllm:exact`` and write their table, with one process for each method of speculation.
 
     python tools/surveys/vllm_exact.py [--work FOLDER] [--write PAGE] [--only WORD]
 
-The engine must be installed. A cell whose result is in FOLDER is not enumerated again. ``--only`` takes the cells whose
-name has a word, and prints their table.
+The engine must be installed. A cell whose result is in FOLDER is not enumerated again. ``--only`` enumerates the cells
+whose name contains WORD, and prints their table.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SECONDS = 3600.0
 
 
 def result_file(folder: Path, name: str) -> Path:
-    """Return the file that has the result of a cell."""
+    """Return the path of the result of the cell ``name``."""
     return folder / f"{name.replace('/', ' of ')}.json"
 
 
 def enumerate_here(names: Sequence[str], folder: Path) -> None:
-    """Enumerate cells in this process, and write the result of each."""
+    """Enumerate the named cells in this process, and write the result of each."""
     from specverify.engines.vllm.adapter import counters
     from specverify.engines.vllm.exact import EXACT_WAYS
 
@@ -68,13 +68,13 @@ def enumerate_here(names: Sequence[str], folder: Path) -> None:
 
 
 def law_of(result: dict[str, Any]) -> str:
-    """Return the status of the law, ``not covered`` where it holds in calls that draft nothing."""
+    """Return the status of the law; ``not covered`` if it holds in calls that draft nothing."""
     status = str(result["status"][LAW])
     return "not covered" if status == "holds" and not result["drafted"] else status
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """Return a line of counts and a row for each cell."""
+    """Return a line of counts, and the table with one row per cell."""
     rows = []
     for result in results:
         status, caches = law_of(result), result["status"].get("cache_equals_prefill", "")
@@ -89,7 +89,7 @@ def table(results: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Enumerate what has no result yet."""
+    """Enumerate the cells that have no result yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=None)
     parser.add_argument("--write", type=Path, default=None)

@@ -1,8 +1,8 @@
-"""Write which options of vLLM the rows ask for, from its own lists; an option without a row is "not covered".
+"""Write which options of vLLM the survey's rows use, from vLLM's own lists; an option without a row is "not covered".
 
     python tools/surveys/vllm_options.py [PAGE]
 
-It needs the engine: a release with another option has another table.
+vLLM must be installed; another release may have other options, and so another table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_CHANGE = {"detokenize", "skip_clone", "output_text_buffer_length", "output_ki
 
 
 def sampling_options() -> dict[str, int]:
-    """Return option of ``SamplingParams`` -> how many requests have it."""
+    """Return, for each option of ``SamplingParams``, how many requests set it."""
     from vllm import SamplingParams
 
     from specverify.engines.vllm.asked import OPTIONS, PLAIN_ONLY
@@ -36,7 +36,7 @@ def sampling_options() -> dict[str, int]:
 
 
 def speculative_options() -> dict[str, int]:
-    """Return option of ``SpeculativeConfig`` -> in how many ways it is set."""
+    """Return, for each option of ``SpeculativeConfig``, how many methods of the survey set it."""
     from vllm.config import SpeculativeConfig
 
     from specverify.engines.vllm.rows import SCHEDULES, WAYS
@@ -46,7 +46,7 @@ def speculative_options() -> dict[str, int]:
 
 
 def methods() -> dict[str, int]:
-    """Return method of speculation -> in how many ways it is used."""
+    """Return, for each method of speculation, how often the survey uses it."""
     from typing import get_args
 
     from vllm.config.speculative import SpeculativeMethod
@@ -65,14 +65,14 @@ def _names(literal: object) -> Iterable[str]:
 
 
 def line(title: str, counts: dict[str, int]) -> str:
-    """Return a paragraph: what is covered with how often, then what is not."""
+    """Return a paragraph: the covered options with their counts, then the options that are not covered."""
     covered = ", ".join(f"`{name}` {count}" for name, count in counts.items() if count)
     missing = ", ".join(f"`{name}`" for name, count in counts.items() if not count)
     return f"* {title}: {covered}. Not covered: {missing}.\n"
 
 
 def main() -> None:
-    """Write the table between its marks."""
+    """Write the table between its marks on the page."""
     page = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
     text = line("`SamplingParams`, requests that set them", sampling_options())
     text += line("`SpeculativeConfig`, ways that set them", speculative_options())

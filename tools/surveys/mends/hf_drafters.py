@@ -1,4 +1,4 @@
-"""What mends the drafters of transformers, and the caches that their drafts are cropped from."""
+"""Changes that correct transformers' drafters, and the caches that drafts are removed from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DRAFTER = f"{DRAFTERS}:AssistedCandidateGenerator"
 
 
 def inner(name: str) -> tuple[Change, ...]:
-    """Return what clears an option in the config that drafts are made with."""
+    """Return the change that clears the option ``name`` in the generation config with which drafts are made."""
     said = "    self.generation_config.is_assistant = True\n"
     return (Edit(f"{DRAFTER}.__init__", said, f"{said}    self.generation_config.{name} = None\n"),)
 
@@ -73,7 +73,7 @@ DRAFTED_ALONE = (
 
 
 def restoring(library: Any) -> Any:
-    """Return drafting by early exit, after which the model has its layers again, whatever happens."""
+    """Return a corrected early-exit drafting function, which restores the model's layers even after an exception."""
 
     def get_candidates(self, input_ids, **kwargs):
         config = getattr(self.assistant_model, self.assistant_model.base_model_prefix).config
@@ -90,7 +90,7 @@ FINALLY = (Ours(f"{DRAFTERS}:EarlyExitCandidateGenerator.get_candidates", restor
 
 
 def cropped(library: Any) -> Any:
-    """Return the crop of a layer whose states are kept in eight bits."""
+    """Return a corrected ``crop`` for cache layers whose states are stored in eight bits."""
 
     def crop(self, tokens_to_remove) -> None:
         if tokens_to_remove == 0 or not self.is_initialized:

@@ -1,4 +1,4 @@
-"""What mends the loop of ``generate`` that decides drafts: what is fed, decided, ended and returned in a round."""
+"""Changes that correct the loop of ``generate`` with drafts: what a round feeds, decides, ends and returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mends options of ``generate``: guidance, truncation, padding, what hears and what sees."""
+"""Changes that correct options of ``generate``: guidance, truncation, padding, audio and image inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mends.mending import Edit, Ours
 
 
 def guided(library: Any) -> Any:
-    """Return the logits without the prompt, computed anew from all tokens behind it."""
+    """Return corrected guidance: the logits without the prompt are computed anew from all tokens after the prompt."""
 
     def unconditional(self, input_ids):
         import torch
@@ -47,7 +47,7 @@ NO_END_SPARED = (
 
 
 def padding_left_out(library: Any) -> Any:
-    """Return the processors, those that take padding for text shown each row without it."""
+    """Return corrected logits processors: those that would take padding for text see each row without its padding."""
 
     def processors(self, *given, model_kwargs=None, **named):
         from transformers import (

@@ -1,4 +1,4 @@
-"""A library with lines of it changed from outside, for as long as a ``with`` lasts."""
+"""Context manager that changes lines of an installed library while a ``with`` block runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Edit(NamedTuple):
-    """Words of a function that are read as others."""
+    """Replace words in the source of a library function."""
 
     where: str
     """``module:function`` or ``module:Class.method``."""
@@ -22,7 +22,7 @@ class Edit(NamedTuple):
 
 
 class Ours(NamedTuple):
-    """A function of ours in the place of one of the library's."""
+    """Replace a function of the library by one of this project."""
 
     where: str
     make: Callable[[Any], Any]
@@ -34,7 +34,10 @@ Change = Edit | Ours
 
 @contextmanager
 def mended(changes: tuple[Change, ...]) -> Iterator[None]:
-    """Have the library changed: all changes of one function together, in the order in which they are listed."""
+    """Context manager that applies ``changes`` to the library.
+
+    Those of one function are applied in the listed order.
+    """
     with ExitStack() as stack:
         for where in dict.fromkeys(change.where for change in changes):
             stack.enter_context(_function(where, [change for change in changes if change.where == where]))
@@ -43,7 +46,7 @@ def mended(changes: tuple[Change, ...]) -> Iterator[None]:
 
 @contextmanager
 def _function(where: str, changes: list[Change]) -> Iterator[None]:
-    """Have one function changed: its own code where words are edited, so that whoever holds it has it changed."""
+    """Context manager that changes one function. Edits replace its code object, so existing references change too."""
     owner, name = _found(where)
     library, inherited = getattr(owner, name), name not in vars(owner)
     plain, edits = inspect.unwrap(library), [change for change in changes if isinstance(change, Edit)]
@@ -67,7 +70,7 @@ def _function(where: str, changes: list[Change]) -> Iterator[None]:
 
 
 def _found(where: str) -> tuple[Any, str]:
-    """Return the module or class that has the function, and its name there."""
+    """Return the module or class that contains the function ``where``, and the attribute's name."""
     module, _, path = where.partition(":")
     owner: Any = import_module(module)
     *classes, name = path.split(".")
@@ -77,7 +80,7 @@ def _found(where: str) -> tuple[Any, str]:
 
 
 def _edited(plain: Any, edits: list[Edit]) -> tuple[Any, Any]:
-    """Return code and defaults of a function as its edited source defines it."""
+    """Return the code object and the defaults that the edited source of a function defines."""
     source = textwrap.dedent(inspect.getsource(plain))
     for edit in edits:
         found = source.count(edit.said)

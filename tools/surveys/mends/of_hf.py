@@ -1,4 +1,4 @@
-"""Which change mends which cause in transformers: the smallest that was found."""
+"""The changes that correct each cause in transformers, each the smallest that is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mends the cause in llama-cpp-python."""
+"""The change that corrects the cause in llama-cpp-python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mends the cause in speculative-decoding of lucidrains."""
+"""The change that corrects the cause in lucidrains' speculative-decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mends each cause in mlx-lm."""
+"""The changes that correct each cause in mlx-lm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from mends.mending import Change, Edit, Ours
 
 
 def coin_a_row(library: Any) -> Any:
-    """Return XTC that decides for each row by a number of its own. The library's is compiled: no line can be edited."""
+    """Return an XTC sampler that decides for each row by its own number.
+
+    The library's is compiled and cannot be edited.
+    """
     import mlx.core as mx
 
     def apply(logits, probability, threshold, special):

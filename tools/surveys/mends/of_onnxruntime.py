@@ -1,4 +1,4 @@
-"""A right engine in the place of onnxruntime-genai, which is compiled: its model in ONNX Runtime, our decoding."""
+"""A right engine that replaces the compiled onnxruntime-genai: its model in ONNX Runtime, this project's decoding."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ ADAPTER = "specverify.engines.onnxruntime.adapter"
 
 
 class Parameters:
-    """What ``GeneratorParams`` is told."""
+    """Replacement for onnxruntime-genai's ``GeneratorParams``."""
 
     def __init__(self, ends) -> None:
-        """Nothing is asked for yet."""
+        """Begin without options; ``ends`` are the end tokens."""
         self.ends, self.search, self.drafts = ends, {}, {}
 
     def set_search_options(self, **options):
-        """Keep how tokens are chosen."""
+        """Store the options with which tokens are sampled."""
         self.search = options
 
     def set_speculative_options(self, **options):
-        """Keep how tokens are drafted."""
+        """Store the options with which tokens are drafted."""
         self.drafts = options
 
 
 class Generator:
-    """Answers calls as the library's ``Generator`` does: all tokens, and those that a round has decided beforehand."""
+    """Replacement for the library's ``Generator``; it holds all tokens and those already decided for later calls."""
 
     def __init__(self, ends, parameters) -> None:
-        """Begin without a text."""
+        """Begin with an empty text."""
         self.ends, self.search, self.drafts = ends, parameters.search, parameters.drafts
         self.tokens, self.decided, self.ended = (), [], False
         self.draws = np.random.default_rng(self.search["random_seed"])
@@ -42,23 +42,23 @@ class Generator:
         self.pmf = warped(self._logits, **choosing)
 
     def append_tokens(self, tokens):
-        """Put tokens behind the text: what was decided before does not follow it."""
+        """Append tokens to the text; tokens that were decided for later calls are discarded."""
         self.tokens, self.decided = (*self.tokens, *tokens), []
 
     def rewind_to(self, length):
-        """Go back to the first tokens."""
+        """Keep only the first ``length`` tokens of the text."""
         self.tokens, self.decided, self.ended = self.tokens[:length], [], False
 
     def is_done(self):
-        """Say whether an end was drawn or the text is full."""
+        """Return whether an end token was drawn or the text has its maximum length."""
         return self.ended or len(self.tokens) >= self.search["max_length"]
 
     def get_sequence(self, row):
-        """Return the text."""
+        """Return the tokens of the text."""
         return np.array(self.tokens)
 
     def generate_next_token(self):
-        """Return nothing; one token is put behind the text, but an end."""
+        """Append one token to the text, unless it is an end token."""
         self.decided = self.decided or self._round()
         token = self.decided.pop(0)
         self.ended = token in self.ends
@@ -66,7 +66,11 @@ class Generator:
             self.tokens = (*self.tokens, token)
 
     def _round(self):
-        """Return drafts copied from the text as far as they are what p draws, and the first token that is not."""
+        """Return the tokens of one round.
+
+        Drafts are copied from the text. The round consists of draws from p: those equal to their drafts, and the first
+        one that differs or ends the text.
+        """
         kept = []
         for draft in [*self._copied(), None]:
             text = (*self.tokens, *kept)
@@ -91,7 +95,7 @@ class Generator:
 
 @cache
 def session() -> Any:
-    """Return the target, opened by ONNX Runtime itself."""
+    """Return the target model, opened by ONNX Runtime itself."""
     import onnxruntime
 
     from specverify.engines.onnxruntime.adapter import MODELS
@@ -101,7 +105,7 @@ def session() -> Any:
 
 @cache
 def logits(tokens: Tokens) -> Any:
-    """Return the logits after tokens, the whole text in one pass."""
+    """Return the logits after ``tokens``, computed in one forward pass without a cache."""
     from specverify.subjects.decoding import TARGET_SEED, tiny_llama
 
     sizes = tiny_llama(TARGET_SEED).sizes

@@ -1,4 +1,4 @@
-"""A right engine in the place of openvino-genai, which is compiled: its models in OpenVINO, our decoding."""
+"""A right engine that replaces the compiled openvino-genai: its models in OpenVINO, this project's decoding."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from reference import Tokens, speculative_generate, warped
 
 
 class Answer(NamedTuple):
-    """What a pipeline returns."""
+    """The tokens that a pipeline returns."""
 
     tokens: list[list[int]]
 
 
 class Pipeline:
-    """Answers calls as ``LLMPipeline`` with a draft model does."""
+    """Replacement for openvino-genai's ``LLMPipeline`` with a draft model."""
 
     def __init__(self, target, draft) -> None:
-        """Hold the logits of both models after tokens."""
+        """Store two functions from tokens to logits: that of the target and that of the draft model."""
         self.models = (target, draft)
 
     def generate(self, prompt, config):
-        """Return the text of the configuration's seed."""
+        """Return the text decoded with the options and the seed of ``config``."""
         options = {"temperature": config.temperature if config.do_sample else 0.0}
         if config.do_sample:
             options |= {"top_k": config.top_k, "top_p": None if config.top_p == 1 else config.top_p}
@@ -46,7 +46,7 @@ class Pipeline:
 
 @cache
 def logits_of(folder: str) -> Any:
-    """Return the logits after tokens, by OpenVINO itself in float32, the whole text in one pass."""
+    """Return a function from tokens to logits: OpenVINO in float32, one forward pass without a cache."""
     import numpy as np
     import openvino
 
@@ -69,7 +69,7 @@ def logits_of(folder: str) -> Any:
 
 
 def ours(library: Any) -> Any:
-    """Return the way to a pipeline that drafts; one that was opened before is forgotten."""
+    """Return the replacement of the function that opens a drafting pipeline; a cached pipeline is discarded."""
     from specverify.engines.openvino import adapter
 
     adapter.draft_without_prefixes.cache_clear()

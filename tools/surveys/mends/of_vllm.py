@@ -1,4 +1,7 @@
-"""What mends each cause in vLLM; the CPU build's own faults are mended as in the rows that are not *as they are*."""
+"""The changes that correct each cause in vLLM.
+
+Faults of the CPU build itself are corrected as in the rows that are not marked *as they are*.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from mends.mending import Change, Edit, Ours
 
 
 def bonus_behind_drafts(library: Any) -> Any:
-    """Return processors that count the drafts before the bonus token to its text, where ends are forbidden."""
+    """Return corrected processors for a rule that forbids end tokens in the first tokens of a text.
+
+    They count the drafts before the bonus token as part of the text.
+    """
     import torch
     from vllm.v1.sample.logits_processor.builtin import MinTokensLogitsProcessor
 
@@ -37,7 +43,7 @@ def bonus_behind_drafts(library: Any) -> Any:
 
 
 def of_the_cpu_build(where: str) -> Callable[[Any], Any]:
-    """Return what makes the mend of the engine's own table."""
+    """Return the function that makes the correction listed in the engine's own table under ``where``."""
 
     def make(library: Any) -> Any:
         from specverify.engines.vllm.mends import MENDS
@@ -49,7 +55,7 @@ def of_the_cpu_build(where: str) -> Callable[[Any], Any]:
 
 
 def expanded(library: Any) -> Any:
-    """Return the caller of the kernel that loses its output, without the kernel."""
+    """Return the caller of the kernel that loses its output, rewritten without that kernel."""
     import torch
 
     def expand(values, ends, number, replace_from=0, replace_to=0):
