@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from specverify.subjects.beside import part_answer, ranked, value_of
-from specverify.testing import SpeculationRefuted, SpeculationUndecided, check_engine
+from specverify.testing import Made, SpeculationRefuted, SpeculationUndecided, check_engine
 
 P = np.array([[0.2, 0.8], [0.6, 0.4]])
 
@@ -194,3 +194,47 @@ def test_what_returns_says_is_looked_at():
     for returns in ("logprobs", (), {"logprobs": "row"}, (3,)):
         with pytest.raises(ValueError, match="returns"):
             check_engine(engine(pair, False, True), engine(pair, False, False), returns=returns)
+
+
+WHOLE_NUMBERS = {
+    "numbers": (3, 1),
+    "elements of an array": tuple(np.array([3, 1])),
+    "elements of a tensor": tuple(torch.tensor([3, 1])),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE_NUMBERS)
+def test_a_tuple_of_whole_numbers_is_a_row_of_tokens(kind):
+    parted = part_answer(WHOLE_NUMBERS[kind], ("logprobs",))
+    assert [int(token) for token in parted.tokens] == [3, 1]
+
+
+@pytest.mark.parametrize("answer", [([3, 1], [-0.5, 0.0]), (np.array([3, 1]), np.array([-0.5, 0.0])), ((3, 1), (0, 0))])
+def test_a_row_and_its_values_are_parted(answer):
+    parted = part_answer(answer, ("logprobs",))
+    assert [int(token) for token in parted.tokens] == [3, 1]
+    assert set(parted.beside) == {"logprobs"}
+
+
+def test_one_token_and_its_value_are_parted():
+    parted = part_answer((3, -0.5), ("logprobs",))
+    assert (parted.tokens, parted.beside) == (3, {"logprobs": -0.5})
+
+
+def test_a_plain_call_may_return_a_bare_tuple_beside_an_engine_that_returns_values():
+    def make(s):
+        def decode():
+            new = ()
+            while len(new) < s.horizon:
+                new += (int(np.random.choice(s.vocabulary, p=s.target(s.prompt + new))),)
+            return new
+
+        def fast():
+            new = decode()
+            rows = [s.target(s.prompt + new[:place]) for place in range(len(new))]
+            return list(new), [float(np.log(row[token])) for row, token in zip(rows, new, strict=True)]
+
+        return Made(fast, decode)
+
+    found = check_engine(make, returns=("logprobs",), checks=["values_match"], quick=True, on_fail=None)
+    assert {str(v.status) for v in found} == {"holds"}

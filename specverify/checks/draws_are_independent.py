@@ -57,7 +57,7 @@ class DecodeBlock(NamedTuple):
     promised: Promise | None
     """Return the expected law; None if there is none."""
     whole: bool = False
-    """Whether it is an engine, which also drafts."""
+    """Whether the block is a call of an engine, which also draws its drafts."""
     roles: Callable[[Reuse], str] = lambda reuse: ""
     """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 

@@ -35,7 +35,7 @@ class FedRuns(NamedTuple):
     every_path: bool = False
     """Whether every path of the program was used."""
     narrow: int = 0
-    """Number of paths without numbers that are far enough from rounding."""
+    """Number of paths for which no random numbers were found that are far enough from rounding."""
     unrecorded: str = ""
     """Why the runs stopped early: a call without a recording rule, or one that is not supported; "" if they did not."""
 

@@ -37,7 +37,8 @@ MOST_TOKENS = 64
 """The vocabulary of the largest scenario whose values are compared."""
 MOST_EXPONENT = 100
 FORBIDDEN = 1e-6
-"""A token of probability 0 is given less than this, such as by the smallest number of a dtype in the place of -inf."""
+"""Largest probability that may be returned for a token of probability 0, for example if a finite logit stands for -inf.
+"""
 SAME_REASONS: Final = (
     frozenset({"stop", "eos", "eos_token", "end"}),
     frozenset({"length", "max_tokens", "max_length"}),

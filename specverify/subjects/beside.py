@@ -121,21 +121,25 @@ class SplitAnswer(NamedTuple):
     """The mapping or object with the values; the answer itself if it holds both."""
 
 
-def part_answer(answer: Any, names: Sequence[str]) -> SplitAnswer:
-    """Return the tokens of an answer and the object that holds its values; ``names`` are the values of a tuple."""
+def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -> SplitAnswer:
+    """Return the tokens of an answer and the object that holds its values; ``names`` are the values of a tuple.
+
+    A tuple of whole numbers is a row of tokens, except for a piece of a stream: there it is a token and its values.
+    """
     answer = awaited(answer)
     if isinstance(answer, Stream):
         return _part_stream(answer, names)
     if _is_pair(answer):
         return SplitAnswer(answer[0], answer[1])
-    if type(answer) is tuple and len(answer) == len(names) + 1 and _holds_row(answer[0]):
+    is_row = not of_stream and type(answer) is tuple and all(map(_is_whole, answer))
+    if type(answer) is tuple and len(answer) == len(names) + 1 and _holds_row(answer[0]) and not is_row:
         return SplitAnswer(answer[0], dict(zip(names, answer[1:], strict=True)))
     return SplitAnswer(answer, answer)
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
     """Return the tokens of a stream and the values called ``names`` in its pieces; a piece is a pair or an object."""
-    parts = [part_answer(piece, names) for piece in answer.pieces]
+    parts = [part_answer(piece, names, of_stream=True) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
         return SplitAnswer(answer, answer)
     result: dict[str, Any] = {}
@@ -224,6 +228,13 @@ def _holds_row(item: Any) -> bool:
     return hasattr(item, "__len__") or hasattr(item, "ndim") or isinstance(item, int) or _has_names(item)
 
 
+def _is_whole(item: Any) -> bool:
+    """Return whether an item is one whole number, such as a token id; its value is not read."""
+    if hasattr(item, "dtype"):
+        return math.prod(getattr(item, "shape", ())) == 1 and "int" in str(item.dtype)
+    return hasattr(item, "__index__")
+
+
 def _is_list(item: Any) -> bool:
     return isinstance(item, list | tuple) and not hasattr(item, "_fields")
 
@@ -290,7 +301,7 @@ class Ranked(NamedTuple):
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     ordered: bool
-    """Whether the order is by probability: that of a mapping is not."""
+    """Whether the tokens are in the order of their probability; those of a mapping need not be."""
     ranks: tuple[int | None, ...] = ()
 
 

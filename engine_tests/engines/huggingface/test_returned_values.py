@@ -1,5 +1,7 @@
 """What ``generate`` returns beside its tokens, examined by ``returns=`` as its user would."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -25,6 +27,62 @@ PROMPT = torch.tensor([[0, 1, 2]])
 def models():
     torch.manual_seed(0)
     return tuple(LlamaForCausalLM(LlamaConfig(**CONFIG)).double().eval() for _ in range(2))
+
+
+def keeper(pieces, ends):
+    """Return a streamer that appends what it gets to ``pieces`` and ``ends``; the prompt comes first."""
+    return SimpleNamespace(
+        put=lambda value: pieces.append(tuple(value.reshape(-1).tolist())), end=lambda: ends.append(1)
+    )
+
+
+def streamed(models, lose=0):
+    """Return the new tokens of assisted generation and what its streamer got, without the last ``lose`` pieces."""
+    pieces, ends = [], []
+    with torch.no_grad():
+        out = models[0].generate(
+            PROMPT,
+            attention_mask=torch.ones_like(PROMPT),
+            do_sample=True,
+            temperature=0.7,
+            top_k=0,
+            max_new_tokens=2,
+            min_new_tokens=2,
+            assistant_model=models[1],
+            num_assistant_tokens=1,
+            streamer=keeper(pieces, ends),
+        )
+    kept = [token for piece in pieces[1 : len(pieces) - lose] for token in piece]
+    return {"tokens": out[0, 3:], "pieces": kept, "ends": len(ends)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("lose", "status"), [(0, "holds"), (1, "refuted")])
+def test_a_streamer_of_assisted_generation_gets_every_token_once(models, lose, status):
+    found = check_engine(
+        lambda: streamed(models, lose),
+        lambda: called(models)["tokens"],
+        models=models,
+        returns={"pieces": tuple, "ends": lambda new: 1},
+        checks=["values_match"],
+        on_fail=None,
+    )
+    assert {v.check: v.status for v in found}["values_match"] == status
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("promise", "status"), [("seed", "holds"), ("seed-as-plain", "refuted")])
+def test_a_seed_decides_the_text_of_assisted_generation_and_not_that_of_plain_decoding(models, promise, status):
+    def seeded(seed, **options):
+        torch.manual_seed(seed)
+        return called(models, **options)["tokens"]
+
+    assisted = {"assistant_model": models[1], "num_assistant_tokens": 1}
+    check = {"seed": "seed_repeats", "seed-as-plain": "seed_as_plain"}[promise]
+    found = check_engine(
+        lambda seed: seeded(seed, **assisted), seeded, promises={promise}, checks=[check], on_fail=None
+    )
+    assert {v.check: v.status for v in found}[check] == status
 
 
 def called(models, change=lambda scores: scores, **options):
