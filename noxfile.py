@@ -102,6 +102,7 @@ def servers(session: nox.Session) -> None:
 
 
 ENGINES = {
+    "crisperwhisper": "ctranslate2-crisperwhisper-4.7.1.post3",
     "llama": "llama-cpp-python-0.3.36",
     "llamacpp": "xllamacpp-2026.10.11549",
     "lucidrains": "speculative-decoding-0.2.0",
@@ -114,9 +115,13 @@ ENGINES = {
 """Engine -> its page in docs/findings; the versions are in tools/surveys/requirements."""
 ENGINE_WORK = Path("build/engines")
 """The reports of the rows of each release, by which a survey goes on where it was ended."""
-SLOW_STARTS = ("llamacpp", "node_llamacpp", "vllm")
+SLOW_STARTS = ("crisperwhisper", "llamacpp", "node_llamacpp", "vllm")
 """Engines whose rows share processes, because a start takes long."""
-ENGINE_TESTS = {"lucidrains": ("test_ablation.py",), "vllm": ("test_stand_ins.py", "test_exact.py")}
+ENGINE_TESTS = {
+    "crisperwhisper": ("test_crisperwhisper.py",),
+    "lucidrains": ("test_ablation.py",),
+    "vllm": ("test_stand_ins.py", "test_exact.py"),
+}
 """Engine -> tests in tools/surveys that need it."""
 WRITERS = {
     "errata_page": "docs/errata.md",

@@ -18,7 +18,7 @@ from specverify.laws.paths import estimated_paths
 from specverify.laws.rounding import FLOAT32, of_decision
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
-from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject
+from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject, Variant
 
 Here = TypeVar("Here", bound=Situation)
 
@@ -86,15 +86,33 @@ def cases_of(
 
 
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
-    """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order."""
+    """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order.
+
+    Of variants whose decoders are equal in a scenario, the first is yielded.
+    """
 
     def situations(subject: Subject) -> Iterator[InScenario]:
         for scenario in subject.scenarios:
             if keep(scenario) and (subject.stops_at_eos or not scenario.eos):
-                for variant in subject.variants:
+                for variant in _unequal_variants(subject.variants, scenario.horizon):
                     yield InScenario(variant, scenario, subject.rational)
 
     return situations
+
+
+def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
+    """Yield the variants whose decoders differ within ``horizon`` new tokens.
+
+    A round leaves one token undrafted, so variants that differ only in their number of drafts are equal from
+    ``horizon - 1`` drafts on.
+    """
+    seen = set[int]()
+    for variant in variants:
+        drafts = None if variant.drafts is None else min(variant.drafts, horizon - 1)
+        if drafts is None or drafts not in seen:
+            yield variant
+        if drafts is not None:
+            seen.add(drafts)
 
 
 def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
