@@ -134,7 +134,7 @@ def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
 
 
 OF_A_DIVIDED_ENGINE = 5.0
-"""Estimated seconds to sample an engine by dividing counts: some hundred runs of ten milliseconds."""
+"""Estimated seconds to sample an engine by dividing the samples among paths: some hundred runs of ten milliseconds."""
 
 
 def _of_algorithm(

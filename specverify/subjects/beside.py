@@ -301,7 +301,7 @@ class Ranked(NamedTuple):
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     ordered: bool
-    """Whether the order is by probability: that of a mapping is not."""
+    """Whether the tokens are in the order of their probability; those of a mapping need not be."""
     ranks: tuple[int | None, ...] = ()
 
 

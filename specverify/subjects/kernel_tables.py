@@ -23,7 +23,7 @@ from specverify.subjects.kernel import Kernel
 
 PROMPT = (0,)
 SIZE = 3
-"""Tokens that have mass, whatever the vocabulary."""
+"""Number of tokens with positive probability, for every vocabulary size."""
 DENOMINATORS = (4, 3, 6, 5, 2, 8)
 DYADIC = (4, 2, 8)
 """For pmfs of sixteen bits, which hold these exactly."""

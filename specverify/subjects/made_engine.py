@@ -683,7 +683,7 @@ def _warm(make: Make) -> None:
 
 
 MOST_TOKENS = 8
-"""The largest alphabet that whole decodes are followed in."""
+"""Largest vocabulary that is tried for an engine that fails because it needs more tokens (``alphabet_hint``)."""
 _SEEDS = 4
 
 

@@ -85,9 +85,9 @@ class PathDraw(NamedTuple):
     together: bool = False
     """Whether the draw is one comparison of several uniforms."""
     widths: tuple[float, ...] = ()
-    """The lengths, in order, of the intervals in which this uniform can end on any path."""
+    """The lengths, in order, of the intervals in which the uniform can lie on any path."""
     interval: int = 0
-    """The index of the interval in which it ends on this path."""
+    """The index of the interval in which the uniform lies on this path."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
         """Return the token of this draw if its pmf is ``row``; None if its numbers do not fit ``row`` within ``near``.

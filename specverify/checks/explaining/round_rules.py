@@ -120,7 +120,7 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
         rows.p[i][drafts[i]] / total if (total := rows.p[i][drafts[i]] + rows.q[i][drafts[i]]) > 0 else 1
     ),
 }
-"""How a message ends that begins with "drafts are accepted" -> the formula, which uses only the rows at the draft."""
+"""End of a message that begins "drafts are accepted" -> the formula, which uses only the rows at the draft."""
 ACCEPT: Mapping[str, AcceptFormula] = {
     **ACCEPT_OF_ROW,
     "by the row of p one position late": _shifted_ratio(1, 0),

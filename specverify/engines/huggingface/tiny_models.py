@@ -101,4 +101,5 @@ SETTINGS: tuple[EngineSetting, ...] = tuple(
     for architecture in SAMPLED_ARCHITECTURES
     for name, options in _SAMPLING.items()
 )
-"""For both speculative paths: every prompt ends in two tokens that occurred before, so prompt lookup copies at once."""
+"""Settings for assisted generation and prompt lookup. Every prompt ends in two tokens that occurred before, so prompt
+lookup copies at once."""

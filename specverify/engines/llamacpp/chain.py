@@ -194,7 +194,10 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
-    """Return XTC's two results with their probabilities: unchanged, and without likely tokens but the least."""
+    """Return the possible logits after XTC, each with its probability: unchanged, or without the more likely tokens.
+
+    The least likely of the tokens above the threshold is kept. If XTC is off or excludes no token, return ``logits``.
+    """
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:
         return logits

@@ -88,7 +88,7 @@ WAYS: Final[Mapping[str, Way]] = {
     "lookup": Way(("--lookup",)),
 }
 SHORT: Final = ("temperature 1", "top-k 2", "frequency penalty 0.7, top-k 2", "greedy", "greedy, frequency penalty")
-"""The options for kinds of speculation that are variants of another kind."""
+"""Names of the options that are examined with ``VARIANTS``, which differ little from other kinds of speculation."""
 VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it comes")
 
 
