@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.reference import Tokens
 from specverify.subjects.paired import OTHER_STATE, Pairing
 from specverify.subjects.sampler import Sampler, drawn
@@ -223,7 +223,7 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
         summary=promise.summary,
         claim=None,
         evidence=Evidence.STATISTICAL,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )
 
 
