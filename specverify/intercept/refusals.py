@@ -127,7 +127,7 @@ REASONS: dict[str, Reason] = {
         "draw by the methods of the generator",
     ),
     "endless-at-an-end": Reason(
-        "A loop draws again until a number differs from some value; if the generator returns that value, it never ends.",
+        "A loop draws again until a number differs from some value, and never ends where it cannot differ.",
         "bound the loop",
     ),
     # arrays
