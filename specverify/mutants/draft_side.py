@@ -38,8 +38,10 @@ from specverify.reference.verifiers.sample_and_match import sample_and_match
 
 
 See = Callable[[Tokens, Tokens, bool], Tokens]
-"""``see(tokens, known, first)`` returns the tokens shown to the drafter; ``known`` are the committed ones of ``tokens``,
-and ``first`` marks the first round."""
+"""``see(tokens, known, first)`` returns the tokens shown to the drafter in place of ``tokens``.
+
+``known`` are the committed ones, and ``first`` is True in the first round.
+"""
 
 
 def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
