@@ -102,6 +102,7 @@ def servers(session: nox.Session) -> None:
 
 
 ENGINES = {
+    "crisperwhisper": "ctranslate2-crisperwhisper-4.7.1.post3",
     "llama": "llama-cpp-python-0.3.36",
     "llamacpp": "xllamacpp-2026.10.11549",
     "lucidrains": "speculative-decoding-0.2.0",
@@ -114,9 +115,13 @@ ENGINES = {
 """Engine -> its page in docs/findings; the versions are in tools/surveys/requirements."""
 ENGINE_WORK = Path("build/engines")
 """The reports of the rows of each release, by which a survey goes on where it was ended."""
-SLOW_STARTS = ("llamacpp", "node_llamacpp", "vllm")
+SLOW_STARTS = ("crisperwhisper", "llamacpp", "node_llamacpp", "vllm")
 """Engines whose rows share processes, because a start takes long."""
-ENGINE_TESTS = {"lucidrains": ("test_ablation.py",), "vllm": ("test_stand_ins.py", "test_exact.py")}
+ENGINE_TESTS = {
+    "crisperwhisper": ("test_crisperwhisper.py",),
+    "lucidrains": ("test_ablation.py",),
+    "vllm": ("test_stand_ins.py", "test_exact.py"),
+}
 """Engine -> tests in tools/surveys that need it."""
 WRITERS = {
     "errata_page": "docs/errata.md",
@@ -235,9 +240,10 @@ def write_kills(session: nox.Session, arguments: list[str]) -> None:
 
 
 def write_alarms(session: nox.Session, arguments: list[str]) -> None:
-    """Count how often correct subjects are refuted."""
-    install(session)
+    """Count how often correct subjects are refuted, and then random engines that keep their promises."""
+    install(session, "torch")
     session.run("specverify", "alarms", "--markdown", "docs/false-alarms.md", *arguments)
+    session.run("python", "-m", "tools.pages.promise_alarms", "docs/false-alarms.md")
 
 
 def write_black_boxes(session: nox.Session, arguments: list[str]) -> None:
@@ -263,6 +269,15 @@ def write_slowest_tests(session: nox.Session, arguments: list[str]) -> None:
     session.run("python", "-m", "tools.pages.slowest_tests_page", "docs/slowest-tests.md", str(costs))
 
 
+def write_coupled_runs(session: nox.Session, arguments: list[str]) -> None:
+    """Examine every corpus by coupled runs, continuing after an interruption, and write what differs."""
+    install(session, "hf", "jax", "dev")
+    kept = Path(session.create_tmp()) / "coupled_runs.jsonl"
+    groups = arguments or ["mutants", "huggingface", "idioms", "jax_idioms", "sources", "released", "shipped"]
+    session.run("python", "-m", "tools.surveys.coupled_runs", str(kept), *groups, env={"OMP_NUM_THREADS": "1"})
+    session.run("python", "-m", "tools.pages.coupled_runs_page", str(kept), "docs/coupled-runs.md")
+
+
 def write_tables(session: nox.Session, names: list[str]) -> None:
     """Run the named modules of ``WRITERS``, or all, and the five-minute starts."""
     install(session, "hf", "dev")
@@ -278,6 +293,7 @@ PAGES = {
     "benchmarks": write_benchmarks,
     "black-boxes": write_black_boxes,
     "controls": write_controls,
+    "coupled-runs": write_coupled_runs,
     "kills": write_kills,
     "shipped": write_shipped,
     "slowest-tests": write_slowest_tests,

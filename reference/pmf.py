@@ -118,11 +118,21 @@ def check_pmfs(p: Pmf, q: Pmf) -> None:
 
 
 def checked_model(model: LanguageModel, what: str) -> LanguageModel:
-    """Return ``model`` with every returned pmf validated; ``what`` names the model in the message."""
+    """Return ``model`` with every returned pmf validated; ``what`` names the model in the message.
+
+    A read-only array that ``model`` returns again is validated once.
+    """
+    checked: dict[int, Pmf] = {}
 
     def answer(tokens: Tokens) -> Pmf:
         pmf = model(tokens)
-        return pmf if is_plainly_pmf(pmf) else check_pmf(pmf, f"the {what} pmf after {tokens}")
+        if checked.get(id(pmf)) is pmf:
+            return pmf
+        if not is_plainly_pmf(pmf):
+            return check_pmf(pmf, f"the {what} pmf after {tokens}")
+        if not pmf.flags.writeable:
+            checked[id(pmf)] = pmf
+        return pmf
 
     return answer
 

@@ -17,6 +17,7 @@ from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.given_calls import calls_subject
 from specverify.testing import Call
 from test_support.verifiers import samplers
+from test_support.verifiers.examined import narrowed
 
 CHECK = check_named("support_at_boundary_draws")
 LAW = check_named("law_is_target")
@@ -28,15 +29,13 @@ SHAPES = ("zeros", "just_below")
 def verdict_of(verify, edge=None, check=CHECK, shapes=SHAPES):
     """Return the verdict in a few scenarios of float64 rows, which are named by their shape."""
 
-    def few(subject):
-        for case in check.cases(subject):
-            here = case.situation.scenario
-            if here.shape in shapes and here.horizon == 3 and here.vocabulary > 2 and not here.float32:
-                yield case
+    def is_among_few(situation):
+        here = situation.scenario
+        return here.shape in shapes and here.horizon == 3 and here.vocabulary > 2 and not here.float32
 
     subject = verifier_subject_of(verify, "verify", None, (2,))
     conditions = Conditions() if edge is None else Conditions(edge=edge)
-    return run_check(subject, check._replace(cases=few), Checklist((check,), conditions))
+    return run_check(subject, narrowed(check, is_among_few), Checklist((check,), conditions))
 
 
 # Textbook samplers

@@ -92,53 +92,190 @@ def nodes_of(tree):
             yield from nodes_of(below)
 
 
-def corrupted(certificate, rng):
-    """Return a certificate with one change that makes it untrue."""
-    changed = copy.deepcopy(certificate)
-    draws = [node for node in nodes_of(changed["tree"]) if "next" in node and len(node["next"]) > 1]
-    ends = [node for node in nodes_of(changed["tree"]) if "ends" in node]
-    way = rng.randrange(8)
-    if way == 0:
-        node = rng.choice(draws)
-        node["next"].pop(rng.choice(sorted(node["next"])))
-    elif way == 1:
-        node = rng.choice(draws)
-        one, other = rng.sample(sorted(node["next"], key=int), 2)
-        weights = node["weights"]
-        half = Fraction(weights[int(one)]) / 2
-        weights[int(one)], weights[int(other)] = str(half), str(Fraction(weights[int(other)]) + half)
-    elif way == 2:
-        node = rng.choice(draws)
-        node["weights"][int(next(iter(node["next"])))] = "1"
-    elif way == 3:
-        node = rng.choice(ends)
-        node["ends"][0][0] = [*node["ends"][0][0][:-1], node["ends"][0][0][-1] + 1]
-    elif way == 4:
-        entry = rng.choice(changed["law"])
-        entry[1] = str(Fraction(entry[1]) + Fraction(1, 100))
-    elif way == 5:
-        changed["distance"] = str(Fraction(changed["distance"]) + Fraction(1, 100))
-    elif way == 6:
-        changed["law"].pop(rng.randrange(len(changed["law"])))
-    else:
-        node = rng.choice(draws)
-        node["next"][rng.choice(sorted(node["next"]))] = None
-    return changed
+def draws_of(certificate):
+    """Return the draws with several possible answers."""
+    return [node for node in nodes_of(certificate["tree"]) if len(node.get("next", {})) > 1]
 
 
-def test_two_hundred_corrupted_certificates_are_refused(tmp_path):
-    rng = random.Random(4)
-    written = [json.loads(certified(tmp_path, subject, most_paths=60).read_text("utf-8")) for subject in (
-        find_subject("reference:speculative-sampling"), verifier_subject(verify, "v"),
-        engine_subject(engine(0.4), engine(0.4), "an engine"),
-    )]  # fmt: skip
-    file = tmp_path / "changed.json"
-    for place in range(CORRUPTED):
-        data = written[place % len(written)]
-        changed = {**data, "certificates": [corrupted(data["certificates"][0], rng)]}
-        file.write_text(json.dumps(changed), "utf-8")
-        with pytest.raises(CertificateRefused):
-            check_certificate(file)
+def ends_of(certificate):
+    return [node for node in nodes_of(certificate["tree"]) if "ends" in node]
+
+
+def two_unlike(entries, rng):
+    """Return two entries with different masses, or None."""
+    pairs = [(one, other) for one in entries for other in entries if Fraction(one[1]) != Fraction(other[1])]
+    return rng.choice(pairs) if pairs else None
+
+
+def added(entry, share=Fraction(1, 100)):
+    entry[-1] = str(Fraction(entry[-1]) + share)
+
+
+def a_branch_is_dropped(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    node["next"].pop(rng.choice(sorted(node["next"])))
+
+
+def a_branch_is_left_out(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    node["next"][rng.choice(sorted(node["next"]))] = None
+
+
+def a_branch_of_an_impossible_answer_is_added(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    node["next"][str(len(node["weights"]))] = next(iter(node["next"].values()))
+
+
+def probability_moves_to_a_sibling(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    one, other = map(int, rng.sample(sorted(node["next"]), 2))
+    half = Fraction(node["weights"][one]) / 2
+    node["weights"][one], node["weights"][other] = str(half), str(Fraction(node["weights"][other]) + half)
+
+
+def siblings_overlap(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    node["weights"][int(next(iter(node["next"])))] = "1"
+
+
+def a_probability_is_negative(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    one, other = map(int, rng.sample(sorted(node["next"]), 2))
+    total = Fraction(node["weights"][one]) + Fraction(node["weights"][other])
+    node["weights"][one], node["weights"][other] = "-1", str(total + 1)
+
+
+def a_probability_is_a_float(certificate, rng):
+    node = rng.choice(draws_of(certificate))
+    node["weights"] = [float(Fraction(weight)) for weight in node["weights"]]
+
+
+def a_path_ends_otherwise(certificate, rng):
+    tokens = rng.choice(ends_of(certificate))["ends"][0][0]
+    tokens[-1] = tokens[-1] + 1
+
+
+def an_end_has_another_share(certificate, rng):
+    added(rng.choice(ends_of(certificate))["ends"][0])
+
+
+def an_outcome_of_the_law_is_more_likely(certificate, rng):
+    added(rng.choice(certificate["law"]))
+
+
+def outcomes_of_the_law_are_swapped(certificate, rng):
+    one, other = two_unlike(certificate["law"], rng)
+    one[0], other[0] = other[0], one[0]
+
+
+def an_outcome_is_missing_in_the_law(certificate, rng):
+    certificate["law"].pop(rng.randrange(len(certificate["law"])))
+
+
+def an_outcome_is_listed_twice(certificate, rng):
+    entry = rng.choice(certificate["law"])
+    entry[1] = str(Fraction(entry[1]) / 2)
+    certificate["law"].append(list(entry))
+
+
+def the_distance_is_another(certificate, rng):
+    certificate["distance"] = str(Fraction(certificate["distance"]) + Fraction(1, 100))
+
+
+def the_verdict_is_turned(certificate, rng):
+    certificate["verdict"] = {"holds": "refuted", "refuted": "holds"}[certificate["verdict"]]
+
+
+def the_verdict_is_unknown(certificate, rng):
+    certificate["verdict"] = "proved"
+
+
+def the_bound_explains_everything(certificate, rng):
+    certificate["bound"] = "1/2"
+
+
+def the_target_is_another(certificate, rng):
+    """A row of the target, or a draw of the call without speculation, has other probabilities."""
+    if "plain" in certificate:
+        probability_moves_to_a_sibling({"tree": certificate["plain"]}, rng)
+        return
+    reachable = certificate["rows"][0][1]  # after the prompt
+    one, other = two_unlike([[place, mass] for place, mass in enumerate(reachable)], rng)
+    reachable[one[0]], reachable[other[0]] = other[1], one[1]
+
+
+def a_row_of_the_target_does_not_sum_to_one(certificate, rng):
+    if "plain" in certificate:
+        siblings_overlap({"tree": certificate["plain"]}, rng)
+        return
+    row = rng.choice(certificate["rows"])[1]
+    row[0] = str(Fraction(row[0]) + Fraction(1, 100))
+
+
+def the_text_is_another(certificate, rng):
+    """The tree is that of another prompt, or the call without speculation that of other tokens."""
+    if "plain" in certificate:
+        a_path_ends_otherwise({"tree": certificate["plain"]}, rng)
+        return
+    certificate["prompt"] = [*certificate["prompt"], 0]
+
+
+def the_horizon_is_another(certificate, rng):
+    certificate["horizon"] = certificate.get("horizon", 1) + 1
+    certificate.pop("plain", None)
+
+
+CORRUPTIONS = (
+    a_branch_is_dropped, a_branch_is_left_out, a_branch_of_an_impossible_answer_is_added,
+    probability_moves_to_a_sibling, siblings_overlap, a_probability_is_negative, a_probability_is_a_float,
+    a_path_ends_otherwise, an_end_has_another_share, an_outcome_of_the_law_is_more_likely,
+    outcomes_of_the_law_are_swapped,
+    an_outcome_is_missing_in_the_law, an_outcome_is_listed_twice, the_distance_is_another, the_verdict_is_turned,
+    the_verdict_is_unknown, the_bound_explains_everything, the_target_is_another,
+    a_row_of_the_target_does_not_sum_to_one, the_text_is_another, the_horizon_is_another,
+)  # fmt: skip
+OF_REFUTATIONS = (
+    siblings_overlap, a_probability_is_negative, a_probability_is_a_float, a_path_ends_otherwise,
+    an_outcome_of_the_law_is_more_likely, the_verdict_is_turned, the_verdict_is_unknown, the_bound_explains_everything,
+)  # fmt: skip
+"""A refutation is the paths of one outcome: it stays true if another branch is missing."""
+
+
+ROUNDS = 3
+"""How often each corruption is applied, at other places."""
+CORPUS = {
+    "a row": (lambda: find_subject("reference:speculative-sampling"), "holds", CORRUPTIONS),
+    "a tree": (lambda: find_subject("reference:specinfer"), "holds", CORRUPTIONS),
+    "a verifier": (lambda: verifier_subject(verify, "v"), "holds", CORRUPTIONS),
+    "an engine": (lambda: engine_subject(engine(0.4), engine(0.4), "an engine"), "holds", CORRUPTIONS),
+    "a refuted verifier": (lambda: verifier_subject(wrong_verify, "v"), "refuted", OF_REFUTATIONS),
+}
+
+
+def is_refused(file):
+    try:
+        check_certificate(file)
+    except CertificateRefused:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", CORPUS)
+def test_corrupted_certificates_are_refused(kind, tmp_path):
+    make, verdict, corruptions = CORPUS[kind]
+    rng, file = random.Random(4), tmp_path / "changed.json"
+    scenarios = 1 if verdict == "holds" else 10
+    written = json.loads(certified(tmp_path, make(), scenarios, most_paths=60).read_text("utf-8"))
+    certificate = next(each for each in written["certificates"] if each["verdict"] == verdict)
+    for corrupt in ROUNDS * corruptions:
+        changed = copy.deepcopy(certificate)
+        corrupt(changed, rng)
+        file.write_text(json.dumps({**written, "certificates": [changed]}), "utf-8")
+        assert is_refused(file), f"{corrupt.__name__} is accepted"
+
+
+def test_two_hundred_certificates_are_corrupted():
+    assert ROUNDS * sum(len(corruptions) for _, _, corruptions in CORPUS.values()) >= CORRUPTED
 
 
 def test_a_verifier_is_run_again_on_the_numbers_of_its_paths(tmp_path):

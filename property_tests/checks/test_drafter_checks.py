@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
+from specverify.checks import drafter_checks
 from specverify.testing import SpeculationRefuted, UnusableSubject, check_drafter
 
 SIZE = 3
@@ -166,3 +167,22 @@ def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
 def test_the_row_that_drafts_come_from_is_in_the_first_line(wrong, row):
     with pytest.raises(SpeculationRefuted, match=rf"draft 1 is drawn from {row}, and q says \(0\.\d+, "):
         check_drafter(wrong, checks=["drafts_follow_q"])
+
+
+SQUARED = (0.04 / 0.38, 0.09 / 0.38, 0.25 / 0.38)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "rows", "said"),
+    [
+        ((0.2, 0.3, 0.5), [SQUARED], " = norm(row^2) of the row that is drawn from (a temperature of 0.5"),
+        ((0.2, 0.3, 0.5), [(0.2, 0.3, 0.5), (0.6, 0.3, 0.1)], ", which is the q of draft 1"),
+        ((0.2, 0.3, 0.5), [(0.3, 0.3, 0.4)], ""),
+        ((0.5, 0.25, 0.25), [(0.4, 0.3, 0.3)], ""),
+        ((1.0, 0.0, 0.0), [(0.0, 0.5, 0.5)], ""),
+    ],
+)
+def test_the_refutation_names_how_q_and_the_draw_are_related(drawn, rows, said):
+    clause = drafter_checks._cause(drawn, rows)
+    assert clause.startswith(said)
+    assert bool(clause) == bool(said)

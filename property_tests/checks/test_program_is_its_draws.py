@@ -7,7 +7,7 @@ import random
 from reference import ALGORITHMS
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS
-from specverify.checks.check import Case
+from specverify.checks.check import of_names
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
@@ -21,7 +21,7 @@ def found_out(*_):
 def test_what_comes_after_has_no_law_to_compare():
     subject = algorithm_subject(ALGORITHMS[0])
     first, second = (check for check in CHECKS if check.name in {"law_is_target", "horizon_is_respected"})
-    first = first._replace(cases=lambda subject: iter([Case(subject, None, found_out)]))
+    first = first._replace(examines=(of_names({"once": found_out}),))
     verdicts = list(verify_subject(subject, Checklist((first, second), quick=True)))
     assert [verdict.status for verdict in verdicts] == [Status.UNKNOWN, Status.UNKNOWN]
     assert "expected no more" in verdicts[0].statement

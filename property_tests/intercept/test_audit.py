@@ -53,6 +53,7 @@ ONE_LOOKUP = {
     "scan from the top": lambda u: next((token for token in (2, 1) if u >= CDF[token - 1]), 0),
     "branches": lambda u: 0 if u < 0.5 else (1 if u < 0.625 else 2),
     "the same question twice": lambda u: (u < 0.5, 2 * u < 1),
+    "one CDF twice": lambda u: (u < CDF).any() and np.flatnonzero((u < CDF) & (CDF > 0))[0],
     "rest of a coin": lambda u: u < 0.5 and u / 0.5 < 0.25,
 }
 

@@ -41,7 +41,8 @@ def test_every_refuted_cell_has_a_cause(page):
 
 
 def test_every_page_of_findings_is_read():
-    assert {file.name for file in FINDINGS.glob("*.md")} - PROSE == {
+    spotless = {file.name for file in FINDINGS.glob("*.md") if "\n0 refuted, 0 unusable, " in file.read_text("utf-8")}
+    assert {file.name for file in FINDINGS.glob("*.md")} - PROSE - spotless == {
         next(file.name for file in FINDINGS.glob("*.md") if file.read_text("utf-8") == text) for text in PAGES.values()
     }
 

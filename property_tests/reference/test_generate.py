@@ -198,6 +198,24 @@ def test_a_negative_number_of_tokens_is_refused(run):
         run(max_new_tokens=-2)
 
 
+def test_a_checked_model_checks_again_what_may_have_changed():
+    """A read-only row is checked once; another row, and one that can be written into, at every request."""
+    row = np.array([0.5, 0.5])
+    model = checked_model(lambda tokens: row, "target")
+    assert model((0,)) is row
+    row[0] = 1.0
+    with pytest.raises(ValueError, match=r"the target pmf after \(0,\) sums to 1.5, expected 1"):
+        model((0,))
+    row[0] = 0.5
+    row.flags.writeable = False
+    assert model((0,)) is model((0,)) is row
+    row = np.array([0.5, 0.6])
+    row.flags.writeable = False
+    for tokens in ((0,), (1,)):
+        with pytest.raises(ValueError, match=r"sums to 1.1, expected 1"):
+            model(tokens)
+
+
 def test_a_checked_model_names_itself_and_the_tokens():
     with pytest.raises(ValueError, match=r"the drafter pmf after \(1, 2\) sums to 2.0, expected 1"):
         checked_model(always([1.0, 1.0]), "drafter")((1, 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from specverify.checks import check_named
+from specverify.checks.check import of_names
 from specverify.run.cases import counted_cases, number_of_cases
 
 
@@ -18,10 +19,10 @@ def test_cases_are_told_now_and_then_and_counted_where_they_take_long(monkeypatc
 
 
 def test_cases_that_fail_to_be_counted_are_not_counted():
-    def cases(subject):
-        yield subject
+    def situations(_):
+        yield None
         raise ValueError("the second case cannot be made")
 
-    check = check_named("law_is_target")
-    assert number_of_cases("any", check._replace(cases=lambda subject: [subject] * 7)) == 7
-    assert number_of_cases("any", check._replace(cases=cases)) == 0
+    check, seven = check_named("law_is_target"), of_names(dict.fromkeys(map(str, range(7))))
+    assert number_of_cases("any", check._replace(examines=(seven,))) == 7
+    assert number_of_cases("any", check._replace(examines=(seven._replace(within=situations),))) == 0

@@ -27,6 +27,7 @@ BORROWED = f"from {__name__} import FAKE as ENGINE"
 PAPERS = CORE / "reference"
 """Where a wheel has the package of the papers, which name where their code was released."""
 WORDS = {
+    "crisperwhisper": ("ctranslate2", "generate_speculative"),
     "huggingface": (
         "hugging ?face",
         r"\btransformers\b",

@@ -133,12 +133,18 @@ def test_the_plan_of_engines_has_texts_that_end():
     assert sum("-e" in name for name in names) >= 2
 
 
-def test_a_kind_without_a_plan_has_cases_at_even_distances():
+def test_a_kind_without_a_plan_has_the_scenarios_of_rows_and_cases_at_even_distances():
     cases = list(LAW.cases(verifier_subject(one_row, "one row")))
     chosen, left_out, _ = quick_cases("no kind", LAW, iter(cases))
-    assert len(chosen) == quick.MOST_CASES
+    assert quick.MOST_CASES - 2 <= len(chosen) <= quick.MOST_CASES
     assert left_out == len(cases) - len(chosen)
-    assert chosen[0] is cases[0]
+    generic = [case for case in cases if quick.name_of_case(case)[1] == quick.GENERIC]
+    assert chosen[: len(generic)] == generic
+    assert {scenario for _, scenario in quick_plans()["row"][LAW.name]} <= {
+        scenario for _, scenario in map(quick.name_of_case, chosen)
+    }
+    assert cases[0] in chosen
+    assert len(set(map(quick.name_of_case, chosen))) == len(chosen)
 
 
 def test_quick_only_ever_asks_for_less():

@@ -120,10 +120,7 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 
 
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
-    """Return the law and the counts of a tree, by adding up its paths.
-
-    Raises unless every draw has each of its outcomes once, with probabilities that sum to 1.
-    """
+    """Return the law and counts of a tree; raises unless every draw has each outcome once, summing to 1."""
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0
     near = Fraction(0) if exact else SPACING

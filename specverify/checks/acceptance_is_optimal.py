@@ -20,7 +20,7 @@ from typing import Any
 from specverify.base.figures import longer
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, slack
-from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
+from specverify.checks.draft_is_honest import Drafting, drafting
 from specverify.checks.explaining.counterexamples import described, or_none, readable
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.wording import apart, short_row
@@ -142,6 +142,5 @@ CHECK = Check(
     summary="P(first i drafts accepted) is that of the optimal coupling",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=needs_propose,
-    cases=drafting_cases(examine),
+    examines=(drafting(examine),),
 )

@@ -17,10 +17,9 @@ from specverify.checks.check import Check, Conditions
 from specverify.checks.observed_runs import (
     Observable,
     Seen,
-    needs_told,
     refuted,
     seen_in,
-    watched_cases,
+    watched,
 )
 from specverify.laws.near_ties import greedy_parting
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
@@ -145,6 +144,5 @@ CHECK = Check(
     summary="every draft of an engine is emitted with probability min(p, q), q being what it was seen to draft",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
-    obstacle=needs_told("forwards"),
-    cases=watched_cases("forwards", examine),
+    examines=(watched("forwards", examine),),
 )

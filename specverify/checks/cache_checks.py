@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import Check, Conditions, of_names
 from specverify.subjects.cache import (
     CacheUnderTest,
     Operation,
@@ -20,7 +20,6 @@ from specverify.subjects.cache import (
     told_of,
     undoes_last_append,
 )
-from specverify.subjects.subject import KernelSetting, Subject
 
 LONGEST = 4
 """The largest number of operations in the sequences that are tried in every order."""
@@ -78,10 +77,8 @@ def _with_copies(capacity: int) -> Iterable[tuple[Operation, ...]]:
 
 
 def _check(cache: CacheUnderTest, name: str, summary: str, sequences: Sequences) -> Check:
-    def cases(subject: Subject) -> list[Case]:
-        return [Case(subject, KernelSetting(name), partial(_examine, cache, sequences, summary))]
-
-    return Check(name, summary, None, Evidence.EQUAL, lambda subject: None, cases)
+    examined = of_names({name: partial(_examine, cache, sequences, summary)})
+    return Check(name, summary, None, Evidence.EQUAL, (examined,))
 
 
 def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditions: Conditions) -> Examination:

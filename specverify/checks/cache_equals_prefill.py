@@ -13,7 +13,7 @@ import numpy as np
 
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
+from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, seen_in, watched
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Tokens
 from specverify.subjects.subject import Forward, committed_before
@@ -98,6 +98,5 @@ CHECK = Check(
     summary="before every forward pass the cache is that of the kept tokens: length, order, keys and values",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=needs_told("forwards"),
-    cases=watched_cases("forwards", examine),
+    examines=(watched("forwards", examine),),
 )

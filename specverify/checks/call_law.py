@@ -10,19 +10,14 @@ from __future__ import annotations
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.call_verdicts import Finding, compared, wrong_anyway
 from specverify.checks.calls_at_size import described, follows_the_rule, law_of, wrong_on_few_tokens
-from specverify.checks.check import Check, Conditions, cases_of
+from specverify.checks.check import Check, Conditions, Examined, by
 from specverify.reference import Claim
-from specverify.subjects.subject import GivenCall, Subject
+from specverify.subjects.subject import GivenCall
 
 ELSEWHERE = (
     "on rows of three tokens it does not follow the rule of speculative sampling either, so the law that it should "
     "have, given these drafts, is not known: check it without cases"
 )
-
-
-def obstacle(subject: Subject) -> str | None:
-    """Return the reason why the check does not apply: ``subject`` has no calls. None if it applies."""
-    return None if subject.calls else "no call was given"
 
 
 def examine(given: GivenCall, conditions: Conditions) -> Examination:
@@ -58,6 +53,5 @@ CHECK = Check(
     summary="one call at the caller's own vocabulary has the law of the rule, token by token",
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases_of(lambda subject: subject.calls, examine),
+    examines=(Examined(GivenCall, by(examine), "no call was given"),),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from specverify.base.default_limits import EDGE, MOST_PROGRAMS
@@ -18,7 +19,15 @@ from specverify.laws.paths import estimated_paths
 from specverify.laws.rounding import FLOAT32, of_decision
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
-from specverify.subjects.subject import EngineProgram, InScenario, Situation, Subject
+from specverify.subjects.subject import (
+    EngineProgram,
+    InScenario,
+    KernelSetting,
+    Situation,
+    Subject,
+    SubjectSituation,
+    Variant,
+)
 
 Here = TypeVar("Here", bound=Situation)
 
@@ -26,6 +35,8 @@ PATHS_IN_REACH = 4000
 """The largest number of paths of one case, for a decode that is enumerated as a whole."""
 PATHS_OF_ONE_ROW = 2000
 """The largest number of paths of a round in a scenario in which only one row is not one-hot."""
+NO_ENGINE = "it is no engine"
+ONLY_SAMPLED = "its draws cannot be enumerated, only sampled"
 ORDERED = 5
 """The largest vocabulary for which all orders of the tokens can be enumerated."""
 
@@ -61,6 +72,57 @@ class Case(NamedTuple):
     examine: Callable[[Conditions], Examination]
 
 
+Examine = Callable[[Any, Conditions], Examination]
+"""Examines one situation."""
+
+
+class Need(NamedTuple):
+    """A condition on a situation that a check examines."""
+
+    holds: Callable[[Subject, Any], object]
+    """``holds(subject, situation)``."""
+    otherwise: str
+    """Why the check does not apply if the condition holds in no situation."""
+
+
+class Examined(NamedTuple):
+    """The situations of one kind that a check examines."""
+
+    kind: type[SubjectSituation] | None
+    """None: the check brings its own situations, and applies to every subject."""
+    examine_for: Callable[[Subject], Examine]
+    absent: str
+    """Why the check does not apply to a subject without situations of the kind."""
+    needs: tuple[Need, ...] = ()
+    within: Callable[[Subject], Iterable[Situation]] | None = None
+    """Returns the situations to examine, given the subject with those situations of the kind that meet the needs.
+
+    None: these situations themselves.
+    """
+
+    def obstacle(self, subject: Subject) -> str | None:
+        """Return why no situation of ``subject`` is examined; None if some are."""
+        return None if self.kind is None else self._meeting(subject, self.kind)[1]
+
+    def cases(self, subject: Subject) -> Iterator[Case]:
+        """Yield a case for each situation of ``subject`` that is examined."""
+        if self.kind is None:
+            within = self.within(subject) if self.within else ()
+        else:
+            kept, _ = self._meeting(subject, self.kind)
+            within = self.within(subject.with_situations(self.kind, kept)) if self.within else kept
+        examine = self.examine_for(subject)
+        return (Case(subject, here, partial(examine, here)) for here in within)
+
+    def _meeting(self, subject: Subject, kind: type[Any]) -> tuple[tuple[Any, ...], str | None]:
+        """Return the situations that meet the needs, and the reason if there are none."""
+        kept, reason = subject.of(kind), self.absent
+        for need in self.needs:
+            if kept:
+                kept, reason = tuple(here for here in kept if need.holds(subject, here)), need.otherwise
+        return kept, None if kept else reason
+
+
 class Check(NamedTuple):
     """One property of a subject, with the cases in which it is examined."""
 
@@ -69,32 +131,66 @@ class Check(NamedTuple):
     claim: Claim | None
     """The claim that this check tests; None if every subject must pass it."""
     evidence: Evidence
-    obstacle: Callable[[Subject], str | None]
-    """Return why the check does not apply to a subject, or None if it applies."""
-    cases: Callable[[Subject], Iterable[Case]]
+    examines: tuple[Examined, ...]
+    """The situations that it examines, in their order."""
+
+    def obstacle(self, subject: Subject) -> str | None:
+        """Return why the check examines no situation of ``subject``, or None if it examines some.
+
+        The reason is that of the first part whose kind of situation the subject has, else that of the last part.
+        """
+        if any(part.obstacle(subject) is None for part in self.examines):
+            return None
+        kinds = set(map(type, subject.situations))
+        return next((part for part in self.examines if part.kind in kinds), self.examines[-1]).obstacle(subject)
+
+    def cases(self, subject: Subject) -> Iterator[Case]:
+        """Yield the cases of ``subject``, part by part."""
+        for part in self.examines:
+            yield from part.cases(subject)
 
 
-def cases_of(
-    situations: Callable[[Subject], Iterable[Here]], examine: Callable[[Here, Conditions], Examination]
-) -> Callable[[Subject], Iterator[Case]]:
-    """Return a function that yields one case of a subject for each of its ``situations``, examined by ``examine``."""
+def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject], Examine]:
+    """Return ``examine`` for every subject."""
+    return lambda _: examine
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        return (Case(subject, here, partial(examine, here)) for here in situations(subject))
 
-    return cases
+def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> Examined:
+    """Return the part of a check that brings its own situations: examinations by name."""
+    return Examined(
+        None, by(lambda here, conditions: examinations[here.name](conditions)), "", (),
+        lambda _: map(KernelSetting, examinations),
+    )  # fmt: skip
 
 
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
-    """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order."""
+    """Return a function that yields every variant of a subject in every scenario accepted by ``keep``, in order.
+
+    Of variants whose decoders are equal in a scenario, the first is yielded.
+    """
 
     def situations(subject: Subject) -> Iterator[InScenario]:
         for scenario in subject.scenarios:
             if keep(scenario) and (subject.stops_at_eos or not scenario.eos):
-                for variant in subject.variants:
+                for variant in _unequal_variants(subject.variants, scenario.horizon):
                     yield InScenario(variant, scenario, subject.rational)
 
     return situations
+
+
+def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
+    """Yield the variants whose decoders differ within ``horizon`` new tokens.
+
+    A round leaves one token undrafted, so variants that differ only in their number of drafts are equal from
+    ``horizon - 1`` drafts on.
+    """
+    seen = set[int]()
+    for variant in variants:
+        drafts = None if variant.drafts is None else min(variant.drafts, horizon - 1)
+        if drafts is None or drafts not in seen:
+            yield variant
+        if drafts is not None:
+            seen.add(drafts)
 
 
 def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
@@ -103,17 +199,22 @@ def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
         yield InScenario(variant, scenario, subject.rational)
 
 
+def in_all_scenarios(subject: Subject) -> Iterator[InScenario]:
+    """Return every variant in every scenario, and the additional situations after them."""
+    return chain(in_scenarios()(subject), in_deep_scenarios(subject))
+
+
+def variants_in(keep: Callable[[Scenario], bool], examine: Callable[[InScenario, Conditions], Examination]) -> Examined:
+    """Return the part of a check that examines every variant in every scenario that ``keep`` accepts."""
+    return Examined(Variant, by(examine), ONLY_SAMPLED, (), in_scenarios(keep))
+
+
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
     """Return the case in which ``check`` examines one ``program`` of an engine.
 
     Returns None if the check does not apply to it.
     """
     return next(iter(check.cases(subject._replace(situations=(program,)))), None)
-
-
-def needs_variants(subject: Subject) -> str | None:
-    """Return the reason why a subject cannot be enumerated, or None if it can; shared by all checks that enumerate."""
-    return None if subject.variants else "its draws cannot be enumerated, only sampled"
 
 
 def only_sampled(subject: Subject, reason: object) -> str:

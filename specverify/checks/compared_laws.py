@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import Conditions, in_deep_scenarios, in_scenarios, law_in
+from specverify.checks.check import Conditions, law_in
 from specverify.checks.explaining.counterexamples import law_counterexample, program_counterexample, readable
 from specverify.intercept.audit import overheard
 from specverify.laws.enumeration import program_law
@@ -21,7 +21,7 @@ from specverify.laws.near_ties import Logits, Parting, greedy_parting
 from specverify.laws.paths import Path, estimated_paths, first_outcomes
 from specverify.laws.rounding import FLOAT32, FLOAT64, LARGEST, holds_within, of_enumeration
 from specverify.reference import Draws, Pmf
-from specverify.subjects.subject import EngineProgram, InScenario, Subject
+from specverify.subjects.subject import EngineProgram, InScenario
 
 IN_FLOAT64 = "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"
 NOT_EXAMINED = (
@@ -67,14 +67,9 @@ class LawBearing(NamedTuple):
     """The target's next-token logits, if known; they distinguish near-ties of greedy texts from defects."""
 
 
-def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, LawBearing]]:
-    """Yield (case, its ``LawBearing``) for every variant in every scenario and for every engine program."""
-    for here in in_scenarios()(subject):
-        yield here, of_decoder(here)
-    for deep in in_deep_scenarios(subject):
-        yield deep, of_decoder(deep)
-    for program in subject.programs:
-        yield program, of_engine(program)
+def bearing_of(here: InScenario | EngineProgram) -> LawBearing:
+    """Return a decoder in a scenario, or an engine at one setting, as ``LawBearing``."""
+    return of_decoder(here) if isinstance(here, InScenario) else of_engine(here)
 
 
 def of_decoder(here: InScenario) -> LawBearing:

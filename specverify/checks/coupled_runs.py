@@ -45,7 +45,12 @@ class CoupledRuns(NamedTuple):
     """Why the runs stopped early: a call that cannot be recorded or is not supported; "" if they did not."""
 
 
-def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) -> CoupledRuns:
+def coupled(
+    program: Callable[[Draws], Any],
+    runs: int = RUNS,
+    seed: int = 0,
+    enumerated: Callable[[Draws], Any] | None = None,
+) -> CoupledRuns:
     """Run a program in ``runs`` pairs, once as it is and once examined with the same random numbers, and compare them.
 
     Parameters
@@ -56,6 +61,8 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
         The number of pairs.
     seed
         Makes the pairs of two calls differ.
+    enumerated
+        The program as the enumeration runs it, if it has last tokens that are not read.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
@@ -64,7 +71,7 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
         plain = plain_end(program, recorder, place)
         examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
         try:
-            ended = end_of(program, examined)
+            ended = end_of(enumerated or program, examined)
         except NotRecorded as reason:
             return CoupledRuns(done, ties=tuple(ties), unrecorded=str(reason))
         if isinstance(ended, NeedsValue) or isinstance(plain, NeedsValue):

@@ -11,22 +11,31 @@ draft model.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
+from specverify.checks.check import (
+    ONLY_SAMPLED,
+    Check,
+    Conditions,
+    Examined,
+    Need,
+    by,
+    in_scenarios,
+    slack,
+)
 from specverify.checks.explaining.counterexamples import described, readable, shown_pmf
-from specverify.checks.observed_runs import Observable, Seen, needs_told, refuted, seen_in, watched_cases
+from specverify.checks.observed_runs import Observable, Seen, refuted, seen_in, watched
 from specverify.checks.round_laws import FirstRound, first_rounds
 from specverify.laws.paths import paths
 from specverify.laws.rounding import allowed, holds_within, worst
 from specverify.reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
 from specverify.reference import chain as chain_of
-from specverify.subjects.subject import EngineProgram, InScenario, Subject, committed_before, drafts_of
+from specverify.subjects.subject import InScenario, Subject, Variant, committed_before, drafts_of
 
 Propose = Callable[[Draws, State], Draft]
 HIDDEN = "it does not show its drafting step"
@@ -52,31 +61,21 @@ class Drafting(NamedTuple):
     propose: Propose
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why the drafts of a subject cannot be examined; None if they can.
-
-    The subject must have a separate drafting step, or be observed and have a known draft model.
-    """
-    if any(program.draft for program in subject.programs):
-        return needs_told("forwards")(subject)
-    return "what its drafts should be drawn from is not told" if subject.programs else needs_propose(subject)
+UNKNOWN_DRAFT = "what its drafts should be drawn from is not told"
 
 
-def needs_propose(subject: Subject) -> str | None:
-    """Return the reason why the drafting step of a subject cannot be run alone, or None if it can."""
-    if not subject.variants:
-        return "its draws cannot be enumerated, only sampled"
-    return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN
+def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> Examined:
+    """Return the part of a check that examines the drafting step in scenarios with draws and without an end token."""
 
-
-def drafting_cases(examine: Callable[[Drafting, Conditions], Examination]) -> Callable[[Subject], Iterator[Case]]:
-    """Return a function that yields the scenarios with draws and without an end token as cases for ``examine``."""
+    def proposes(subject: Subject, _: Variant) -> bool:
+        return next(in_scenarios()(subject)).decoder.propose is not None
 
     def examined(here: InScenario, conditions: Conditions) -> Examination:
         propose = here.decoder.propose
         return Examination(HIDDEN, unknown=True) if propose is None else examine(Drafting(here, propose), conditions)
 
-    return cases_of(in_scenarios(lambda scenario: not scenario.eos and not scenario.greedy), examined)
+    within = in_scenarios(lambda scenario: not scenario.eos and not scenario.greedy)
+    return Examined(Variant, by(examined), ONLY_SAMPLED, (Need(proposes, HIDDEN),), within)
 
 
 def examine(drafting: Drafting, _: Conditions) -> Examination:
@@ -96,7 +95,7 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
     """Compare every draft in the target's inputs with the pmf of the draft model."""
     seen, model = seen_in(observable.watch), observable.program.draft
     if model is None:
-        return Examination("what its drafts should be drawn from is not told", unknown=True)
+        return Examination(UNKNOWN_DRAFT, unknown=True)
     drawn, farthest = _fed_drafts(seen), 0.0
     bound = allowed(reduce(worst, (run.rounding for run in seen.runs))._replace(decisions=1))
     figures = {"runs": len(seen.runs), "positions": len(drawn), "rounding": bound}
@@ -129,14 +128,6 @@ def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
             for i, draft in enumerate(drafts):
                 drawn[text + drafts[:i]][draft] += mass
     return drawn
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield every scenario with draws, and every observed engine program with a known draft model, as cases."""
-    yield from drafting_cases(examine)(subject)
-    for case in watched_cases("forwards", examine_observed)(subject):
-        if isinstance(case.situation, EngineProgram) and case.situation.draft is not None:
-            yield case
 
 
 def _proposed(propose: Propose, state: State, like: Pmf) -> ProposalLaw:
@@ -213,6 +204,8 @@ CHECK = Check(
     summary="every drafted token is drawn from the pmf declared for it, and rounds draft what is proposed",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        watched("forwards", examine_observed, Need(lambda _, program: program.draft, UNKNOWN_DRAFT)),
+        drafting(examine),
+    ),
 )

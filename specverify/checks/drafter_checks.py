@@ -7,15 +7,17 @@ token after drawing it changes the law of the remaining ones.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, cases_of
+from specverify.checks.check import Check, Conditions, Examined, by
 from specverify.checks.compared_laws import compare_laws, enumerated
+from specverify.checks.explaining.one_number_rules import powered
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.laws.law import Law
 from specverify.laws.rounding import FLOAT32, of_decision
@@ -49,8 +51,7 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
             return Examination(said, unknown=True, rational=False)
         return examine(program, law)
 
-    cases = cases_of(lambda subject: subject.programs, examined)
-    return Check(name, summary, None, Evidence.EXACT, lambda subject: None, cases)
+    return Check(name, summary, None, Evidence.EXACT, (Examined(EngineProgram, by(examined), "it drafts nothing"),))
 
 
 def _follows(program: EngineProgram, law: Law) -> Examination:
@@ -93,6 +94,11 @@ def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]
     return dict(seen), expected
 
 
+LEAST_OF_POWER = 3
+"""A power fits any two different probabilities, so it is named only where it fits more."""
+NEAR = 1e-6
+
+
 def _rows(draft: Proposed) -> tuple[tuple[float, ...], ...]:
     """Return the reported q of each draft; a point mass on the draft if nothing was drawn."""
     if draft.rows is not None:
@@ -113,8 +119,34 @@ def _off(program: EngineProgram, seen: dict[object, float], expected: dict[objec
     return Counterexample(
         (f"propose {program.name}", *(f"q of draft {place} = {_shown(row)}" for place, row in enumerate(rows))),
         f"{said}, but do with {seen.get(worst, 0.0):.6g}",
-        fault=f"draft {len(tokens)}{behind} is drawn from {_shown(drawn)}, and q says {_shown(q)}",
+        fault=f"draft {len(tokens)}{behind} is drawn from {_shown(drawn)}, and q says {_shown(q)}{_cause(drawn, rows)}",
     )
+
+
+def _cause(drawn: Sequence[float], rows: Sequence[Sequence[float]]) -> str:
+    """Return the clause about how the last of ``rows``, the reported q, differs from the row that is drawn from.
+
+    "" if q is neither a power of that row nor the row reported for another draft.
+    """
+    for place, row in enumerate(rows[:-1]):
+        if np.allclose(row, drawn, atol=NEAR, rtol=0):
+            return f", which is the q of draft {place + 1}"
+    q = rows[-1]
+    if not any(min(a, b) > 0 for a, b in zip(drawn, q, strict=True)):
+        return ""
+    both = [(math.log(a), math.log(b)) for a, b in zip(drawn, q, strict=True) if min(a, b) > 0]
+    (low, seen_low), (high, seen_high) = min(both), max(both)
+    if (
+        len({round(mass, 9) for mass, other in zip(drawn, q, strict=True) if min(mass, other) > 0}) < LEAST_OF_POWER
+        or high - low < NEAR
+        or any((a > 0) != (b > 0) for a, b in zip(drawn, q, strict=True))
+    ):
+        return ""
+    power = (seen_high - seen_low) / (high - low)
+    if power <= 0 or abs(power - 1) < NEAR or not np.allclose(powered(drawn, power), q, atol=NEAR, rtol=0):
+        return ""
+    either = f"a temperature of {1 / power:.3g} on q alone, or of {power:.3g} on the draw alone"
+    return f" = norm(row^{power:.3g}) of the row that is drawn from ({either})"
 
 
 def _supported(program: EngineProgram, law: Law) -> Examination:

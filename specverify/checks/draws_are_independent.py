@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions, in_scenarios
+from specverify.checks.check import Check, Conditions, Examine, Examined, Need, by, in_scenarios
 from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
 from specverify.checks.explaining.counterexamples import described, or_none
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
@@ -62,14 +62,7 @@ class DecodeBlock(NamedTuple):
     """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why reuse cannot be detected.
-
-    Returns None if it can: the subject must make its draws by intercepted library calls.
-    """
-    if subject.programs or (subject.intercepted and subject.variants):
-        return None
-    return "its draws are asked for by name, nothing is intercepted"
+BY_NAME = "its draws are asked for by name, nothing is intercepted"
 
 
 def _several_rounds(scenario: Scenario) -> bool:
@@ -78,25 +71,33 @@ def _several_rounds(scenario: Scenario) -> bool:
     return plain and scenario.vocabulary > 2 and scenario.horizon > 3 and scenario.shape in SHAPES
 
 
-def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in a few scenarios of several rounds, and every engine program.
+def _with_residuals(subject: Subject) -> Iterator[InScenario]:
+    """Return every variant in a few scenarios of several rounds.
 
     A single row is examined with the last gamma only: reuse among fewer drafts also occurs among more.
     """
-    if subject.intercepted:
-        rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
-        kept = tuple(variant for variant in subject.variants if variant not in rows[:-1])
-        for here in in_scenarios(_several_rounds)(subject.with_situations(Variant, kept)):
-            twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
-            declared, lossless = here.variant.declared_law, Claim.LOSSLESS in subject.claims
-            law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
-            block = DecodeBlock(described(here), partial(_opened, here), law, roles=partial(_role, here))
-            yield Case(subject, here, partial(examine, block, twice=twice))
-    for program in subject.programs:
-        block = DecodeBlock(
-            described(program), program.open, program.law, whole=True, roles=partial(_shared_by, program)
-        )
-        yield Case(subject, program, partial(examine, block))
+    rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
+    kept = (variant for variant in subject.variants if variant not in rows[:-1])
+    return in_scenarios(_several_rounds)(subject.with_situations(Variant, kept))
+
+
+def _verifier_of(subject: Subject) -> Examine:
+    lossless = Claim.LOSSLESS in subject.claims
+
+    def examined(here: InScenario, conditions: Conditions) -> Examination:
+        twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
+        declared = here.variant.declared_law
+        law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
+        block = DecodeBlock(described(here), partial(_opened, here), law, roles=partial(_role, here))
+        return examine(block, conditions, twice)
+
+    return examined
+
+
+def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
+    """Examine the paths of one engine program."""
+    roles = partial(_shared_by, program)
+    return examine(DecodeBlock(described(program), program.open, program.law, whole=True, roles=roles), conditions)
 
 
 def examine(
@@ -296,6 +297,14 @@ CHECK = Check(
     summary="no random number is used for two decisions, and no stream of them is started over",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(
+            Variant,
+            _verifier_of,
+            BY_NAME,
+            (Need(lambda subject, _: subject.intercepted, BY_NAME),),
+            _with_residuals,
+        ),
+        Examined(EngineProgram, by(examine_program), BY_NAME),
+    ),
 )

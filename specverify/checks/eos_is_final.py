@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence
-from specverify.checks.check import Check, cases_of, in_scenarios
+from specverify.checks.check import ONLY_SAMPLED, Check, Examined, Need, by, in_scenarios
 from specverify.checks.outcome_sets import examine_outcomes
 from specverify.reference import Task, Tokens
-from specverify.subjects.subject import Subject
-
-
-def obstacle(subject: Subject) -> str | None:
-    """Return the reason why the check does not apply, or None: the subject must be enumerable and accept end tokens."""
-    if not subject.variants:
-        return "its draws cannot be enumerated, only sampled"
-    return None if subject.stops_at_eos else "it takes no end-of-sequence tokens"
+from specverify.subjects.subject import Variant
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
@@ -29,9 +22,13 @@ CHECK = Check(
     summary="nothing follows the first end-of-sequence token",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases_of(
-        in_scenarios(lambda scenario: bool(scenario.eos)),
-        examine_outcomes(fault, "nothing follows an end-of-sequence token"),
+    examines=(
+        Examined(
+            Variant,
+            by(examine_outcomes(fault, "nothing follows an end-of-sequence token")),
+            ONLY_SAMPLED,
+            (Need(lambda subject, _: subject.stops_at_eos, "it takes no end-of-sequence tokens"),),
+            in_scenarios(lambda scenario: bool(scenario.eos)),
+        ),
     ),
 )

@@ -47,7 +47,14 @@ class _Followed(NamedTuple):
     gathered: Gathered
 
 
-def fed(program: Callable[[Draws], Any], runs: int, seed: int = 0, *, few: int = FEW) -> FedRuns:
+def fed(
+    program: Callable[[Draws], Any],
+    runs: int,
+    seed: int = 0,
+    enumerated: Callable[[Draws], Any] | None = None,
+    *,
+    few: int = FEW,
+) -> FedRuns:
     """Run the plain program with numbers from up to ``runs`` sampled paths, and compare the results.
 
     Parameters
@@ -58,6 +65,8 @@ def fed(program: Callable[[Draws], Any], runs: int, seed: int = 0, *, few: int =
         The number of paths, sampled by their probability.
     seed
         Makes the paths of two calls differ.
+    enumerated
+        As for ``coupled``.
     few
         If there are no more paths than this, each of them is run once instead.
     """
@@ -65,7 +74,7 @@ def fed(program: Callable[[Draws], Any], runs: int, seed: int = 0, *, few: int =
 
     def followed(draws: Draws) -> _Followed:
         gathered = Gathered(draws)
-        return _Followed(end_of(program, gathered), gathered)
+        return _Followed(end_of(enumerated or program, gathered), gathered)
 
     done = narrow = 0
     try:

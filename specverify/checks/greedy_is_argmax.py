@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, needs_variants
+from specverify.checks.check import Check, Conditions, variants_in
 from specverify.checks.compared_laws import compare, of_decoder
 from specverify.reference import Claim, greedy_law
 from specverify.subjects.subject import InScenario
@@ -19,6 +19,5 @@ CHECK = Check(
     summary="at temperature 0 the output is the target's argmax, token by token",
     claim=Claim.GREEDY,
     evidence=Evidence.EXACT,
-    obstacle=needs_variants,
-    cases=cases_of(in_scenarios(lambda scenario: scenario.greedy or scenario.shape == "point_target"), examine),
+    examines=(variants_in(lambda scenario: scenario.greedy or scenario.shape == "point_target", examine),),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence
-from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
+from specverify.checks.check import Check, variants_in
 from specverify.checks.outcome_sets import examine_outcomes
 from specverify.reference import Task, Tokens
 
@@ -22,9 +22,10 @@ CHECK = Check(
     summary="never more tokens than the horizon, and fewer only after an end-of-sequence token",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=needs_variants,
-    cases=cases_of(
-        in_scenarios(lambda scenario: scenario.shape in {"generic", "peaked", "equal"}),
-        examine_outcomes(fault, "every output has the length asked for"),
+    examines=(
+        variants_in(
+            lambda scenario: scenario.shape in {"generic", "peaked", "equal"},
+            examine_outcomes(fault, "every output has the length asked for"),
+        ),
     ),
 )

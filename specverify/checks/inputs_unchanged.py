@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
-from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, watched_cases
-from specverify.checks.verifier_calls import CalledVerifier, after_calls, call_cases, examine_calls, needs_calls
-from specverify.subjects.subject import EngineProgram, Subject
+from specverify.checks.check import Check, Conditions
+from specverify.checks.observed_runs import NOT_OBSERVED, Observable, Run, Seen, examine_runs, watched
+from specverify.checks.verifier_calls import CalledVerifier, after_calls, called_in, examine_calls
+from specverify.subjects.subject import EngineProgram
 
 HOLDS = "the caller's objects are unchanged, but for what is documented to change"
 SHAPES = {"generic", "zeros", "point_draft"}
-
-
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: it needs a verifier, or an engine whose changes are recorded."""
-    return None if needs_calls(subject) is None else needs_told("changed")(subject)
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield every observed engine program, and a verifier in a few scenarios, as cases."""
-    yield from watched_cases("changed", examine_runs(fault, HOLDS))(subject)
-    yield from call_cases(lambda scenario: scenario.shape in SHAPES, examine)(subject)
 
 
 def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
@@ -47,6 +34,8 @@ CHECK = Check(
     summary="prompt, weights, configs, and the arrays of a verifier, are the same before and after a call",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        watched("changed", examine_runs(fault, HOLDS)),
+        called_in(lambda scenario: scenario.shape in SHAPES, examine, NOT_OBSERVED),
+    ),
 )

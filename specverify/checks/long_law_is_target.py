@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from specverify.base.verdict import Counterexample, DoesNotApply, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import Check, Conditions, Examined, Need, by, in_scenarios
 from specverify.checks.explaining.counterexamples import described, readable
 from specverify.laws.long_texts import (
     NotRational,
@@ -20,7 +20,7 @@ from specverify.laws.long_texts import (
 from specverify.laws.scenarios import LONG_SCENARIOS, Scenario, handed_task
 from specverify.reference import Claim
 from specverify.reference.algorithms import autoregressive
-from specverify.subjects.subject import InScenario, Subject
+from specverify.subjects.subject import InScenario, Subject, Variant
 
 RUNS = 15_000
 """The most runs in one scenario. For a decoder whose states merge they grow linearly: 48 tokens take 400 to 8000."""
@@ -29,23 +29,13 @@ MORE = (0, 2)
 UNMERGED = "its states cannot be merged by the last tokens: {}"
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: it needs a decoder with a state and with named draws."""
-    if not subject.variants or subject.intercepted or subject.whole:
-        return "only a decoder with a state has states that can be merged"
-    return None if any(_situations(subject)) else "it declares a law of its own"
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield every variant in every long scenario as a case."""
-    return (Case(subject, here, partial(examine, here)) for here in _situations(subject))
+OWN_LAW = "it declares a law of its own"
+NO_STATE = "only a decoder with a state has states that can be merged"
+_in_long_scenarios = in_scenarios()
 
 
 def _situations(subject: Subject) -> Iterator[InScenario]:
-    for scenario in LONG_SCENARIOS:
-        for variant in subject.variants:
-            if variant.declared_law is None and (subject.stops_at_eos or not scenario.eos):
-                yield InScenario(variant, scenario, subject.rational)
+    return _in_long_scenarios(subject._replace(scenarios=LONG_SCENARIOS))
 
 
 def _rounds(here: InScenario, budget: int) -> Rounds:
@@ -96,6 +86,16 @@ CHECK = Check(
     summary="the joint law of 48 new tokens is the target's, by fingerprints",
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(
+            Variant,
+            by(examine),
+            NO_STATE,
+            (
+                Need(lambda subject, _: not (subject.intercepted or subject.whole), NO_STATE),
+                Need(lambda _, variant: variant.declared_law is None, OWN_LAW),
+            ),
+            _situations,
+        ),
+    ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, law_in, needs_variants
+from specverify.checks.check import Check, Conditions, law_in, variants_in
 from specverify.checks.compared_laws import differ
 from specverify.checks.explaining.counterexamples import law_counterexample
 from specverify.checks.open_ends import run_with_open_end
@@ -63,6 +63,5 @@ CHECK = Check(
     summary="the state holds everything: merged and unmerged enumeration agree",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=needs_variants,
-    cases=cases_of(in_scenarios(_every_path_in_reach), examine),
+    examines=(variants_in(_every_path_in_reach, examine),),
 )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import Case, Conditions
+from specverify.checks.check import Conditions, Examined, Need, by
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import Rounding
 from specverify.reference import Draws, Tokens
-from specverify.subjects.subject import EngineProgram, Observed, Subject, Watch
+from specverify.subjects.subject import EngineProgram, Observed, Watch
 
 MOST_RUNS = 4000
 """The most observed runs of one engine at one setting; an observed run takes some ten milliseconds."""
@@ -46,27 +46,25 @@ class Observable(NamedTuple):
 ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
-def needs_told(field: str) -> Callable[[Subject], str | None]:
-    """Return a function that returns why ``field`` is not in the run records of a subject, or None if it is."""
-
-    def obstacle(subject: Subject) -> str | None:
-        watched = [program for program in subject.programs if program.watch]
-        if not watched:
-            return "it cannot be looked into while it runs"
-        return None if any(field in program.tells for program in watched) else f"its {field} are not told"
-
-    return obstacle
+NOT_OBSERVED = "it cannot be looked into while it runs"
 
 
-def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Iterator[Case]]:
-    """Return a function that yields every engine program whose observer records ``field`` as a case for ``examine``."""
+def needs_told(field: str) -> tuple[Need, ...]:
+    """Return the conditions on an engine's program whose ``field`` of the observer's record is examined."""
+    return (
+        Need(lambda _, program: program.watch, NOT_OBSERVED),
+        Need(lambda _, program: field in program.tells, f"its {field} are not told"),
+    )
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        for program in subject.programs:
-            if program.watch is not None and field in program.tells:
-                yield Case(subject, program, partial(examine, Observable(program, program.watch)))
 
-    return cases
+def watched(field: str, examine: ExamineRuns, *needs: Need) -> Examined:
+    """Return the part of a check that examines every program whose observer records ``field``."""
+
+    def examined(program: EngineProgram, conditions: Conditions) -> Examination:
+        assert program.watch is not None
+        return examine(Observable(program, program.watch), conditions)
+
+    return Examined(EngineProgram, by(examined), NOT_OBSERVED, (*needs, *needs_told(field)))
 
 
 def seen_in(watch: Watch) -> Seen:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from specverify.intercept.run import mode_with
 from specverify.laws.paths import Undecided
 from specverify.reference import Decoder, Draws, State, Tokens
 from specverify.subjects.emitted import ends_left_open
@@ -39,3 +40,17 @@ def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any
         return state.tokens[len(prompt) :]
 
     return program
+
+
+def with_open_ends(run: Callable[[Draws], Any]) -> Callable[[Draws], Any]:
+    """Return ``run`` as the law of each call is enumerated: a last token that the verifier does not read is symbolic.
+
+    The draws are those of a coupled or a fed run: the law of the token is compared with the recorded draw, and the
+    token is read.
+    """
+
+    def enumerated(draws: Draws) -> Any:
+        with ends_left_open(), mode_with(coupled=draws):
+            return run(draws)
+
+    return enumerated

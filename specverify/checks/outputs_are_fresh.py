@@ -10,7 +10,7 @@ from __future__ import annotations
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.inputs_unchanged import SHAPES
-from specverify.checks.verifier_calls import CalledVerifier, after_calls, call_cases, examine_calls, needs_calls
+from specverify.checks.verifier_calls import CalledVerifier, after_calls, called_in, examine_calls
 
 
 def examine(called: CalledVerifier, _: Conditions) -> Examination:
@@ -27,6 +27,5 @@ CHECK = Check(
     summary="an answer of a verifier is not changed by later calls",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=needs_calls,
-    cases=call_cases(lambda scenario: scenario.shape in SHAPES, examine),
+    examines=(called_in(lambda scenario: scenario.shape in SHAPES, examine),),
 )

@@ -9,9 +9,8 @@ from specverify.checks.observed_runs import (
     Run,
     Seen,
     examine_runs,
-    needs_told,
     seen_in,
-    watched_cases,
+    watched,
 )
 from specverify.subjects.subject import committed_before, drafts_of
 
@@ -52,6 +51,5 @@ CHECK = Check(
     summary="each logits processor is shown the committed tokens and the drafts before its row",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=needs_told("rows"),
-    cases=watched_cases("rows", examine),
+    examines=(watched("rows", examine),),
 )

@@ -16,7 +16,15 @@ from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
-from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.checks.check import (
+    ONLY_SAMPLED,
+    Check,
+    Conditions,
+    Examine,
+    Examined,
+    in_scenarios,
+    only_sampled,
+)
 from specverify.checks.coupled_runs import RUNS, coupled
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.fed_runs import FEW, fed
@@ -30,6 +38,7 @@ from specverify.checks.moved_replays import (
     looked_at,
     replayed,
 )
+from specverify.checks.open_ends import with_open_ends
 from specverify.checks.valued_runs import raises_without_values, with_values
 from specverify.intercept.cpython.sandbox import Found, named
 from specverify.intercept.distributions import Boundary
@@ -37,9 +46,10 @@ from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
+from specverify.laws.rounding import FLOAT32, spacing
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draws
-from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, emitted_by
+from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, Variant, emitted_by
 
 PATHS = 40
 TAPES = 4
@@ -79,22 +89,16 @@ class _Runs(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL = _Runs(4, 1, few=0), _Runs(40, FEW)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _Runs(4, 1, few=0), _Runs(40, FEW), _Runs(2, 0, few=0)
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: the draws of the subject must be enumerable."""
-    return None if subject.programs or subject.calls else needs_variants(subject)
+def _scenarios(subject: Subject) -> Iterator[InScenario]:
+    """Return every variant in every short scenario; foreign code in scenarios with drafts."""
+    return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 
 
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield variants in short scenarios, foreign code in scenarios with drafts, and engine programs, as cases."""
-    if subject.intercepted:
-        yield from cases_of(in_scenarios(_drafting), partial(examine_foreign, subject))(subject)
-    else:
-        yield from cases_of(in_scenarios(_short), examine)(subject)
-    yield from cases_of(lambda subject: subject.programs, partial(examine_program, subject))(subject)
-    yield from cases_of(lambda subject: subject.calls[:1], partial(examine_call, subject))(subject)
+def _variant_of(subject: Subject) -> Examine:
+    return partial(examine_foreign, subject) if subject.intercepted else examine
 
 
 def _short(scenario: Scenario) -> bool:
@@ -135,7 +139,9 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
             raise
         return _said_of_values(Examination("", rational=False), unlike, described(here))
     examination = _said(subject, *result, described(here))
-    examination = _in_both_directions(examination, run, IN_A_SCENARIO, seed, described(here))
+    examination = _in_both_directions(
+        examination, run, IN_A_SCENARIO, seed, described(here), enumerated=with_open_ends(run)
+    )
     if examination.unknown or valued is None:
         return examination
     try:
@@ -187,12 +193,12 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
         run = partial(emitted_by, call)
         result = _in_the_open(run, replays, conditions.seed, probe=not number)
         examination = _said(subject, *result, said)
-        if number:
-            examination = _in_both_directions(examination, run, OF_A_SMALL_CALL, conditions.seed, said)
+        if number or spacing(call.dtype) <= FLOAT32:  # floats of 16 bits have ties that rounding decides
+            pairs = OF_A_SMALL_CALL if number else AT_SIZE
+            examination = _in_both_directions(examination, run, pairs, conditions.seed, said)
         if examination.unknown:
             return examination
-        if number:
-            done.update({name: examination.figures[name] for name in ("coupled_runs", "coupled_ties", "fed_runs")})
+        done.update({name: examination.figures.get(name, 0) for name in ("coupled_runs", "coupled_ties", "fed_runs")})
     figures = {"replays": sum(replays for _, replays in runs), **done}
     return examination._replace(figures={**examination.figures, **figures})
 
@@ -231,7 +237,13 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
 
 
 def _in_both_directions(
-    held: Examination, run: Callable[[Draws], Any], number: _Runs, seed: int, where: str
+    held: Examination,
+    run: Callable[[Draws], Any],
+    number: _Runs,
+    seed: int,
+    where: str,
+    *,
+    enumerated: Callable[[Draws], Any] | None = None,
 ) -> Examination:
     """Compare examined runs with plain runs: coupled runs first, then fed runs with numbers from sampled paths.
 
@@ -240,11 +252,11 @@ def _in_both_directions(
     """
     if held.unknown:
         return held
-    couples = coupled(run, number.coupled, seed)
+    couples = coupled(run, number.coupled, seed, enumerated)
     figures = {**held.figures, "coupled_runs": couples.runs, "coupled_ties": len(couples.ties)}
     if couples.parted:
         return _parted(PARTED, couples.parted, figures, where)
-    runs = fed(run, number.fed, seed, few=number.few)
+    runs = fed(run, number.fed, seed, enumerated, few=number.few)
     figures["fed_runs"] = runs.runs
     return _parted(FED_PARTED, runs.parted, figures, where) if runs.parted else held._replace(figures=figures)
 
@@ -289,6 +301,15 @@ CHECK = Check(
     summary="answered alike, the program makes the same draws and emits the same tokens",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(Variant, _variant_of, ONLY_SAMPLED, (), _scenarios),
+        Examined(EngineProgram, lambda subject: partial(examine_program, subject), ONLY_SAMPLED),
+        Examined(
+            GivenCall,
+            lambda subject: partial(examine_call, subject),
+            ONLY_SAMPLED,
+            (),
+            lambda subject: subject.calls[:1],
+        ),
+    ),
 )

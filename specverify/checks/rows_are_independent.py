@@ -9,12 +9,11 @@ of several lengths have one law.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
 from typing import Any
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions, in_deep_scenarios, in_scenarios
+from specverify.checks.check import Check, Conditions, Examined, Need, by, in_deep_scenarios, in_scenarios
 from specverify.checks.compared_laws import Probabilities, compare, of_engine
 from specverify.checks.explaining.counterexamples import described, readable
 from specverify.laws.deep_scenarios import CROWDED
@@ -22,36 +21,32 @@ from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim
-from specverify.subjects.subject import EngineProgram, InScenario, Subject
+from specverify.subjects.subject import InScenario, Subject, Variant
 
+ONE_ROW = "it decides one row at a time"
 MOST_PATHS = 700
 """Pairs of rows with more paths than about this are skipped; the numbers of paths of two rows multiply."""
-
-
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: the subject must decide several rows in one call."""
-    return None if any(variant.joint for variant in subject.variants) else "it decides one row at a time"
 
 
 def _two_rounds_long(scenario: Scenario) -> bool:
     return scenario.horizon == 3 and not scenario.greedy and (scenario.vocabulary > 2 or scenario.prompt == (0,))
 
 
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield every pair of rows with few enough paths, smallest vocabulary first, and then a larger batch, as cases."""
+def _small_pairs(subject: Subject) -> Iterator[InScenario]:
+    """Yield every pair of rows that is small enough, smallest vocabulary first, and then a larger batch."""
     crowded = (here for here in in_deep_scenarios(subject) if here.scenario == CROWDED)
     for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
-        joint = here.variant.joint
-        if joint is not None:
-            program = joint(here.task, here.prompt)
-            with program.open() as run:
+        if here.variant.joint is not None:
+            with here.variant.joint(here.task, here.prompt).open() as run:
                 few = estimated_paths(run) <= MOST_PATHS
             if few:
-                yield Case(subject, here, partial(examine, here, program))
+                yield here
 
 
-def examine(here: InScenario, program: EngineProgram, conditions: Conditions) -> Examination:
+def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Compare the joint law of the rows of one call with the product of their targets' laws."""
+    assert here.variant.joint is not None
+    program = here.variant.joint(here.task, here.prompt)
     rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
@@ -83,6 +78,13 @@ CHECK = Check(
     summary="rows decided in one call have the product of their targets' laws",
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(
+            Variant,
+            by(examine),
+            ONE_ROW,
+            (Need(lambda _, variant: variant.joint, ONE_ROW),),
+            _small_pairs,
+        ),
+    ),
 )

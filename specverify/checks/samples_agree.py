@@ -7,29 +7,19 @@ suspicion is confirmed on fresh samples, and a negative control must be rejected
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.checks.check import Check, Conditions, Examined
 from specverify.laws.near_ties import greedy_parting
 from specverify.reference import Claim, Tokens
 from specverify.statistics import FitVerdict, agreement
-from specverify.subjects.subject import SampledPair, Subject
+from specverify.subjects.subject import SampledPair
 
 Sample = Callable[[int, int], Mapping[Tokens, int]]
-
-
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: the subject needs a call without speculation to compare with."""
-    return None if subject.pairs else "there is no call without speculation to sample beside it"
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Return one case for each pair of calls."""
-    return cases_of(lambda subject: subject.pairs, partial(examine, subject.name))(subject)
 
 
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
@@ -76,6 +66,11 @@ CHECK = Check(
     summary="planned samples with and without speculation agree, where no law is known",
     claim=Claim.LOSSLESS,
     evidence=Evidence.STATISTICAL,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(
+            SampledPair,
+            lambda subject: partial(examine, subject.name),
+            "there is no call without speculation to sample beside it",
+        ),
+    ),
 )

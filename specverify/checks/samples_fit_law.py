@@ -7,16 +7,16 @@ declared bias must fit its own law and must be rejected against the target's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.checks.check import Check, Conditions, Examined
 from specverify.reference import Tokens
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
-from specverify.subjects.subject import SampledSetting, Subject
+from specverify.subjects.subject import SampledSetting
 
 
 class FitRow(NamedTuple):
@@ -102,16 +102,6 @@ def tests_of(setting: SampledSetting) -> int:
     return 2 if setting.target else 1
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: the subject needs settings to sample that have a known law."""
-    return None if subject.settings else "it has no setting to sample"
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield one case per sampled setting."""
-    return cases_of(lambda subject: subject.settings, partial(examine, subject.name))(subject)
-
-
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
     """Test one setting; if it has a first look with fewer samples, that gets half of the alarm budget."""
     if setting.first_look is None:
@@ -159,6 +149,5 @@ CHECK = Check(
     summary="a planned sample fits the exact law, with a declared alarm rate and the TV it could have seen",
     claim=None,
     evidence=Evidence.STATISTICAL,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(Examined(SampledSetting, lambda subject: partial(examine, subject.name), "it has no setting to sample"),),
 )

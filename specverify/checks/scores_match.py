@@ -10,7 +10,7 @@ import numpy as np
 
 from specverify.base.verdict import Evidence
 from specverify.checks.check import Check
-from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
+from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, seen_in, watched
 from specverify.reference import Tokens
 from specverify.subjects.subject import Watch
 
@@ -77,8 +77,7 @@ CHECK = Check(
     summary="returned scores, logits, hidden states and attentions are those of a call without speculation",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=needs_told("returned"),
-    cases=watched_cases(
-        "returned", examine_runs(fault, "everything returned is what a plain call returns", _first_kind)
+    examines=(
+        watched("returned", examine_runs(fault, "everything returned is what a plain call returns", _first_kind)),
     ),
 )

@@ -6,16 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, cases_of
+from specverify.checks.check import Check, Conditions, Examined, by
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.observed_runs import refuted
 from specverify.reference import Tokens
-from specverify.subjects.subject import EngineProgram, Subject
-
-
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: the subject must be an engine. Decoders have other checks."""
-    return None if subject.programs else "it is no engine; see eos_is_final and horizon_is_respected"
+from specverify.subjects.subject import EngineProgram
 
 
 def examine(program: EngineProgram, conditions: Conditions) -> Examination:
@@ -54,6 +49,5 @@ CHECK = Check(
     summary="output ends exactly where it ends without speculation: length, end of sequence, stop strings",
     claim=None,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases_of(lambda subject: subject.programs, examine),
+    examines=(Examined(EngineProgram, by(examine), "it is no engine; see eos_is_final and horizon_is_respected"),),
 )

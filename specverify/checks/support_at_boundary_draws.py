@@ -19,16 +19,15 @@ from typing import Any, NamedTuple
 from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import at_place, described, places_of
-from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.checks.check import Check, Conditions, Examined, by
 from specverify.checks.graded_edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
 from specverify.checks.observed_runs import refuted
 from specverify.checks.verifier_calls import (
     ORDINARY,
     CalledVerifier,
     Came,
-    call_cases,
+    called_in,
     described_call,
-    needs_calls,
     rounds_after,
     starting_texts,
 )
@@ -43,7 +42,7 @@ from specverify.reference import Claim, Task, Tokens
 from specverify.reference.models import draft_model
 from specverify.subjects.emitted import no_token
 from specverify.subjects.logits_verifier import with_true_zeros
-from specverify.subjects.subject import EngineProgram, GivenCall, OpenedCall, Subject, UnusableSubject
+from specverify.subjects.subject import EngineProgram, GivenCall, OpenedCall, UnusableSubject
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
@@ -114,18 +113,7 @@ def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
     return False
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: uniforms must come from a library, to be given a value."""
-    intercepted = subject.programs or subject.calls or needs_calls(subject) is None
-    return None if intercepted else "it draws no uniforms: it asks for outcomes"
-
-
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield programs, calls, and variants of a verifier in its scenarios and those of rounded rows, as cases."""
-    yield from cases_of(lambda subject: subject.programs, examine_program)(subject)
-    yield from cases_of(lambda subject: subject.calls, examine_given)(subject)
-    rounded = subject._replace(scenarios=subject.scenarios + ROUNDING_SCENARIOS)
-    yield from call_cases(lambda scenario: True, examine_calls_at_ends)(rounded)
+NO_UNIFORMS = "it draws no uniforms: it asks for outcomes"
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
@@ -351,6 +339,9 @@ CHECK = Check(
     summary="no forbidden token, and of a verifier no error, comes out when a random number is at its end",
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(EngineProgram, by(examine_program), NO_UNIFORMS),
+        Examined(GivenCall, by(examine_given), NO_UNIFORMS),
+        called_in(lambda scenario: True, examine_calls_at_ends, NO_UNIFORMS, ROUNDING_SCENARIOS),
+    ),
 )

@@ -7,7 +7,7 @@ Underflow and the end of a cumulated pmf leave some probability on impossible to
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence
-from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
+from specverify.checks.check import Check, variants_in
 from specverify.checks.explaining.counterexamples import impossible_token
 from specverify.checks.outcome_sets import examine_outcomes
 from specverify.laws.rounding import left_on_nothing
@@ -34,11 +34,12 @@ CHECK = Check(
     summary="no token of target probability 0 is ever emitted",
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
-    obstacle=needs_variants,
-    cases=cases_of(
-        in_scenarios(lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"}),
-        examine_outcomes(
-            fault, "every token has positive target probability", forgives=left_on_nothing, cause=impossible_token
+    examines=(
+        variants_in(
+            lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"},
+            examine_outcomes(
+                fault, "every token has positive target probability", forgives=left_on_nothing, cause=impossible_token
+            ),
         ),
     ),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import Case, Conditions, in_scenarios
+from specverify.checks.check import Conditions, Examined, Need, by, in_scenarios
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.wording import apart, short
@@ -56,30 +56,38 @@ class Came(NamedTuple):
     """The number of outcomes that were enumerated before the verifier was called."""
 
 
-def needs_calls(subject: Subject) -> str | None:
-    """Return the reason why a subject is not a verifier that can be called, or None; shared by all checks of calls."""
-    return None if any(variant.intercepted for variant in subject.variants) else "it is no verifier"
+NO_VERIFIER = "it is no verifier"
+"""Why a check of calls does not apply."""
 
 
-def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Callable[[Subject], Iterator[Case]]:
-    """Return a function that yields the variants of a verifier in the scenarios of two drafts that ``keep`` accepts.
+def called_in(
+    keep: Callable[[Scenario], bool],
+    examine: ExamineCalls,
+    absent: str = NO_VERIFIER,
+    more: tuple[Scenario, ...] = (),
+) -> Examined:
+    """Return the part of a check that calls a verifier in the scenarios of two drafts that ``keep`` accepts.
 
-    Each is a case for ``examine``. A single row is examined with the last gamma only: it has at most two drafts here.
+    A single row is examined with the last gamma only, because it has at most two drafts here. ``more`` are scenarios
+    beyond those of the subject; ``absent`` is the reason for a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
         plain = not scenario.greedy and not scenario.eos
         return plain and scenario.horizon == 3 and scenario.vocabulary > 2 and keep(scenario)
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        verifiers = [variant for variant in subject.variants if variant.intercepted]
-        others = [variant for variant in verifiers if variant.joint or variant.process]
-        rows = [variant for variant in verifiers if variant not in others]
-        for here in in_scenarios(two_drafts)(subject.with_situations(Variant, (*rows[-1:], *others))):
-            if here.variant.intercepted is not None:
-                yield Case(subject, here, partial(examine, CalledVerifier(here, here.variant.intercepted)))
+    def within(subject: Subject) -> Iterator[InScenario]:
+        others = [variant for variant in subject.variants if variant.joint or variant.process]
+        rows = [variant for variant in subject.variants if variant not in others]
+        kept = subject.with_situations(Variant, (*rows[-1:], *others))
+        return in_scenarios(two_drafts)(kept._replace(scenarios=subject.scenarios + more))
 
-    return cases
+    def examined(here: InScenario, conditions: Conditions) -> Examination:
+        assert here.variant.intercepted is not None
+        return examine(CalledVerifier(here, here.variant.intercepted), conditions)
+
+    needs = (Need(lambda _, variant: variant.intercepted, absent),)
+    return Examined(Variant, by(examined), absent, needs, within)
 
 
 def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:

@@ -26,6 +26,7 @@ from specverify.intercept.run import RUNS, mode_with, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
 from specverify.intercept.symbolic.steps import FLOOR
 from specverify.intercept.symbolic.together import VALUE_OF
+from specverify.intercept.symbolic.vectors import of as images
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
@@ -75,6 +76,8 @@ def _ring_time(u: float, runner: Any) -> float:
     return -math.log(u) / runner.rate if u > 0 else math.inf
 
 
+MOST_SHOWN = 8
+"""Weights in a message."""
 MOST_COMPARED = 64
 """Limit of numbers of one run that are tested for equality: among more, some float32 numbers are equal by chance."""
 
@@ -131,6 +134,10 @@ class Coupled:
         self._rests: dict[int, _Rest] = {}
         self._told: dict[Any, list[tuple[float, bool]]] = {}
         """What was answered about quantities of several numbers."""
+        self._blocks: dict[int, tuple[Any, Any]] = {}
+        """By the identity of what is known of a noise vector: that, and its recorded values."""
+        self._answered: list[float] = []
+        """The probability of each outcome, and of each answer about several numbers."""
         self._order: set[tuple[int, int]] = set()
         """Numbers of which the first is known to ring before the second."""
         self.ties: list[str] = []
@@ -155,16 +162,34 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign the next recorded value to ``uniform``, a new symbolic number.
+        """Assign a value to ``uniform``, a new symbolic number: the next recorded one, or that of its noise vector.
 
         Raises ``Parted`` if an outcome was recorded.
         """
-        item = self._next(uniform.draw.name)
+        recorded = getattr(uniform.draw, "recorded", None)
+        item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
         if math.isnan(item.low):
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
         with nobody_answers():
             value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
+
+    def take_block(self, block: Any) -> None:
+        """Assign the next recorded values to the numbers of a noise vector."""
+        first = self._next(block.draw.name)
+        rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
+        values = np.array([first.low, *(item.low for item in rest)])
+        if len(values) < block.size:
+            raise self._part(f"{block.draw.name} makes {block.size} numbers, and {self._of} drew {len(values)}")
+        if np.isnan(values).any():
+            raise self._part(f"{block.draw.name} makes numbers, and {self._of} drew an outcome")
+        before = self._blocks.setdefault(id(block.known), (block.known, values))[1]
+        if not np.array_equal(before, values):
+            raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
+
+    def in_block(self, block: Any, number: int) -> float:
+        """Return the recorded value of one number of a noise vector."""
+        return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
         """Return the next recorded item, for a categorical draw."""
@@ -177,13 +202,16 @@ class Coupled:
         """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
-            return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
+            result = int(np.searchsorted(np.cumsum(masses), item.low, "right"))
+            self._answered.append(float(masses[min(result, len(masses) - 1)]))
+            return result
         if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
-            raise self._part(f"{name} asks for one of {masses.tolist()}, and {self._of} drew {item.outcome}")
+            raise self._part(f"{name} asks for one of {_shown(masses)}, and {self._of} drew {item.outcome}")
         if item.weights is not None:
             weights = np.asarray(item.weights, dtype=np.float64)
             if len(weights) != len(masses) or np.abs(weights / weights.sum() - masses).max() > TIE:
-                raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
+                raise self._part(f"{name} asks with weights {_shown(masses)}, drawn from {_shown(weights)}")
+        self._answered.append(float(masses[item.outcome]))
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
@@ -193,6 +221,14 @@ class Coupled:
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
+
+    def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
+        """Read an outcome that nothing has read, and compare its probability in ``law`` with that of the draw."""
+        before = len(self._answered)
+        value = element.value()
+        asked, masses = self._answered[before:], [mass for each, mass in law if each == value]
+        if not masses or (asked and len(masses) == 1 and abs(masses[0] - asked[-1]) > TIE):
+            self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``.
@@ -244,6 +280,54 @@ class Coupled:
         """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values."""
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
+
+    def largest_of_many(self, scores: Any) -> int:
+        """Return the index of the largest element of a noise vector."""
+        values = self._values(scores)
+        result = int(values.argmax())
+        others = np.delete(values, result)
+        if others.size and values[result] - others.max() <= TIE * max(1e-30, abs(values[result])):
+            self.ties.append(f"a race: {values[result]} and {others.max()}")
+        return result
+
+    def best_of_many(self, scores: Any, rates: Any) -> float:
+        """Return the position of the first time of a race of exponential clocks with ``rates`` in its law."""
+        winner = self.largest_of_many(scores)
+        block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
+        u = self.in_block(block, int(scores.ids[winner] - block.known.first))
+        return float(u ** (rates.sum() / rates[winner]))
+
+    def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
+        """Return how many of ``bounds`` are at or below a number; ``law`` must give this answer its interval."""
+        value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
+        result = int(np.searchsorted(bounds, value, "right"))
+        near = np.abs(bounds[max(result - 1, 0) : result + 1] - value)
+        if (near <= TIE * max(1.0, abs(value))).any():
+            self.ties.append(f"{name}: {value} among bounds")
+        position = (self.value(of.uniform) - known.low) / (known.high - known.low)
+        before = float(law[:result].sum() if of.increasing else law[result + 1 :].sum())
+        if not before - TIE <= position <= before + float(law[result]) + TIE:
+            self._differ(f"{name}: the answer has another weight than the interval it means")
+        return result
+
+    def among(self, masses: Any, result: int, name: str) -> int:
+        """Return the outcome ``result`` of a draw among very many, which must be possible by ``masses``."""
+        if not masses[result] > 0:
+            self._differ(f"{name}: an answer of probability 0 came")
+            return int(masses.argmax())
+        self._answered.append(float(masses[result]))
+        return result
+
+    def _values(self, scores: Any) -> Any:
+        """Return the values of a noise vector."""
+        values, ids = np.zeros(scores.shape), scores.ids
+        for block in scores.blocks:
+            mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
+            values[mine] = self._blocks[id(block.known)][1][ids[mine] - block.known.first]
+        with np.errstate(all="ignore"):
+            for step in scores.steps:
+                values = images(step, values)
+        return np.where(scores.random, np.minimum(np.maximum(values, scores.low), scores.high), scores.numbers)
 
     def learn(self, uniforms: Iterable[Any]) -> None:
         """Raise ``Parted`` if one of ``uniforms`` counts as an earlier number of another recorded value."""
@@ -315,6 +399,7 @@ class Coupled:
         Else record a difference and return the likeliest outcome.
         """
         if masses[result] > 0:
+            self._answered.append(masses[result])
             return result
         self._differ(f"{name}: an answer of probability 0 came")
         return max(range(len(masses)), key=masses.__getitem__)
@@ -339,6 +424,10 @@ class Coupled:
     def _part(self, what: str) -> Parted:
         self.parted.append(what)
         return Parted(what)
+
+
+def _shown(weights: Any) -> str:
+    return str(weights.tolist() if len(weights) <= MOST_SHOWN else [*weights[:MOST_SHOWN].tolist(), "..."])
 
 
 def _draws(record: Record) -> bool:
@@ -417,6 +506,13 @@ class Gathered:
     def take(self, uniform: Any) -> None:
         """Register ``uniform``, a new symbolic number."""
         self._slots.append(uniform)
+
+    def take_block(self, _block: Any) -> None:
+        """Raise ``NotRecorded``, because noise vectors of a real vocabulary are not fed."""
+        raise NotRecorded("noise vectors are not fed")
+
+    def open_end(self, _element: Any, _law: Any) -> None:
+        """Do nothing; ``Coupled.open_end`` compares the law of an outcome that nothing has read."""
 
     def take_outcome(self, _draw: Any) -> _Slot:
         """Register a categorical draw and return the slot that will hold its outcome."""

@@ -60,8 +60,8 @@ def _flat(numbers: Any) -> Any:
 
 def _points(numbers: Any) -> Iterator[Item]:
     """Yield uniform numbers with exactly known values."""
-    for number in _flat(numbers).tolist():
-        yield Item(number, number)
+    flat = _flat(numbers).tolist()
+    yield from map(Item, flat, flat)
 
 
 def _cells(low: Any, high: Any) -> Iterator[Item]:

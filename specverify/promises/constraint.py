@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final
 
 from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.explaining.wording import short
 from specverify.laws.rounding import NEGLIGIBLE
@@ -81,16 +80,16 @@ def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: 
 def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) -> Check:
     """Return the check of a declared constraint; ``scenarios`` maps a program's name to its requests' scenarios."""
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        for program in subject.programs:
-            if program.name in scenarios:
-                yield Case(subject, program, partial(examine, make, scenarios[program.name], program))
+    def known(subject: Subject) -> Iterator[EngineProgram]:
+        return (program for program in subject.programs if program.name in scenarios)
+
+    def examined(program: EngineProgram, conditions: Conditions) -> Examination:
+        return examine(make, scenarios[program.name], program, conditions)
 
     return Check(
         name=CHECK,
         summary="no token comes out that the declared constraint forbids",
         claim=None,
         evidence=Evidence.EXACT,
-        obstacle=lambda subject: None if subject.programs else "it is no engine",
-        cases=cases,
+        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )

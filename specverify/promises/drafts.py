@@ -8,17 +8,16 @@ text. Do not request this promise of an engine that may query other texts: trees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
 from specverify.laws.certain_tables import open_after
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Tokens
 from specverify.subjects.made_engine import likeliest_trace
-from specverify.subjects.subject import KernelSetting, Subject, Trace
+from specverify.subjects.subject import EngineProgram, KernelSetting, Trace
 
 NEVER: Final = 10_000
 """A length above that of any text; only after it would pmfs be random."""
@@ -100,16 +99,15 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
 
 def drafts_check(make: Callable[..., object]) -> Check:
     """Return the check that drafts of the engine ``make`` are the draft model's choices."""
+    by_name = {scenario.name: scenario for scenario in SCENARIOS}
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        for scenario in SCENARIOS:
-            yield Case(subject, KernelSetting(scenario.name), partial(examine, make, scenario))
+    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(make, by_name[here.name], conditions)
 
     return Check(
         name="drafts_follow_the_text",
         summary="every draft is the draft model's choice after the text as it is",
         claim=None,
         evidence=Evidence.EQUAL,
-        obstacle=lambda subject: None if subject.programs else "it is no engine",
-        cases=cases,
+        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), lambda _: map(KernelSetting, by_name)),),
     )

@@ -14,15 +14,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
 from specverify.reference import Tokens
 from specverify.subjects.paired import OTHER_STATE, Pairing
 from specverify.subjects.sampler import Sampler, drawn
-from specverify.subjects.subject import KernelSetting, Subject
+from specverify.subjects.subject import EngineProgram, KernelSetting, Subject
 
 PROMISES: Final = ("seed", "seed-as-plain", "batch", "resume")
 PAIRS: Final = 48
@@ -212,19 +211,19 @@ def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple
 def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
     by_name = {pairing.name: pairing for pairing in pairings if open_to_promise(promise, pairing)}
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        known = {program.name for program in subject.programs}
-        for name, pairing in by_name.items():
-            if name in known:
-                yield Case(subject, KernelSetting(name), partial(examine, promise, pairing))
+    def known(subject: Subject) -> Iterator[KernelSetting]:
+        names = {program.name for program in subject.programs}
+        return (KernelSetting(name) for name in by_name if name in names)
+
+    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(promise, by_name[here.name], conditions)
 
     return Check(
         name=promise.check,
         summary=promise.summary,
         claim=None,
         evidence=Evidence.STATISTICAL,
-        obstacle=lambda subject: None if subject.programs else "it is no engine",
-        cases=cases,
+        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )
 
 

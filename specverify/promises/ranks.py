@@ -10,14 +10,14 @@ exchange their pmfs, or if they share one seed and exchange everything that roun
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
 from specverify.laws.scenarios import Scenario
 from specverify.promises.pairs import MISS, share_seen
 from specverify.reference import LanguageModel, Tokens
@@ -27,7 +27,7 @@ from specverify.subjects.made_engine import EngineScenario, Make, form_in, made_
 from specverify.subjects.rank_groups import Group, Job, Silent, Unlike, ranks_of
 from specverify.subjects.requests import texts_of
 from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import KernelSetting, Subject
+from specverify.subjects.subject import EngineProgram, KernelSetting
 
 PROMISES: Final = {"ranks": False, "ranks-gloo": True}
 """Name of a promise -> whether the ranks communicate by ``torch.distributed`` with gloo."""
@@ -157,16 +157,13 @@ def ranks_check(make: Make, size: int, promise: str) -> Check:
     """
     gloo = PROMISES[promise]
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        for case in SCENARIOS:
-            run: Callable[[Conditions], Examination] = partial(examine, make, size, gloo, case)
-            yield Case(subject, KernelSetting(case), run)
+    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(make, size, gloo, here.name, conditions)
 
     return Check(
         name="ranks_agree_by_gloo" if gloo else "ranks_agree",
         summary="all ranks emit the same tokens, also at near ties",
         claim=None,
         evidence=Evidence.STATISTICAL,
-        obstacle=lambda subject: None if subject.programs else "it is no engine",
-        cases=cases,
+        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), lambda _: map(KernelSetting, SCENARIOS)),),
     )

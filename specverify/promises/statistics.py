@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
 from specverify.checks.explaining.wording import short, short_row
 from specverify.promises.values import Kind, Off, absent, followed, listed_names, refuted
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
-from specverify.subjects.subject import Subject, UnusableSubject
+from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 
 ROUNDING = 1e-6
 """Relative difference of a rate that counts as rounding; rates that are rounded to fewer digits are not rates."""
@@ -189,16 +188,16 @@ def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kin
     """Return the check of the statistics that an engine reports; ``answerings`` are its programs."""
     by_name = {answering.name: answering for answering in answerings}
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        for program in subject.programs:
-            if program.name in by_name:
-                yield Case(subject, program, partial(examine, by_name[program.name], promises))
+    def known(subject: Subject) -> Iterator[EngineProgram]:
+        return (program for program in subject.programs if program.name in by_name)
+
+    def examined(program: EngineProgram, conditions: Conditions) -> Examination:
+        return examine(by_name[program.name], promises, conditions)
 
     return Check(
         name="statistics_match",
         summary="reported drafts, acceptance, rates and usage are those of the run",
         claim=None,
         evidence=Evidence.EQUAL,
-        obstacle=lambda subject: None if subject.programs else "it is no engine",
-        cases=cases,
+        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )

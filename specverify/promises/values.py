@@ -11,18 +11,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import paths
 from specverify.reference import LanguageModel, Pmf, Tokens
 from specverify.subjects.answering import Answering, Facts, Run, Value
 from specverify.subjects.beside import NAMES, OF_TOKENS, Answer, Ranked, Unreadable, token_logprob
-from specverify.subjects.subject import Subject, UnusableSubject
+from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 
 RAW, PROCESSED, PLAIN = "raw", "processed", "plain"
 Kind = str | Callable[[Tokens], Any] | None
@@ -729,16 +729,17 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
         """Return whether a scenario is examined last: no token ends its texts, so reasons of an end cannot differ."""
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 
-    def cases(subject: Subject) -> Iterator[Case]:
-        known = [program for program in subject.programs if program.name in by_name]
-        for program in sorted(known, key=lambda program: last(program.name)):
-            yield Case(subject, program, partial(examine, by_name[program.name], promises))
+    def known(subject: Subject) -> list[EngineProgram]:
+        result = (program for program in subject.programs if program.name in by_name)
+        return sorted(result, key=lambda program: last(program.name))
+
+    def examined(program: EngineProgram, conditions: Conditions) -> Examination:
+        return examine(by_name[program.name], promises, conditions)
 
     return Check(
         name="values_match",
         summary="log-probabilities, top-k lists, text and finish reason are those of the tokens, on every path",
         claim=None,
         evidence=Evidence.EQUAL,
-        obstacle=lambda subject: None if subject.programs else "it is no engine",
-        cases=cases,
+        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )

@@ -94,7 +94,7 @@ def expanded(name: str) -> tuple[str, ...]:
 
 
 def within_table(name: str) -> str:
-    """Return the part of a subject's name after its table, as in ``hf:all/NAME``; "" if it belongs to no table."""
+    """Return the part of a name after its table, as in ``PREFIX:TABLE/NAME``; "" if it belongs to no table."""
     return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 

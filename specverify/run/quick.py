@@ -57,7 +57,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
-        chosen = spread(listed, min(MOST_CASES, -(-len(listed) // 3)))
+        chosen = _without_plan(listed, min(MOST_CASES, -(-len(listed) // 3)))
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
@@ -66,6 +66,27 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     names = set(map(name_of_case, chosen))
     others = [case for case in listed if name_of_case(case) not in names]
     return ChosenCases(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
+
+
+def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
+    """Return at most ``most`` cases of a kind without a plan.
+
+    First come all variants with the generic scenario of three tokens, where a residual has several, then the scenarios
+    that refute most for rows of one draft, each with another variant. They are at most half of the cases each; the
+    others are at even distances.
+    """
+    by_scenario: dict[str, list[Case]] = {}
+    for case in cases:
+        by_scenario.setdefault(name_of_case(case)[1], []).append(case)
+    scenarios = dict.fromkeys(where for _, where in quick_plans()["row"]["law_is_target"] if where in by_scenario)
+    in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
+    first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn[: min(FEW_CASES, most // 2)]]
+    chosen = {name_of_case(case): case for case in first}
+    chosen |= {name_of_case(case): case for case in spread(cases, max(most - len(chosen), 1))}
+    return list(chosen.values())[:most]
+
+
+GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _is_of_size(case: Case) -> bool:

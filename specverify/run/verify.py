@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from enum import Enum
 from functools import partial
@@ -282,7 +282,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         examined.append((case, examination))
         if examination.failed:
             if _lacks_cause(examination):
-                examined += _with_cause(case, chosen.cases, conditions, quick=checklist.quick)
+                examined += _with_cause(examined, chosen.cases, conditions, quick=checklist.quick)
             break
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
@@ -308,18 +308,21 @@ def _lacks_cause(examination: Examination) -> bool:
 
 
 def _with_cause(
-    failed: Case, cases: Iterable[Case], conditions: Conditions, *, quick: bool
+    examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
     """Return another failing case of an engine, with its examination, that shows the cause; [] if none is found.
 
-    ``failed`` is the case that refutes, and ``cases`` are the others.
+    ``examined`` ends with the refuting case, and ``cases`` are all. The cases before it hold, so they show no cause.
     """
+    known = {name_of_case(case) for case, _ in examined}
     others = (
         case
         for case in cases
-        if isinstance(case.situation, EngineProgram) and case.situation.split is None and case is not failed
+        if isinstance(case.situation, EngineProgram) and case.situation.split is None and case is not examined[-1][0]
     )
     for case in islice(others, OTHERS_FOR_CAUSE):
+        if name_of_case(case) in known:
+            continue
         examination: Any = None
         with suppress(Exception):  # the refutation stands, whatever another case raises
             examination = _examine(case, conditions, quick=quick)

@@ -208,9 +208,12 @@ def _names_lengths(verify: BareVerifier) -> bool:
 def _arrays(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dict[str, Any]:
     width, (first, last) = max(len(row.drafts) for row in rows), _point_masses(rows[0].p.shape[1])
     padding = arguments.of_pmfs(np.array([first, 0.75 * first + 0.25 * last]))
+    dtype = (
+        np.float32 if any(row.p.dtype == np.float32 for row in rows) else None
+    )  # one float32 row makes all of them so
     given = {
-        arguments.names[0]: np.array([_padded(row.p, width + 1, padding[0]) for row in rows]),
-        arguments.names[1]: np.array([_padded(row.q, width, padding[1]) for row in rows]),
+        arguments.names[0]: np.array([_padded(row.p, width + 1, padding[0]) for row in rows], dtype),
+        arguments.names[1]: np.array([_padded(row.q, width, padding[1]) for row in rows], dtype),
         "draft_tokens": np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows]),
     }
     return {**given, "lengths": np.array([len(row.drafts) for row in rows])} if ragged else given

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.deferred import (
     Categorical,
     Deferred,
@@ -169,7 +170,7 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
     If the last token of a decode may stay open, return ``Undecided`` over all tokens instead.
     """
-    if _LEFT_OPEN.get() != 1:
+    if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
     law = [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0]
     rounding.drew(len(law), pmf.dtype)
@@ -202,7 +203,8 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     """Return the forced tokens of a row and the law of its last, symbolic token; at most ``most`` tokens in all.
 
     Only a last token that is no placeholder and that a single draw decides stays symbolic. Returns None for any other
-    row, including wrong or too short ones, which the caller then reads in the ordinary way.
+    row, including wrong or too short ones, which the caller then reads in the ordinary way. In coupled runs the law is
+    compared with the draw, and the token is read.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -221,7 +223,10 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     law, pmf = last.law(), last.pmf if isinstance(last, Categorical) else None
     with suppress(ValueError):  # who looks at it says what is wrong with it
         dtype = None if pmf is None else check_pmf(pmf, "the last draw").dtype
-        return None if law is None else OpenEnd(tuple(map(int, tokens)), law, dtype)
+        if law is not None and mode().coupled is None:
+            return OpenEnd(tuple(map(int, tokens)), law, dtype)
+        if law is not None:
+            mode().coupled.open_end(last, law)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.deferred import known
 from specverify.intercept.symbolic.large import Wide, resolved
 from specverify.laws.call_paths import Ending
@@ -38,6 +39,8 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
         raise UnusableSubject(f"{who} emitted {count} tokens, expected 1 to {drafts + 1}: accepted drafts and one more")
     if last is None:
         return Ending(tuple(tokens))
+    if mode().coupled is not None:  # the plain run has a value
+        return Ending((*tokens, number_of(known(last), who)))
     return Ending(tuple(tokens), last.values, last.drawn.masses())
 
 

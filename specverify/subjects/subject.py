@@ -55,6 +55,8 @@ class Variant(NamedTuple):
     """Applies the sampling parameters to the models; the expected law is that of the processed target."""
     best: Callable[[Task], Decoder] | None = None
     """For a verifier of trees: decides the same drafts by the best known rule, whose acceptance is the reference."""
+    drafts: int | None = None
+    """The largest number of drafts of a round, where the variants of a subject differ in nothing else."""
 
 
 class Method(StrEnum):

@@ -85,7 +85,7 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | 
 
 
 def _variant_at(verify: BareVerifier, gamma: int) -> Variant:
-    return variant_of(f"gamma={gamma}", partial(build, verify, gamma))
+    return variant_of(f"gamma={gamma}", partial(build, verify, gamma), drafts=gamma)
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:

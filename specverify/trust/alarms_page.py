@@ -19,14 +19,25 @@ bound: the test's level is set for the hardest law known. The interval is the ex
 The exact layer examines random correct configurations by every exact check that applies: a registry row at one of its
 examples, with random rational tables, vocabulary, prompt, horizon and end-of-sequence tokens.
 
-The checks of promises are not drawn at random: [promises](promises.md#wrong-engines-and-right-ones) counts the right
-engines of different kinds on which they hold, in process, as samplers and over HTTP.
+The checks of promises examine random right engines too: see [below](#promises).
+[Promises](promises.md#wrong-engines-and-right-ones) counts the right engines that were written by hand, in process, as
+samplers and over HTTP.
 
 | what | runs | declared | counted | rate | 99 % interval | as declared |
 |---|---|---|---|---|---|---|
 {rows}
 
 Seed {seed}. Repeat it with `nox -s pages -- alarms`.
+
+## Promises
+
+Random right engines, each examined by the check of one promise with its quick list of scenarios. An engine is drawn
+from the rule that accepts, one to three drafts, the bonus token, the temperature, the library of the random numbers,
+the form of the call and the shape of the answer. The declared rate is 0: no pair and no value refutes a right engine.
+`tools/pages/promise_alarms.py` draws the engines.
+
+<!-- computed: promises -->
+<!-- end -->
 """
 
 

@@ -367,7 +367,8 @@ The cases are chosen greedily from those of the full plan. The next case is alwa
 remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
 (`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
 If no case of the list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is
-not in the table below gets a third of its cases, at even distances, and at most sixteen of each check.
+not in the table below gets at most a third of its cases, and at most sixteen of each check: all variants with one
+generic scenario of three tokens, then the scenarios that refute most for rows, then cases at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
 this page.

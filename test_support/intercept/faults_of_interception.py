@@ -16,8 +16,18 @@ from specverify.intercept import distributions, streams
 from specverify.intercept import numpy as numpy_calls
 from specverify.intercept import python as python_calls
 from specverify.intercept.numpy import NumpyGenerator
-from specverify.intercept.symbolic import algebra, continuous, deferred, primitives, races, steps, together, uniform
-from specverify.intercept.torch import functions, handlers
+from specverify.intercept.symbolic import (
+    algebra,
+    continuous,
+    deferred,
+    primitives,
+    races,
+    rows,
+    steps,
+    together,
+    uniform,
+)
+from specverify.intercept.torch import functions
 from specverify.intercept.torch import generators as torch_streams
 from specverify.laws.draws import BELOW
 
@@ -356,8 +366,8 @@ def greater_is_less(patch):
 
 @_fault(extremes)
 def the_largest_is_the_smallest(patch):
-    real = handlers.largest_of
-    patch.setattr(handlers, "largest_of", lambda parts, *, largest=True: real(parts, largest=not largest))
+    real = rows.largest_of
+    patch.setattr(rows, "largest_of", lambda parts, *, largest=True: real(parts, largest=not largest))
 
 
 @_fault(of_several)
@@ -382,9 +392,7 @@ def what_several_answered_is_not_kept(patch):
 
 @_fault(raced)
 def the_first_clock_loses(patch):
-    patch.setattr(
-        handlers, "winner", lambda row, *, largest=True, **more: races.winner(row, largest=not largest, **more)
-    )
+    patch.setattr(rows, "winner", lambda row, *, largest=True, **more: races.winner(row, largest=not largest, **more))
 
 
 @_fault(best_two)

@@ -351,7 +351,7 @@ def _vllm(generate, **more):
 
     of_transformers = {"LlamaConfig": Saved, "LlamaForCausalLM": Saved, "PreTrainedTokenizerFast": Saved}
     return {
-        "transformers": module("transformers", **of_transformers),
+        "transformers": module("transformers", set_seed=lambda _: None, **of_transformers),
         "vllm": module("vllm", LLM=LLM, SamplingParams=SimpleNamespace),
         **more,
     }
@@ -369,7 +369,7 @@ def vllm_min_tokens(wrong):
             text[: text.index(stop) + 1 + (wrong and getattr(options, "min_tokens", 0) > 0)] if stop in text else text
         )
 
-    return _vllm(generate, torch=_torch())
+    return _vllm(generate)
 
 
 def vllm_seed(wrong, seeded=True):
@@ -380,7 +380,7 @@ def vllm_seed(wrong, seeded=True):
         drawn = wrong and speculation["draft_sample_method"] == "probabilistic"
         return [options.seed, len(calls) if drawn or not seeded else 0]
 
-    return _vllm(generate, torch=_torch(), **_rejection_sampler())
+    return _vllm(generate, **_rejection_sampler())
 
 
 def vllm_structured(wrong, steady=True):
@@ -395,7 +395,7 @@ def vllm_structured(wrong, steady=True):
         "tokenizers": module("it", Tokenizer=lambda _: None, models=SimpleNamespace(BPE=lambda *_: None)),
         "vllm.sampling_params": module("it", StructuredOutputsParams=SimpleNamespace),
     }
-    return _vllm(generate, torch=_torch(), **more, **_rejection_sampler())
+    return _vllm(generate, **more, **_rejection_sampler())
 
 
 def vllm_expand(wrong):

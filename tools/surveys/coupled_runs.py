@@ -1,15 +1,17 @@
 """Coupled runs of every corpus of the project: how many there were, and every pair that differs.
 
-    python -m tools.surveys.coupled_runs FILE GROUP ... [--every N] [--from K]
+    python -m tools.surveys.coupled_runs FILE GROUP ... [--every N] [--from K] [--cpu SECONDS]
 
 adds a line of JSON a subject to FILE: status, coupled runs, fed runs, ties, and the statement if nothing was decided.
-A second run with the same FILE continues where the first one ended. ``tools.pages.coupled_runs_page`` reads the lines.
+A second run with the same FILE continues where the first one
+ended; ``--cpu`` ends a run after about so many seconds. ``tools.pages.coupled_runs_page`` reads the lines.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -154,16 +156,19 @@ def read(file: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(line["group"], line["subject"]): line for line in lines}
 
 
-def survey(file: Path, groups: Iterable[str], every: int, first: int) -> None:
+def survey(file: Path, groups: Iterable[str], every: int, first: int, cpu: float) -> None:
     """Examine the subjects that ``file`` does not contain yet; append a line of JSON for each.
 
-    Of each group, every ``every``-th subject is examined, beginning with number ``first``.
+    Of each group, every ``every``-th subject is examined, beginning with number ``first``, until ``cpu`` seconds of CPU
+    are used.
     """
     done = read(file)
     for group in groups:
         for name, examine in islice(GROUPS[group](), first, None, every):
             if (group, name) in done:
                 continue
+            if time.process_time() > cpu:
+                return
             begin = time.process_time()
             try:
                 result = examine()
@@ -182,5 +187,6 @@ if __name__ == "__main__":
     parser.add_argument("groups", nargs="+", choices=GROUPS)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--from", type=int, default=0, dest="first")
+    parser.add_argument("--cpu", type=float, default=math.inf)
     given = parser.parse_args()
-    survey(given.file, given.groups, given.every, given.first)
+    survey(given.file, given.groups, given.every, given.first, given.cpu)

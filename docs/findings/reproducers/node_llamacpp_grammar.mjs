@@ -22,8 +22,7 @@ try {
             const decode = async () => {
                 let count = 0;
                 for await (const {token} of sequence.evaluateWithMetadata([3, 1, 2, 3, 1], {confidence: true}, options))
-                    if (++count === 4 || model.isEogToken(token))
-                        break;
+                    if (++count === 4 || model.isEogToken(token)) break;
             };
             await sequence.clearHistory();
             if (await Promise.race([decode(), new Promise((end) => setTimeout(end, 9000, "late"))]) === "late")

@@ -10,22 +10,19 @@ import tempfile
 os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_HOST_IP": "127.0.0.1"}
 os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "GLOO_SOCKET_IFNAME": "lo", "VLLM_LOGGING_LEVEL": "ERROR"}
 try:
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM, set_seed
     from vllm import LLM, SamplingParams
 
-    SIZES = dict(vocab_size=8, hidden_size=64, intermediate_size=96, num_hidden_layers=2, initializer_range=0.3)
+    SIZES = dict(vocab_size=8, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2)
     DRAFTS = dict(method="ngram", num_speculative_tokens=2, prompt_lookup_max=2, prompt_lookup_min=1)
-    torch.manual_seed(0)
-    config = LlamaConfig(**SIZES, num_attention_heads=2, num_key_value_heads=1, head_dim=32, max_position_embeddings=64)
-    LlamaForCausalLM(config).save_pretrained(folder := tempfile.mkdtemp())
+    set_seed(0)
+    LlamaForCausalLM(LlamaConfig(**SIZES, initializer_range=0.3)).save_pretrained(folder := tempfile.mkdtemp())
     llm = LLM(folder, speculative_config=DRAFTS, skip_tokenizer_init=True, dtype="float32", enforce_eager=True)
 
     def texts(prompts, options):
-        options = [
-            SamplingParams(temperature=0, max_tokens=12, ignore_eos=True, detokenize=False, **o) for o in options
-        ]
-        answers = llm.generate([{"prompt_token_ids": list(each)} for each in prompts], options, use_tqdm=False)
+        more = dict(temperature=0, max_tokens=12, ignore_eos=True, detokenize=False)
+        asked = [{"prompt_token_ids": list(each)} for each in prompts]
+        answers = llm.generate(asked, [SamplingParams(**more, **each) for each in options], use_tqdm=False)
         return [list(answer.outputs[0].token_ids) for answer in answers]
 
     prompts = [(a, b, a, b, a) for a in range(8) for b in range(8) if a != b]

@@ -11,14 +11,9 @@ import tempfile
 os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_HOST_IP": "127.0.0.1"}
 os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "GLOO_SOCKET_IFNAME": "lo", "VLLM_LOGGING_LEVEL": "ERROR"}
 try:
-    import torch
     from transformers import LlamaConfig, LlamaForCausalLM
     from vllm import LLM, SamplingParams
     from vllm.v1.sample import rejection_sampler
-
-    def expand(x, ends, number, replace_from=0, replace_to=0):
-        counts = torch.diff(ends.long(), prepend=torch.zeros(1, dtype=torch.long))
-        return torch.where(x == replace_from, torch.full_like(x, replace_to), x).repeat_interleave(counts)
 
     def same(method):
         drafts = dict(method="draft_model", model=folder, num_speculative_tokens=2, draft_sample_method=method)
@@ -30,7 +25,7 @@ try:
 
     sizes = dict(vocab_size=8, hidden_size=64, intermediate_size=96, num_hidden_layers=2, initializer_range=0.3)
     heads = dict(num_attention_heads=2, num_key_value_heads=1, head_dim=32, max_position_embeddings=64)
-    rejection_sampler.expand_batch_to_tokens = expand
+    rejection_sampler.expand_batch_to_tokens = lambda x, e, *_, **__: x.repeat_interleave(e.diff(prepend=0 * e[:1]))
     LlamaForCausalLM(LlamaConfig(**sizes, **heads)).save_pretrained(folder := tempfile.mkdtemp())
     control, got = same("greedy"), same("probabilistic")
     print(f"of 50 seeds {got} give the same text twice, with greedy drafts {control}; expected 50 and 50")

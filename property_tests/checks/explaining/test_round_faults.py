@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from specverify.checks.check import law_in
+from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.round_rules import ModelRows
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.laws.enumeration import whole_run
 from specverify.laws.law import target_law
@@ -465,3 +467,14 @@ def test_a_row_of_another_node_or_of_p_is_told_in_the_path_of_a_tree(verify, dra
     readings = [tree_reading(here, path.choices) for path in paths(whole_run(here.decoder, here.prompt))]
     told = [reading.example or reading.last for reading in readings]
     assert any(one.startswith(said) for one in told) if said else set(told) == {""}
+
+
+def test_a_residual_that_is_truncated_a_second_time_has_a_name():
+    rows = ModelRows(((0.5, 0.3, 0.2), (0.5, 0.3, 0.2)), ((0.0, 0.2, 0.8),))
+    formulas = round_faults._warped_residuals("temperature=1.5, top_k=1, top_p=0.8")
+    laws = {name: [round(mass, 9) for mass in formula(rows, (2,), 0)] for name, formula in formulas.items()}
+    assert laws == {
+        "the residual with top_k=1 applied a second time": [1, 0, 0],
+        "the residual with top_p=0.8 applied a second time": [1, 0, 0],
+    }
+    assert not round_faults._warped_residuals("temperature=0.7")

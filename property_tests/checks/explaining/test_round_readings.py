@@ -42,3 +42,12 @@ def test_the_row_of_a_certain_token_is_named_if_no_other_row_has_it(other, row):
     models = Models(model(rows), model(rows), (0,), 3, asked=((0,), (0, 0), (0, 1), (0, 1, 0)))
     reading = reading_of([token(1, 0.5, 0.5)], models, (1, 0, 0))
     assert f"drawn from {row}" in reading.fault
+
+
+def test_candidates_that_are_drawn_without_replacement_are_no_chain():
+    """The second candidate is drawn from q without the first, at the same line, and is no replacement."""
+    first, test = token(1, 0.2, 0.5, 0.3), coin(0.9, 1.0)
+    for second, is_chain in ((token(2, 0.4, 0.0, 0.6), False), (token(2, 0.3, 0.1, 0.6), True)):
+        rows = dict.fromkeys(((0,), (0, 1), (0, 2)), (0.3, 0.4, 0.3))
+        models = Models(model(rows), model(dict.fromkeys(rows, (0.2, 0.5, 0.3))), (0,), 1)
+        assert (reading_of([first, test, second], models, (2,)) is not None) == is_chain

@@ -9,7 +9,7 @@ import pytest
 from property_tests.checks.kernels.test_kernels import named
 from specverify.checks.kernels import kernel_law_is_target
 from specverify.checks.kernels.kernel_law_is_target import DOUBT
-from specverify.testing import check_kernel
+from specverify.testing import KernelConvention, check_kernel
 from test_support.kernels.planted_kernels import PLANTED
 
 SMALL = dict(vocabularies=(129,), rows=2**13)
@@ -34,3 +34,20 @@ def test_a_bias_is_located_to_a_part_in_ten_thousand():
 )
 def test_a_row_that_leaves_the_rule_is_told_in_the_words_of_decoding(emitted, ought, said):
     assert kernel_law_is_target._fault((0, 2), emitted, ought) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "noise of the first row",
+            "every row reads the noise of the last draw of the first row: the bonus token of row",
+        ),
+        ("race of p", "the token in place of the rejected draft 1 of a row is"),
+    ],
+)
+def test_random_numbers_of_another_row_are_named_only_where_they_explain_every_answer(name, says):
+    planted = PLANTED[name]
+    convention = KernelConvention(**planted.convention)
+    verdicts = check_kernel(planted.kernel, convention, on_fail=None, quick=True, vocabularies=(5,), rows=2**10)
+    assert named(verdicts, "law_is_target").counterexample.fault.startswith(says)

@@ -425,7 +425,7 @@ def outcome_counterexample(
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, SEARCHED_PATHS)]
-    if heaviest and or_none(tree_reading, here, heaviest[0].choices) is not None:
+    if any(or_none(tree_reading, here, path.choices) is not None for path in heaviest):
         return _tree_counterexample(here, offends, then, readings)
     weights: dict[str, Any] = {}
     paths_of = dict[str, list[Path[Any]]]()

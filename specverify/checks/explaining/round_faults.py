@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from specverify.checks.explaining.given_drafts import (
     GENERIC,
     PARTS,
@@ -37,10 +39,13 @@ from specverify.checks.explaining.round_rules import (
     REPLACE_OF_ROW,
     REPLACE_WITH_NAN,
     ModelRows,
+    Row,
     RowFormula,
     excess,
 )
 from specverify.checks.explaining.wording import apart, rows_apart, short, short_row
+from specverify.reference import Tokens
+from specverify.reference.warpers import min_p, top_k, top_p
 from specverify.subjects.subject import InScenario
 
 PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
@@ -133,6 +138,26 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
 
 
+_WARPERS: Mapping[str, Callable[[Any, Any], Any]] = {"top_k": top_k, "top_p": top_p, "min_p": min_p}
+
+
+def _warped_residuals(parameters: str) -> dict[str, Any]:
+    """Return, by name, the residuals to which a sampling parameter is applied once more."""
+
+    def formula(warper: Callable[[Any, Any], Any], value: float, rows: ModelRows, drafts: Tokens, i: int) -> Row:
+        residual = np.array([float(mass) for mass in excess(rows.p[i], rows.q[i])])
+        result: Row = warper(residual, value).tolist()
+        return result
+
+    values = re.findall(r"\b(top_k|top_p|min_p)=([0-9.]+)", parameters)
+    return {
+        f"the residual with {name}={value} applied a second time": partial(
+            formula, _WARPERS[name], int(value) if name == "top_k" else float(value)
+        )
+        for name, value in values
+    }
+
+
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the name of the only formula that fits all observations of ``part``; "" if no formula or several fit."""
     if all_given[0].of_engine and not _tells(all_given, (part,)):
@@ -142,6 +167,8 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     formulas: dict[str, Any] = dict({"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part])
     if part == "replace" and not _tells(all_given, (part,)):  # a certain token fits too many rows
         formulas = dict(REPLACE_OF_ROW)
+    if part == "replace":
+        formulas = {**_warped_residuals(parameters), **formulas}
     if part == "bonus" and all_given[0].is_padded:
         formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
         formulas[PADDED_RESIDUAL] = lambda rows, drafts, i: excess(rows.p[i], [0.75, *(0 for _ in rows.p[i][2:]), 0.25])

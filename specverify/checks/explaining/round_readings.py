@@ -14,10 +14,11 @@ explains a refutation and refutes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row, scaled
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import LanguageModel, Tokens
@@ -179,8 +180,18 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
+    if any(_are_without_replacement(one, other) for one, other in combinations(items, 2)):
+        return None  # candidates for one position, and not a chain
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
+
+
+def _are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
+    """Return whether two draws of one line are those of one call without replacement."""
+    if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
+        return False
+    left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
+    return one.pmf[one.outcome] < 1 - NEAR and same_row(scaled(left), other.pmf, NEAR)
 
 
 def _is_readable(item: PathDraw) -> bool:

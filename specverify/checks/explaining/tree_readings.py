@@ -11,18 +11,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from specverify.checks.explaining.drawn_trees import drawn, is_tree
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of
+from specverify.checks.explaining.round_readings import items_of_decisions
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.tree_rules import TreeRound
 from specverify.checks.explaining.wording import apart, rows_apart, short
-from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
+from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Draft, Pmf, Tokens
 from specverify.reference.trees import child_pmf, children, path_tokens
 from specverify.subjects.subject import InScenario
 
 NEAR = 1e-6
-DRAWN_BY_DRAFTER = frozenset({"draft"})
+DRAWN_BY_DRAFTER = frozenset({("draft",)})
 
 
 class TreeReading(NamedTuple):
@@ -41,20 +44,24 @@ class TreeReading(NamedTuple):
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
     """Describe the rounds of a decode; None if it drafts no tree or cannot be read.
 
-    ``choices`` are its draws' outcomes.
+    ``choices`` are its draws' outcomes. A decoder without a ``propose`` step is read if it labels its draws and draws
+    several drafts for one position.
     """
-    if here.decoder.propose is None:
-        return None
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
     rounds, example, last = list[TreeRound](), "", ""
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
-            draft = here.decoder.propose(Replayed(choices[replayed.used :]), state)
+            propose, used = here.decoder.propose, replayed.used
             narrated, prefix = Narrated(replayed), state.tokens
+            draft = propose(Replayed(choices[used:]), state) if propose else None
             state, done = here.decoder.step(narrated, state)
-            own = [decision for decision in narrated.decisions if decision.site[0] not in DRAWN_BY_DRAFTER]
-            items = [item for item in draws_of(own) if item.high - item.low < 1 - NEAR]
+            own = [decision for decision in narrated.decisions if decision.site[:1] not in DRAWN_BY_DRAFTER]
+            drawn_items = items_of_decisions(own) if draft is None else draws_of(own)
+            draft = draft or drafts_of_one_position(narrated.decisions, done.tokens)
+            if draft is None:
+                return None
+            items = [item for item in drawn_items if item.high - item.low < 1 - NEAR]
             walk = _Walk(here, draft, prefix, items)
             said, wrong = walk.words(done.tokens)
             if draft.tokens:
@@ -66,6 +73,20 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
     if not trees:
         return None
     return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last)
+
+
+def drafts_of_one_position(decisions: Sequence[Decision], emitted: Tokens) -> Draft | None:
+    """Return the drafts of a round that emits one token as siblings; None if the round has another form.
+
+    Each draft but the first must be drawn directly after the rejection of the one before it.
+    """
+    names = [decision.site[0] if decision.site else None for decision in decisions]
+    at = [number for number, name in enumerate(names) if name == "draft"]
+    tested = all(names[number - 1] == "accept" and decisions[number - 1].outcome == 1 for number in at[1:])
+    if len(emitted) != 1 or not at or not tested:
+        return None
+    pmfs = tuple(np.array([float(weight) for weight in decisions[number].weights]) for number in at)
+    return Draft(tuple(decisions[number].outcome for number in at), (-1,) * len(at), pmfs)
 
 
 def _numbered(words: Sequence[str]) -> list[str]:

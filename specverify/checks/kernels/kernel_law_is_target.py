@@ -174,32 +174,88 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
     """
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
-    worst = max(excess, key=lambda tokens: (excess[tokens], tokens))
-    then = (
-        f"the tokens {in_ids(rounds, worst)} should come with probability {wanted.get(worst, 0)}, and come with "
-        f"{law[worst]}{' at least' if found.laws[here.name].missing else ''}"
-    )
     cells = [cell for cell, _ in found.settled if rounds.cases[cell.case].situation is here][: rounds.most]
     cases = np.array([cell.case for cell in cells])
     middles = np.array([[float(a + b) / 2 for a, b in zip(cell.low, cell.high, strict=True)] for cell in cells])
     answers = decided(rounds, cases, middles)
-    for row, cell in enumerate(cells):
-        expected = by_rule(rounds, rounds.cases[cell.case], middles[row])
-        emitted, ought = told(rounds, answers[row].tolist()), told(rounds, expected)
-        if emitted != ought:
-            where = described_row(rounds, cell.case, middles[row], f"row {row + 1} of {len(cells)}")
-            because = f"{where} -> {emitted}, and the rule answers {ought}"
-            drafts = in_ids(rounds, rounds.cases[cell.case].draft)
-            return Counterexample(
-                (described_rounds(rounds), here.name, *models_of(rounds, cell.case)),
-                then,
-                (because,),
-                fault=_fault(drafts, emitted, ought),
-                named=False,
-            )
-    return Counterexample(
-        (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)
+    rows = [
+        KernelRow(row, told(rounds, answer), told(rounds, by_rule(rounds, rounds.cases[case], numbers)))
+        for row, (case, answer, numbers) in enumerate(zip(cases, answers.tolist(), middles, strict=True))
+    ]
+    wrong = [row for row in rows if row.emitted != row.ought]
+
+    def begun_by(tokens: Tokens) -> KernelRow | None:
+        """Return a wrong row whose answer begins ``tokens``."""
+        return next((row for row in wrong if in_ids(rounds, tokens)[: len(row.emitted)] == row.emitted), None)
+
+    worst = max(
+        excess, key=lambda tokens: (excess[tokens] > 0 and begun_by(tokens) is not None, excess[tokens], tokens)
     )
+    then = (
+        f"the tokens {in_ids(rounds, worst)} should come with probability {wanted.get(worst, 0)}, and come with "
+        f"{law[worst]}{' at least' if found.laws[here.name].missing else ''}"
+    )
+    if not wrong:
+        return Counterexample(
+            (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)
+        )
+    shown = begun_by(worst) or wrong[0]
+    case = int(cases[shown.number])
+    where = f"row {shown.number + 1} of {len(rows)}"
+    because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"
+    fault = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
+    borrowed = borrowed_numbers(rounds, cases, middles, [row.emitted for row in rows])
+    if borrowed:
+        then = f"{where} should be answered {shown.ought}, but is answered {shown.emitted}"
+    return Counterexample(
+        (described_rounds(rounds), here.name, *models_of(rounds, case)),
+        then,
+        (f"{because}, and the rule answers {shown.ought}",),
+        fault=f"{borrowed}: {fault.replace('of a row', f'of {where}')}" if borrowed else fault,
+        named=bool(borrowed),
+    )
+
+
+class KernelRow(NamedTuple):
+    """The answer of a kernel for one row of a launch."""
+
+    number: int
+    """Its index in the launch."""
+    emitted: Tokens
+    ought: Tokens
+    """What the rule answers."""
+
+
+OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
+    "the first row": lambda row, rows: 0,
+    "the row before": lambda row, rows: max(row - 1, 0),
+    "the row behind": lambda row, rows: min(row + 1, rows - 1),
+    "the last row": lambda row, rows: rows - 1,
+}
+"""By its name, the row of a launch whose random numbers a wrong kernel may read."""
+LEAST_ROWS = 4
+"""From so many rows on, the answers of a launch are evidence of whose random numbers a kernel reads."""
+
+
+def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Sequence[Tokens]) -> str:
+    """Return the sentence that every row reads random numbers of another row; "" unless that explains all answers.
+
+    ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of the launch, ``answers`` its tokens. All rows are
+    of one situation, so that their random numbers are interchangeable.
+    """
+    gamma, count = rounds.gamma, len(answers)
+    if count < LEAST_ROWS:
+        return ""
+    what = "noise of the last draw" if rounds.kernel.race else "uniform of the last draw"
+    parts = {what: slice(gamma, None), "accept uniforms": slice(0, gamma)}
+    for name, part in parts.items():
+        for whose, row_of in OTHER_ROWS.items():
+            mixed = uniforms.copy()
+            mixed[:, part] = uniforms[[row_of(row, count) for row in range(count)], part]
+            ruled = (by_rule(rounds, rounds.cases[case], numbers) for case, numbers in zip(cases, mixed, strict=True))
+            if all(told(rounds, tokens) == answer for tokens, answer in zip(ruled, answers, strict=True)):
+                return f"every row reads the {name} of {whose}"
+    return ""
 
 
 def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:

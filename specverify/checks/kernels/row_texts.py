@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.check import Check, Conditions, of_names
 from specverify.reference import Claim, Tokens
 from specverify.subjects.kernel_rounds import KernelRounds, in_ids
-from specverify.subjects.subject import KernelSetting, Subject
 
 Examine = Callable[[Conditions], Examination]
 
@@ -18,11 +17,7 @@ def kernel_check(
     name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
 ) -> Check:
     """Return a check of one kernel; ``examined`` maps the name of each setting to its examination."""
-
-    def cases(subject: Subject) -> Iterator[Case]:
-        return (Case(subject, KernelSetting(setting), examine) for setting, examine in examined.items())
-
-    return Check(name, summary, claim, evidence, lambda subject: None, cases)
+    return Check(name, summary, claim, evidence, (of_names(examined),))
 
 
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:

@@ -37,6 +37,7 @@ from specverify.intercept.cpython.patches import asarray, empty, once, replaced
 from specverify.intercept.distributions import Forced
 from specverify.intercept.jax.arrays import SymbolicTracer, collapsed, concrete, elements_of, has_no_value, is_settled
 from specverify.intercept.jax.draws import MOST, JaxDraws
+from specverify.intercept.jax.exact import computed_by_numpy, is_exact
 from specverify.intercept.jax.operations import CHOICES, ELEMENTWISE, ROWS, SEVERAL, moved
 from specverify.intercept.refusals import NeedsValue, is_declined
 from specverify.intercept.run import PROCESS, RUNS
@@ -113,7 +114,8 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
     key = _key(primitive, operands, parameters, equation)
     before = None if key is None else PROCESS.jax_computed.get(key)
     if before is None:
-        result = primitive.bind(*operands, **parameters)
+        result = computed_by_numpy(primitive, operands, parameters)
+        result = primitive.bind(*operands, **parameters) if result is None else result
         results = list(result) if primitive.multiple_results else [result]
         dtypes = {getattr(each, "dtype", None) for each in results} | halves_inside(parameters)
         before = (equation, results, tuple(dtypes))
@@ -264,7 +266,8 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
             f"an order of {math.prod(parameters['shape'])} numbers is drawn with JAX, more than are followed",
         )
     gives_away = any(parameters.get("donated_invars", ()))  # what is remembered is not to be overwritten
-    if name in _CALLS and (name not in _COMPILED or gives_away or open_ones or draws_inside(parameters)):
+    followed_anyway = name not in _COMPILED or gives_away or open_ones
+    if name in _CALLS and (followed_anyway or draws_inside(parameters) or is_exact(parameters[_CALLS[name]])):
         return _called(parameters[_CALLS[name]], operands)
     if open_ones or draws_inside(parameters):
         follow = LOOPS.get(name)

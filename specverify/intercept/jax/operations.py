@@ -17,9 +17,10 @@ import numpy as np
 
 from specverify.intercept import audit
 from specverify.intercept.caller import caller
-from specverify.intercept.cpython.patches import array, empty
+from specverify.intercept.cpython.patches import empty
 from specverify.intercept.jax.arrays import concrete, elements_of
 from specverify.intercept.jax.draws import Bits
+from specverify.intercept.jax.exact import filler
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, any_symbolic, is_whole
@@ -428,7 +429,7 @@ def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], resul
     def move(*places: Any) -> list[Any]:
         return _of_places(name, primitive, [*(each.astype(np.int32) for each in places), *rest], parameters)
 
-    return rows.moved_apart(move, moving, _filler(parameters, results[0].dtype))
+    return rows.moved_apart(move, moving, filler(parameters, results[0].dtype))
 
 
 def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
@@ -441,16 +442,3 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
         parameters = {**parameters, "fill_value": 0}
     outcome = primitive.bind(*operands, **parameters)
     return list(outcome) if primitive.multiple_results else [outcome]
-
-
-def _filler(parameters: dict[str, Any], dtype: Any) -> Any:
-    """Return the value that a gather returns for indices out of range: ``fill_value``, or JAX's default."""
-    value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
-    if value is not None:
-        return array(value).astype(dtype).item()
-    if kind == "b":
-        return True
-    if kind in "iu":
-        info = np.iinfo(dtype)
-        return int(info.max if kind == "u" else info.min)
-    return float("nan")

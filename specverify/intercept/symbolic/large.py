@@ -81,14 +81,17 @@ class DrawAmongMany:
         draw: Draw,
         law: Callable[[], Any],
         settle: Callable[[int | None], None] = lambda outcome: None,
+        *,
+        recorded: Callable[[Any, Any], int],
     ) -> None:
         """Store the draw. ``law()`` returns its pmf, an array ``[outcomes]``.
 
         ``settle(outcome)`` is called when the draw is used (None: its value is not known yet), and ``draw`` records the
-        generator state.
+        generator state. ``recorded(coupled, law)`` returns the outcome in the plain run that ``coupled`` repeats.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
-        self._law, self._asked = law, 0
+        self._law, self._asked, self._recorded = law, 0, recorded
+        self._came: int | None = None
         self._left: Any = None
         self.outcome: int | None = None
 
@@ -97,6 +100,8 @@ class DrawAmongMany:
         if self._left is None:
             look(self._draw)
             self._left = np.asarray(self._law(), dtype=np.float64)
+            coupled = mode().coupled
+            self._came = None if coupled is None else int(self._recorded(coupled, self._left))
             self._settle(None)
             rounding.drew(int(np.count_nonzero(self._left)))
         return self._left
@@ -111,8 +116,11 @@ class DrawAmongMany:
         if self.outcome is not None or not inside > 0 or not left[~outcomes].any():
             return bool(inside > 0)
         self._asked += 1
-        heads = np.array([inside, max(1.0 - inside, 0.0)])
-        result = self._draws.categorical(heads / heads.sum(), (*self._site, "asked", self._asked)) == 0
+        if self._came is None:
+            heads = np.array([inside, max(1.0 - inside, 0.0)])
+            result = self._draws.categorical(heads / heads.sum(), (*self._site, "asked", self._asked)) == 0
+        else:
+            result = bool(outcomes[mode().coupled.among(left, self._came, self._draw.name)])
         kept = np.where(outcomes if result else ~outcomes, left, 0.0)
         self._left = kept / kept.sum()
         return bool(result)
@@ -120,7 +128,11 @@ class DrawAmongMany:
     def value(self) -> int:
         """Return the outcome, an index, drawn among those that are still possible."""
         if self.outcome is None:
-            self.outcome = self._draws.categorical(self.masses(), self._site)
+            masses = self.masses()
+            if self._came is None:
+                self.outcome = self._draws.categorical(masses, self._site)
+            else:
+                self.outcome = int(mode().coupled.among(masses, self._came, self._draw.name))
             self._settle(self.outcome)
             self._left = np.zeros_like(self.masses())
             self._left[self.outcome] = 1.0
@@ -195,7 +207,11 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
         if not uniform.known.raced:
             uniform.known.raced = Raced(where, 0.0)
 
-    return DrawAmongMany(uniform.draws, (*uniform.known.site, "among", len(result)), uniform.draw, law, settle)
+    def recorded(coupled: Any, masses: Any) -> int:
+        return int(coupled.looked_up(value, np.asarray(bounds, dtype=np.float64), masses))
+
+    site = (*uniform.known.site, "among", len(result))
+    return DrawAmongMany(uniform.draws, site, uniform.draw, law, settle, recorded=recorded)
 
 
 class Crossing(NamedTuple):
@@ -351,8 +367,16 @@ class VectorRace:
         """Return the index of the winner; symbolic, unless no element is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
-        drawn = DrawAmongMany(self.block.draws, self.site, self.block.draw, self.law)
+
+        def recorded(coupled: Any, _: Any) -> int:
+            return int(coupled.largest_of_many(self._scores))
+
+        drawn = DrawAmongMany(self.block.draws, self.site, self.block.draw, self.law, recorded=recorded)
         return Wide(drawn, np.arange(len(self._scores.ids)))
+
+    def recorded_best(self, coupled: Any) -> float:
+        """Return the position of the first clock's time in its law, in the plain run that ``coupled`` repeats."""
+        return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
     def best(self) -> Continuous | float:
         """Return the winning number, symbolic: the minimum of all clocks.
@@ -387,6 +411,10 @@ class _Best(Draw):
     def look(self) -> str:
         self.race.use()
         return ""
+
+    def recorded(self, coupled: Any) -> float:
+        """Return the position of the winning number in the plain run that ``coupled`` repeats."""
+        return self.race.recorded_best(coupled)
 
 
 def check_unused(scores: Many) -> None:

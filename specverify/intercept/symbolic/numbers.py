@@ -271,7 +271,11 @@ def final_outcome(elements: Sequence[Any]) -> Any:
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
     independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
-    if not open_ones or not independent or len(sources) < len(open_ones) or mode().coupled is not None:
+    coupled = mode().coupled
+    if coupled is not None and independent and len(sources) == len(open_ones):
+        for element in open_ones:
+            coupled.open_end(element, _outcomes(element))
+    if not open_ones or not independent or len(sources) < len(open_ones) or coupled is not None:
         return tuple(known(element) for element in elements)
     result: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
     for element in elements:

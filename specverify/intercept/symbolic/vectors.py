@@ -16,6 +16,7 @@ import numpy as np
 
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.refusals import NeedsValue, RuleDeclined
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.steps import EXP, LOG, RULES, MonotoneStep, pushed
 from specverify.intercept.symbolic.uniform import Known, Uniform, look
@@ -159,6 +160,9 @@ class NoiseBlock:
         """Store the call: ``draw`` identifies the generator state, and ``size`` is the number of uniforms."""
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
+        coupled = mode().coupled
+        if coupled is not None:
+            coupled.take_block(self)
 
     def uniform(self, place: int) -> Uniform:
         """Return the uniform with index ``place``."""
@@ -196,6 +200,10 @@ class _DrawInBlock(Draw):
 
     def look(self) -> str:
         return self.block.draw.look()
+
+    def recorded(self, coupled: Any) -> float:
+        """Return the value of the number in the plain run that ``coupled`` repeats."""
+        return float(coupled.in_block(self.block, self.number))
 
 
 # The numbers

@@ -36,6 +36,7 @@ from specverify.intercept.distributions import (
     spelled,
 )
 from specverify.intercept.refusals import NeedsValue, RuleDeclined
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, exponential, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
@@ -166,7 +167,15 @@ class TorchDraws:
             place = next(count)
             draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
             if at_large_now() and large(int(np.count_nonzero(pmf))):
-                drawn = draw.shared(lambda: DrawAmongMany(self.draws, (*site, *index), draw, lambda: pmf))
+                coupled = mode().coupled
+                item = None if coupled is None else coupled.take_outcome(draw)
+
+                def recorded(coupled: Any, masses: Any) -> int:
+                    return int(coupled.outcome(masses, item, draw.name))
+
+                drawn = draw.shared(
+                    lambda: DrawAmongMany(self.draws, (*site, *index), draw, lambda: pmf, recorded=recorded)
+                )
                 return Wide(drawn, np.arange(first, first + len(pmf)))
             return Categorical(self.draws, pmf, (*site, *index), first, draw)
 

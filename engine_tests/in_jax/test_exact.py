@@ -1,0 +1,59 @@
+"""What NumPy computes in place of a compiled program has the bits, the shape and the type that JAX returns."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from specverify.intercept.jax import calls, exact
+
+RNG = np.random.default_rng(5)
+FLOATS = jnp.asarray(RNG.normal(size=(3, 4)).astype(np.float32))
+INTS = jnp.asarray(RNG.integers(-9, 9, size=(3, 4), dtype=np.int32))
+ROWS = jnp.asarray([[2, 0], [1, 3]])
+CASES = {
+    "movement": lambda: (FLOATS.T, FLOATS[::-1], FLOATS[1:, ::2], jnp.concatenate([FLOATS, FLOATS[:1]]), FLOATS[None]),
+    "choice": lambda: (jnp.where(INTS > 0, FLOATS, 0.0), jnp.where(INTS > 0, INTS, -1)),
+    "gathers": lambda: (FLOATS[jnp.asarray([2, 0])], FLOATS[ROWS[:, 0], ROWS[:, 1]], jnp.take(FLOATS, 9, axis=1)),
+    "rows of a batch": lambda: jax.vmap(lambda row, place: row[place])(FLOATS, jnp.asarray([3, -1, 7])),
+    "a slice at a place": lambda: lax.dynamic_slice(FLOATS, (jnp.int32(2), jnp.int32(-5)), (2, 2)),
+    "counts": lambda: (INTS.sum(1), jnp.cumprod(INTS > 0, 1), jnp.cumsum(INTS, 0), INTS * INTS - 3, INTS.max(0)),
+    "conversions": lambda: (INTS.astype(jnp.float32), INTS.astype(bool), (INTS > 0).astype(jnp.int32)),
+    "single operations on floats": lambda: (FLOATS - FLOATS[0], FLOATS * 3, jnp.maximum(FLOATS, 0), FLOATS < 0.1),
+    "subnormal numbers": lambda: (jnp.float32(1e-30) * jnp.float32(1e-12), jnp.float32(-1) * jnp.float32(0)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_the_bits_are_those_of_jax(name, monkeypatch):
+    computed = []
+
+    def beside(primitive, operands, parameters):
+        result = exact.computed_by_numpy(primitive, operands, parameters)
+        if result is not None:
+            wanted = primitive.bind(*operands, **parameters)
+            computed.append(primitive.name)
+            assert result.aval == wanted.aval
+            assert result.weak_type == wanted.weak_type
+            assert np.asarray(result).tobytes() == np.asarray(wanted).tobytes()
+        return result
+
+    monkeypatch.setattr(calls, "computed_by_numpy", beside)
+    calls._forget()
+    with calls.answered_by(None):
+        CASES[name]()
+    assert ("mul" in computed) == (name in {"counts", "single operations on floats"})
+    assert computed or name == "subnormal numbers"
+
+
+def test_a_function_with_two_operations_on_floats_is_compiled():
+    def fused(a, b):
+        return a * b + a
+
+    one, two = (jax.make_jaxpr(function)(FLOATS, FLOATS) for function in (jnp.multiply, fused))
+    assert exact.is_exact(one)
+    assert not exact.is_exact(two)
+    assert not exact.is_exact(jax.make_jaxpr(jnp.log)(FLOATS))

@@ -1,0 +1,34 @@
+"""Several drafts for one position, drawn one after the other, are read as siblings."""
+
+from __future__ import annotations
+
+import pytest
+
+from specverify.checks.explaining.tree_readings import drafts_of_one_position
+from specverify.laws.draws import Decision
+
+HALVES = (0.5, 0.5)
+
+
+def decisions(*named):
+    """Return labelled decisions with equal weights."""
+    return [Decision((name, number), HALVES, outcome) for number, (name, outcome) in enumerate(named)]
+
+
+def test_a_draft_behind_a_rejection_is_a_sibling():
+    draft = drafts_of_one_position(decisions(("draft", 1), ("accept", 1), ("draft", 0), ("accept", 0)), (0,))
+    assert (draft.tokens, draft.parents) == ((1, 0), (-1, -1))
+    assert [pmf.tolist() for pmf in draft.pmfs] == [list(HALVES)] * 2
+
+
+@pytest.mark.parametrize(
+    ("named", "emitted"),
+    [
+        ([("draft", 1), ("draft", 0), ("accept", 0), ("accept", 1)], (1,)),
+        ([("draft", 1), ("accept", 0), ("draft", 0), ("accept", 0)], (0,)),
+        ([("draft", 1), ("accept", 0)], (1, 0)),
+        ([("target", 1)], (1,)),
+    ],
+)
+def test_drafts_of_several_positions_are_no_siblings(named, emitted):
+    assert drafts_of_one_position(decisions(*named), emitted) is None

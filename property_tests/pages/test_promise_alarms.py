@@ -1,0 +1,40 @@
+"""The count of false alarms of promises: its engines are right, and a wrong one is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.pages import promise_alarms
+from tools.pages.promise_alarms import CHECKS, RUNS, Engine, alarms_table, status_of, with_table
+
+PAGE = Path(__file__).parents[2] / "docs" / "false-alarms.md"
+
+
+def test_the_page_has_a_row_of_each_promise_and_no_alarm():
+    text = PAGE.read_text("utf-8")
+    for promise, check in CHECKS.items():
+        assert f"| `{promise}` | `{check}` | {RUNS} | 0 |" in text
+
+
+@pytest.mark.filterwarnings("default")  # NumPy warns of a torch number in searchsorted
+@pytest.mark.thorough(keep=8)
+@pytest.mark.parametrize("promise", CHECKS)
+def test_a_random_right_engine_is_not_refuted(promise):
+    assert status_of(promise, 1000)[0] == "holds"
+
+
+def test_a_wrong_engine_is_refuted_and_counted(monkeypatch):
+    right = Engine.statistics
+
+    def wrong(self, prompt, new, counts):
+        return {**right(self, prompt, new, counts), "usage": {"completion_tokens": len(new) + 1}}
+
+    monkeypatch.setattr(Engine, "statistics", wrong)
+    result = status_of("statistics", 0)
+    assert result[0] == "refuted"
+    monkeypatch.setattr(promise_alarms, "status_of", lambda *_: result)
+    table = alarms_table(3, ["statistics"])
+    assert "| `statistics` | `statistics_match` | 3 | 3 | 0 |" in table
+    assert table in with_table("<!-- computed: promises -->\nold\n<!-- end -->", table)

@@ -1,0 +1,137 @@
+"""Calls of CTranslate2's ``Whisper`` on the CPU: greedy token by token, and ``generate_speculative``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from specverify.engines.crisperwhisper.network import (
+    FRAMES,
+    HEADS,
+    LAYERS,
+    MELS,
+    VOCABULARY,
+    Whisper,
+    random_whisper,
+    renamed,
+)
+from specverify.reference import Tokens
+from specverify.subjects.decoding import DRAFT_SEED, TARGET_SEED, Texts
+
+try:
+    import ctranslate2
+    from ctranslate2.models import Whisper as Engine
+    from ctranslate2.specs.whisper_spec import WhisperSpec
+
+    assert hasattr(Engine, "generate_speculative"), "this build of ctranslate2 has no generate_speculative"
+except (ImportError, AssertionError) as error:
+    raise ImportError(
+        "the subject of CrisperWhisper needs ctranslate2: pip install ctranslate2-crisperwhisper"
+    ) from error
+
+START: Final = 1
+END: Final = 9
+RENAMED: Final = (4, 1, 7, 0, 11, 2, 9, 3, 10, 5, 8, 6)
+"""Token of the draft model with renamed tokens -> token of the target."""
+OTHER_SEED: Final = 3
+NOISE: Final = 0.05
+
+
+class Call(NamedTuple):
+    """One call: its sound, prompt, and options."""
+
+    sound: int
+    """Seed of the features."""
+    prompt: Tokens = (START,)
+    horizon: int = 12
+    suppressed: Tokens = ()
+    gamma: int = 3
+    longest: int = 0
+    """Largest number of drafts a round, which adapts itself from 1 to it; 0 keeps ``gamma``."""
+
+
+@cache
+def networks() -> dict[str, Whisper]:
+    """Return the models by name: the target, and those that draft for it."""
+    target = random_whisper(TARGET_SEED)
+    near = random_whisper(DRAFT_SEED, target, NOISE)
+    return {"target": target, "near": near, "other": random_whisper(OTHER_SEED), "renamed": renamed(near, RENAMED)}
+
+
+@cache
+def engine(name: str) -> Any:
+    """Return one of our models, loaded by CTranslate2 in float32."""
+    spec = WhisperSpec(LAYERS["encoder"], HEADS, LAYERS["decoder"], HEADS)
+    for path, value in networks()[name].weights.items():
+        *parents, last = path.split("/")
+        place = spec
+        for parent in parents:
+            place = place[int(parent)] if parent.isdigit() else getattr(place, parent)
+        setattr(place, last, value)
+    spec.config.suppress_ids, spec.config.suppress_ids_begin, spec.config.lang_ids = [], [], []
+    spec.config.alignment_heads = [[0, 0]]
+    names = {START: "<|startoftranscript|>", END: "<|endoftext|>"}
+    spec.register_vocabulary([names.get(token, str(token)) for token in range(VOCABULARY)])
+    spec.validate()
+    spec.optimize(quantization=None)
+    with tempfile.TemporaryDirectory() as folder:
+        spec.save(folder)
+        return Engine(folder, device="cpu", compute_type="float32", inter_threads=1, intra_threads=1)
+
+
+@cache
+def features(sound: int) -> Any:
+    """Return the features ``[MELS, 2 * FRAMES]`` of a sound."""
+    return np.random.default_rng(sound).standard_normal((MELS, 2 * FRAMES)).astype(np.float32)
+
+
+def _view(sound: int) -> Any:
+    return ctranslate2.StorageView.from_array(np.ascontiguousarray(features(sound)[None]))
+
+
+def plain(call: Call) -> Sequence[int]:
+    """Decode token by token, without speculation."""
+    state, logits = engine("target").prefill(_view(call.sound), list(call.prompt))
+    first = np.array(logits).reshape(-1, VOCABULARY)[-1]
+    first[list(call.suppressed)] = -np.inf
+    text = [int(first.argmax())]
+    while len(text) < call.horizon and text[-1] != END:
+        text.append(engine("target").forward_step_greedy(state, text[-1], list(call.suppressed)))
+    return text
+
+
+def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
+    """Decode with a draft model; the tokens ``missing`` of the target have no counterpart in a renamed draft's."""
+    maps: dict[str, list[int]] = {}
+    if name == "renamed":
+        to_target = [-1 if token in missing else token for token in RENAMED]
+        to_draft = [-1 if token in missing else RENAMED.index(token) for token in range(VOCABULARY)]
+        maps = {"d2m": to_target, "m2d": to_draft}
+    sound = _view(call.sound)
+    adapted = {"min_speculative_tokens": 1, "max_speculative_tokens": call.longest} if call.longest else {}
+    result: Sequence[int] = engine("target").generate_speculative(
+        engine(name),
+        sound,
+        sound,
+        prompt=list(call.prompt),
+        num_speculative_tokens=call.gamma,
+        max_length=call.horizon,
+        eot_id=END,
+        suppress_tokens=list(call.suppressed),
+        **adapted,
+        **maps,
+    )
+    return result
+
+
+def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
+    """Return the function that decodes all calls, one text behind the other, as often as it is asked."""
+    return partial(_texts, way, tuple(calls))
+
+
+def _texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call], _: int, number: int) -> Sequence[Tokens]:
+    return [tuple(token for call in calls for token in way(call)) for _ in range(number)]

@@ -1,0 +1,85 @@
+"""Rows of CrisperWhisper's CTranslate2. The text of a call is that of the target alone, token by token, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Final
+
+import numpy as np
+
+from specverify.engines.crisperwhisper.adapter import END, START, Call, draft, features, networks, plain, texts
+from specverify.engines.crisperwhisper.network import POSITIONS, encoded, next_logits
+from specverify.reference import Tokens
+from specverify.subjects.decoding import CLEAR, Row
+from specverify.subjects.subject import UnusableSubject
+
+SOUNDS: Final = tuple(range(8))
+PROMPT: Final = (START, 5, 3)
+MISSING: Final = (3, 9)
+CALLS: Final[Mapping[str, Call]] = {
+    "three drafts": Call(0),
+    "one draft": Call(0, gamma=1),
+    "eight drafts": Call(0, gamma=8),
+    "more drafts than tokens": Call(0, gamma=6, horizon=3),
+    "one token": Call(0, horizon=1),
+    "a longer prompt": Call(0, prompt=PROMPT),
+    "suppressed tokens": Call(0, suppressed=(3, 7)),
+    "no end": Call(0, suppressed=(END,), horizon=20),
+    "an end suppressed, one draft": Call(0, suppressed=(END,), gamma=1),
+    "one to six drafts": Call(0, gamma=2, longest=6, horizon=20),
+    "up to the last position": Call(0, suppressed=(END,), horizon=POSITIONS - 1),
+}
+WAYS: Final[Mapping[str, Callable[[Call], Sequence[int]]]] = {
+    "plain": plain,
+    "draft": partial(draft, "near"),
+    "draft of another model": partial(draft, "other"),
+    "draft of the model itself": partial(draft, "target"),
+    "draft, renamed tokens": partial(draft, "renamed"),
+    "draft, renamed tokens, two missing": partial(draft, "renamed", missing=MISSING),
+}
+NETWORKS: Final = {"draft": "near", "draft of another model": "other", "draft of the model itself": "target"}
+"""Way -> the model that drafts; the others draft by ``near``, under other names."""
+
+
+@cache
+def expected(call: Call) -> Tokens:
+    """Return the text of a call: the token with the largest logit, until an end."""
+    heard = encoded(networks()["target"], features(call.sound))
+    text: Tokens = ()
+    while len(text) < call.horizon and text[-1:] != (END,):
+        logits = next_logits(networks()["target"], heard, call.prompt + text)
+        logits[list(call.suppressed)] = -np.inf
+        first, second = np.sort(logits)[[-1, -2]]
+        if first - second < CLEAR:
+            raise UnusableSubject(f"the token after {call.prompt + text} is decided by {first - second:.1g}")
+        text = (*text, int(logits.argmax()))
+    return text
+
+
+def agreed(way: str, calls: Sequence[Call]) -> str:
+    """Return how many tokens of the texts are those that the draft model would draft."""
+    network = networks()[NETWORKS.get(way, "near")]
+    same, number = 0, 0
+    for call in calls:
+        heard, text = encoded(network, features(call.sound)), expected(call)
+        drafted = (int(next_logits(network, heard, call.prompt + text[:place]).argmax()) for place in range(len(text)))
+        same += sum(token == other for token, other in zip(drafted, text, strict=True))
+        number += len(text)
+    return f"{same} of {number} tokens are those of the draft model"
+
+
+def law(calls: Sequence[Call]) -> dict[Tokens, float]:
+    """Return the law of the texts of all calls, one behind the other: one outcome."""
+    return {tuple(token for call in calls for token in expected(call)): 1.0}
+
+
+def rows() -> dict[str, Row]:
+    """Return name -> row. A row decodes eight sounds."""
+    result = {}
+    for way, decode in WAYS.items():
+        for name, call in CALLS.items():
+            calls = tuple(call._replace(sound=sound) for sound in SOUNDS)
+            activity = None if way == "plain" else partial(agreed, way, calls)
+            result[f"{way}/{name}"] = Row(texts(decode, calls), partial(law, calls), activity=activity)
+    return result

@@ -1,0 +1,131 @@
+"""Write the page of coupled runs from the lines of the survey.
+
+    python -m tools.pages.coupled_runs_page FILE docs/coupled-runs.md
+
+FILE is what ``tools.surveys.coupled_runs`` wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from textwrap import shorten
+from typing import Any, NamedTuple
+
+from specverify.checks.moved_replays import MISS
+from tools.surveys.coupled_runs import GROUPS, read
+
+DIFFERENCES = ("run as it is and examined with the same", "given numbers of a path of the enumeration")
+WORDS = {
+    "mutants": "planted bugs and the same subjects without them: verifiers, trees, batches, engines",
+    "huggingface": "settings of transformers (`hf:all`)",
+    "idioms": "idioms of torch, NumPy and `random`, each beside a wrong twin",
+    "jax_idioms": "idioms of JAX, eager and under `jit`, each beside a wrong twin",
+    "sources": "engines that toss one coin, from each source of randomness",
+    "released": "code that papers released",
+    "shipped": "verifiers as their projects ship them",
+}
+HEAD = """# Coupled runs of every corpus
+
+`program_is_its_draws` runs a program as it is, records its random numbers, and examines it with the same numbers
+([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). A survey does so for subjects of this project.
+`nox -s pages -- coupled-runs` writes this page.
+
+A difference makes the exact checks of its subject UNKNOWN. *Pairs* are coupled runs that ended alike, *fed* the paths
+whose numbers were given to the program as it is, *ties* pairs that rounding may decide either way. *Noticed* is the
+probability of a difference that the pairs of the median subject miss with probability {miss}.
+Subjects that draw by name, and subjects that another check of the same premise decides, have no pairs. Engines of other
+packages are examined where they are installed (`nox -s engines`): the same check runs before their exact checks.
+
+| group | subjects | surveyed | with pairs | pairs | fed | ties | noticed | differences |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+"""
+
+MENDED = """
+Found by earlier surveys, and mended:
+
+* A call that draws an array without elements counted as a draw (`torch.rand_like` in LayerSkip's strategy).
+* An error of a library whose message is worded otherwise under interception counted as a difference (`q-of-the-root`).
+* The law of a last token that nothing reads, and the rules of integers that stand for it, were compared by no pair.
+"""
+
+
+class Row(NamedTuple):
+    """What coupled runs came to in one group."""
+
+    group: str
+    lines: Sequence[Mapping[str, Any]]
+    subjects: int
+
+    def total(self, figure: str) -> int:
+        """Return the sum of a figure over the subjects."""
+        return sum(line["figures"].get(figure, 0) for line in self.lines)
+
+    @property
+    def pairs(self) -> list[int]:
+        """The numbers of coupled runs of the subjects that have some."""
+        return [line["figures"]["coupled_runs"] for line in self.lines if line["figures"].get("coupled_runs")]
+
+    @property
+    def differences(self) -> list[Mapping[str, Any]]:
+        """The subjects in which two runs differ."""
+        return [line for line in self.lines if any(words in line["statement"] for words in DIFFERENCES)]
+
+    def written(self) -> str:
+        """Return the row of the table."""
+        noticed = f"{1 - MISS ** (1 / median(self.pairs)):.3f}" if self.pairs else ""
+        totals = (self.total(figure) for figure in ("coupled_runs", "fed_runs", "coupled_ties"))
+        cells = (WORDS[self.group], self.subjects, len(self.lines), len(self.pairs), *totals, noticed)
+        return f"| {' | '.join(map(str, (*cells, len(self.differences))))} |"
+
+
+def page(lines: Iterable[Mapping[str, Any]], subjects: Mapping[str, int]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    lines
+        Those of the survey.
+    subjects
+        The number of subjects by group.
+    """
+    every = list(lines)
+    rows = [Row(group, [line for line in every if line["group"] == group], subjects[group]) for group in WORDS]
+    text = HEAD.format(miss=f"{MISS:g}") + "".join(f"{row.written()}\n" for row in rows)
+    sampled = [row for row in rows if len(row.lines) < row.subjects]
+    if sampled:
+        text += (
+            "\nWhere fewer subjects are surveyed than there are, they are every n-th of the list, from several"
+            " beginnings.\n"
+        )
+    differences = [line for row in rows for line in row.differences]
+    text += "\n## Differences\n\n"
+    text += "".join(f"* {_name(line)}: {_shown(line)}\n" for line in differences) or "None.\n"
+    text += MENDED
+    without = [line for row in rows for line in row.lines if line not in differences and _undecided(line)]
+    text += "\n## Without a decision\n\nDecided before any pair, refused by the library, or not installed here.\n\n"
+    return text + "".join(f"* {_name(line)}: {line['status']}, {_shown(line)}\n" for line in without)
+
+
+def _undecided(line: Mapping[str, Any]) -> bool:
+    return line["status"] not in {"holds", "not applicable"}
+
+
+def _name(line: Mapping[str, Any]) -> str:
+    return f"`{line['subject'].replace('`', '')}`"
+
+
+def _shown(line: Mapping[str, Any]) -> str:
+    reason = shorten(line["statement"].partition("/tmp/")[0], 200, placeholder=" ...")
+    return reason.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("page", type=Path)
+    given = parser.parse_args()
+    counted = {group: sum(1 for _ in GROUPS[group]()) for group in WORDS}
+    given.page.write_text(page(read(given.file).values(), counted), encoding="utf-8")
