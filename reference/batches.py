@@ -39,9 +39,9 @@ from .types import (
 from .verifiers.speculative_sampling import speculative_sampling
 
 Confidence: TypeAlias = Callable[[Pmf, int], Any]
-"""``confidence(q, token)`` of a slot: the row that its draft was drawn from, and the draft."""
+"""``confidence(q, token)``: the score of a draft, from its pmf ``q`` and its id ``token``."""
 Plan: TypeAlias = Callable[[Sequence[Draft]], Sequence[int]]
-"""How many drafts of each request are verified."""
+"""Maps the drafts of all requests to the number of drafts of each request that are verified."""
 Texts: TypeAlias = tuple[Tokens, ...]
 
 

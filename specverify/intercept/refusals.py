@@ -158,7 +158,7 @@ REASONS: dict[str, Reason] = {
     ),
     "no-promise": Reason("No law is promised that could be compared.", "state what is promised"),
 }
-"""By its code."""
+"""Code of a refusal -> reason, and what the user can do."""
 
 
 class Declined:
@@ -171,7 +171,7 @@ class Declined:
     __slots__ = ("reason",)
 
     for_python: Final = NotImplemented
-    """The same for Python's operator protocol, which then tries the other operand."""
+    """The same value for Python's operator protocol, which then tries the other operand."""
 
     def __init__(self, reason: str) -> None:
         """Decline for ``reason``, a phrase that continues a sentence."""
@@ -200,7 +200,7 @@ def is_declined(result: Any) -> TypeGuard[Declined]:
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
-"""Modules of the standard library that draw names nobody's tokens depend on."""
+"""Packages of the standard library that draw names on which no token depends."""
 
 
 def current() -> Block | None:

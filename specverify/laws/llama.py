@@ -24,7 +24,7 @@ class LlamaSizes(NamedTuple):
     vocabulary: int = 5
     width: int = 32
     inner: int = 48
-    """Of the feed-forward layers."""
+    """Width of the feed-forward layers."""
     layers: int = 2
     heads: int = 2
     kv_heads: int = 1

@@ -35,7 +35,7 @@ from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, Unkno
 from specverify.reference import Tokens
 
 CERTIFIED = ("law", "stopping", "joint")
-"""The statements that have certificates: their right-hand side is the target's own law, which the checker computes."""
+"""Statements that have certificates. Their right-hand side is the target's law, which the checker computes itself."""
 _RELATIONS = {
     frozenset({NEGATIVE}): "<",
     frozenset({ZERO}): "=",

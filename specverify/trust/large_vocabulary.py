@@ -25,11 +25,11 @@ TOKENS: Final = 30
 TV: Final = 0.01
 P: Final = softmax(4.0 * np.random.default_rng(0).standard_normal(V))
 Q: Final = softmax(np.log(P) + np.random.default_rng(1).standard_normal(V))
-"""The draft: what p is compared with where tokens are put together by p/q."""
+"""``[V]``: the draft pmf. Tokens are grouped into cells by p/q."""
 PLAN: Final = SamplingPlan(tv=0.04, most_samples=400_000)
 STATISTICS: Final = {"pooled L2": "vLLM V1", "chi-square": "vLLM V2 wide"}
 MORE: Final = 10
-"""How many times the samples the other statistics are given as well."""
+"""Factor of the second, larger sample size given to the other statistics."""
 
 
 def moved(tokens: Array, *, more: bool) -> Array:

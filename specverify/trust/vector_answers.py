@@ -31,11 +31,12 @@ from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_d
 from specverify.vectors.vector import Answer, Vector
 
 BUDGET = 20_000
-"""Runs of one law; a larger one is not asked for."""
+"""Largest number of runs of one law; a vector that needs more is not answered."""
 LEAST, SMALL = 3, 10
-"""Tokens of a vocabulary: with two, a coin looks like a token; with thousands, rationals take long."""
+"""Range of vocabulary sizes: with two tokens a coin is indistinguishable from a token, and with thousands rationals
+take too long."""
 SEEDS = range(8)
-"""Runs of an engine that is looked into."""
+"""Seeds of the runs from which an engine's draws are identified."""
 
 
 class QuestionedSide(NamedTuple):
@@ -301,4 +302,4 @@ def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int,
 
 
 UNABLE = (NotAsked, EnumerationTooLarge, NeedsValue)
-"""What a side may end with that says nothing about it."""
+"""Errors that mean "cannot be answered" and are no wrong answer."""
