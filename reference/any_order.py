@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from .types import LanguageModel, Pmf, Tokens
 
 Block: TypeAlias = tuple[int | None, ...]
-"""The places of a block: a token, or None where the place is masked."""
+"""Positions of a block: a token id, or None at a masked position."""
 MaskedModel: TypeAlias = Callable[[Tokens, Block, int], Pmf]
-"""``model(prefix, block, place)``: the pmf of a masked place."""
+"""``model(prefix, block, place)``: the pmf of the token at the masked position ``place`` of ``block``."""
 
 
 def masked_model(model: LanguageModel) -> MaskedModel:

@@ -26,18 +26,19 @@ from array_api_compat import array_namespace
 from .validation import argument_error
 
 BLOCKS = 128
-"""Into so many blocks a long row is cut, whose sums are looked at first; it divides the vocabularies of models."""
+"""Number of blocks into which a long row is cut; the block sums are searched first. It divides usual vocabulary sizes.
+"""
 SHORT = 8 * BLOCKS
-"""A row of fewer tokens is one block."""
+"""A row with fewer tokens than this is searched as one block."""
 
 
 class Batch(NamedTuple):
     """The result of a batch of verifications: int64 arrays on the device of the inputs."""
 
     emitted: Any
-    """``[B, gamma + 1]``: the accepted drafts of a row, then one more token, then -1."""
+    """``[B, gamma + 1]``: the accepted drafts of each row, then one further token, then padding with -1."""
     accepted: Any
-    """``[B]``: how many drafts each row accepts, 0 to ``lengths[b]``."""
+    """``[B]``: the number of accepted drafts of each row, 0 to ``lengths[b]``."""
 
 
 def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_uniforms: Any, final_uniforms: Any) -> Batch:

@@ -24,9 +24,9 @@ import numpy as np
 
 Point: TypeAlias = Any
 Density: TypeAlias = Callable[[Point], Any]
-"""Values >= 0 that integrate to 1: one for a point."""
+"""Maps points to densities: values >= 0 that integrate to 1, one value for each point."""
 Coin: TypeAlias = Callable[[float], bool]
-"""``coin(chance)``: True with that probability."""
+"""``coin(chance)``: draw a Bernoulli; True with probability ``chance``."""
 
 
 class Kept(NamedTuple):

@@ -12,7 +12,8 @@ from .rounds import commit
 from .types import LanguageModel, Pmf, Task, Tokens
 
 Split: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
-"""(kept, replaced): at a drafted position, the mass of each token as an accepted draft and as a replacement."""
+"""Pair (kept, replaced) at a drafted position: for each token, the probability that it is emitted as an accepted draft,
+and as a replacement."""
 
 
 def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:

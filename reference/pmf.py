@@ -15,10 +15,10 @@ from .types import LanguageModel, Pmf, Tokens
 from .validation import check_integer, checked_token
 
 _TOLERANCE = {2: 1e-1, 4: 1e-4, 8: 1e-9}
-"""How far from 1 a pmf may sum, by bytes per entry: generous multiples of the rounding of one softmax."""
+"""Bytes per entry -> largest deviation of a pmf's sum from 1, a generous multiple of the rounding of one softmax."""
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _SHORT = 128
-"""Entries up to which a row of floats is looked at faster in Python than by NumPy."""
+"""Number of entries up to which a Python loop over a float row is faster than NumPy."""
 
 
 def as_pmf(values: Any) -> Pmf:

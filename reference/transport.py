@@ -19,10 +19,10 @@ from .types import Pmf
 
 TokenSet: TypeAlias = frozenset[int]
 SetLaw: TypeAlias = Mapping[TokenSet, Any]
-"""Set of candidates -> probability."""
+"""Set of candidate tokens -> its probability."""
 
 NEGLIGIBLE = 1e-14
-"""Float masses below this are not moved any more: they cost acceptance and nothing else."""
+"""Float masses below this are not transported. The law stays exact; the acceptance rate falls by at most that much."""
 
 
 def candidate_set_law(q: Pmf, count: int, replacement: bool) -> SetLaw:
@@ -60,7 +60,7 @@ class TransportPlan(NamedTuple):
 
     accepted: Mapping[TokenSet, Mapping[int, Any]]
     owed: tuple[Any, ...]
-    """What p is still owed, token by token: the answers where no candidate is accepted, unnormalised."""
+    """``[vocabulary]``, unnormalised: the law of the emitted token when no candidate is accepted."""
 
 
 def optimal_plan(p: Pmf, sets: SetLaw) -> TransportPlan:

@@ -36,11 +36,11 @@ class LinkedSiblings(NamedTuple):
     """
 
     index: Any
-    """Where a row stands when all rows of the batch are laid behind each other: ``retrive_index``."""
+    """Index of each tree row in the concatenation of all trees of the batch: ``retrive_index``."""
     next_token: Any
-    """The first child of a row: ``retrive_next_token``."""
+    """Index of the first child of each row, -1 if it has none: ``retrive_next_token``."""
     next_sibling: Any
-    """The sibling after a row: ``retrive_next_sibling``."""
+    """Index of the next sibling of each row, -1 if it has none: ``retrive_next_sibling``."""
 
 
 def path_indices(parents: Any) -> Any:

@@ -19,7 +19,7 @@ from .pmf import one_hot
 from .types import Draft, Pmf, Tokens
 
 ROOT: Tokens = (-1,)
-"""The root as a set of nodes: where a walk down the tree starts."""
+"""The key of the root node, where a walk down the tree starts."""
 
 
 def children(parents: Sequence[int], nodes: Sequence[int] = ROOT) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Pmf: TypeAlias = Any
-"""A 1-D array ``[vocabulary]`` that sums to 1: float64, a float32 tensor, or an object array of ``Fraction``."""
+"""Probability mass function, a 1-D array ``[vocabulary]`` that sums to 1: float64, a float32 tensor, or an object array
+of ``Fraction``."""
 
 Tokens: TypeAlias = tuple[int, ...]
 Site: TypeAlias = tuple[Hashable, ...]
@@ -76,11 +77,12 @@ class Drafter(NamedTuple):
     """The source of drafts. Its state is hashable, so that equal states of two runs can be merged."""
 
     init: Callable[[Tokens], Hashable]
-    """``init(prompt)``: the state before the first round."""
+    """``init(prompt)``: the drafter's state before the first round."""
     propose: Callable[[Draws, Any, Tokens, int, Callable[[Pmf, int], bool]], Draft]
-    """``propose(draws, state, prefix, gamma, stop_after)``: at most gamma tokens, none when gamma is 0."""
+    """``propose(draws, state, prefix, gamma, stop_after)``: draft at most gamma tokens after ``prefix``; none if gamma
+    is 0."""
     observe: Callable[[Any, Tokens, int, LanguageModel], Hashable]
-    """``observe(state, tokens, start, target)``: the state once ``tokens[start:]`` are committed."""
+    """``observe(state, tokens, start, target)``: the drafter's state after ``tokens[start:]`` were committed."""
 
 
 class Plan(NamedTuple):
@@ -100,23 +102,24 @@ class LengthRule(NamedTuple):
 
     init: Hashable
     plan: Callable[[Any, Tokens], Plan]
-    """``plan(state, prefix)`` before the round; the bound by the horizon is applied afterwards."""
+    """``plan(state, prefix)``: the draft length of the next round; the decoder then bounds it by the horizon."""
     stop_after: Callable[[Pmf, int], bool]
-    """``stop_after(q, token)``: draft nothing further. The token itself is kept."""
+    """``stop_after(q, token)``: whether drafting stops after ``token``; that token is still part of the draft."""
     update: Callable[[Any, int, int], Hashable]
-    """``update(state, drafted, accepted)`` after the round."""
+    """``update(state, drafted, accepted)``: the rule's state after a round with these counts."""
 
 
 class Round(NamedTuple):
     """The record of one call of the target."""
 
     tokens: Tokens
-    """The tokens it committed, cut at the first end-of-sequence token and at the horizon."""
+    """Tokens committed by the round, cut after the first end-of-sequence token and at the horizon."""
     draft: Tokens
     accepted: int
-    """Committed tokens that were drafted."""
+    """Number of committed tokens that are accepted drafts."""
     reached: int
-    """Drafted positions at which an accept decision was taken (those behind a rejection or an EOS are not)."""
+    """Number of drafted positions at which an accept decision was made. Positions after a rejection or an end of
+    sequence do not count."""
     trace: tuple[tuple[str, float], ...] = ()
 
 
@@ -124,9 +127,9 @@ class State(NamedTuple):
     """The state of a decoder between rounds: all data on which the next round depends."""
 
     tokens: Tokens
-    """The prompt and everything committed."""
+    """The prompt and all committed tokens."""
     remaining: int
-    """Tokens that may still be emitted; 0 when the decoder has finished."""
+    """Number of tokens that may still be emitted; 0 when the decoder has finished."""
     drafter: Hashable = None
     length: Hashable = None
 
@@ -149,9 +152,9 @@ class Parts(NamedTuple):
     length: LengthRule
     verifier: Verifier
     target: LanguageModel | None = None
-    """What drafts are verified against, where that is not the task's target."""
+    """The model against which drafts are verified; None for the task's target."""
     around: Callable[[Decoder], Decoder] | None = None
-    """What the algorithm does around its rounds, such as learning between them."""
+    """Wraps the decoder, for example to train the drafter between rounds; None for no wrapper."""
 
 
 class Task(NamedTuple):
@@ -172,34 +175,35 @@ class Claim(StrEnum):
     """A promise of an algorithm. LOSSLESS implies GREEDY and SUPPORTED."""
 
     SUPPORTED = "supported"
-    """No token is emitted that the target gives probability 0."""
+    """Every emitted token has positive target probability."""
     GREEDY = "greedy"
-    """On one-hot targets (temperature 0) the output is the target's own."""
+    """If the target is one-hot (temperature 0), the output is the target's greedy output."""
     LOSSLESS = "lossless"
-    """The joint law of the output is that of sampling from the target alone, for all p and q."""
+    """The joint law of the output tokens equals that of sampling from the target alone, for all p and q."""
     OPTIMAL_COUPLING = "optimal coupling"
-    """Each drafted token is accepted as often as losslessness allows: with probability sum min(p, q)."""
+    """Each drafted token is accepted with probability sum(min(p, q)), the largest that a lossless method can have."""
 
 
 class Reduction(NamedTuple):
     """A limit in which a registry algorithm decodes in the same way as another one, as data that a test can run."""
 
     to: str
-    """The other row's name."""
+    """Name of the row to which this row reduces."""
     when: str
-    """The limit in words, such as ``l = 1``."""
+    """The condition of the reduction in words, such as ``l = 1``."""
     options: Mapping[str, Any]
-    """The row's own options there."""
+    """Options of this row under which it equals the other one."""
     of: Mapping[str, Any] = {}
-    """The other row's."""
+    """Options of the other row."""
     limit: Callable[[Task], Task] | None = None
-    """What becomes of the models, where the limit is one of models."""
+    """Transforms the task if the condition concerns the models; None if it does not."""
     vocabulary: int | None = None
-    """The only vocabulary size it holds for."""
+    """The only vocabulary size for which the reduction holds; None for every size."""
     rounds: bool = True
-    """Whether the rounds have one law, tokens and accepted drafts of each; else the text alone."""
+    """True: the joint law of tokens and accepted drafts agrees round by round. False: only the law of the text agrees.
+    """
     shown_by: str = ""
-    """A property test of its own, ``file::test``."""
+    """The property test that shows the reduction, as ``file::test``; '' if the common test covers it."""
 
 
 class Algorithm(NamedTuple):
@@ -208,19 +212,22 @@ class Algorithm(NamedTuple):
     name: str
     summary: str
     build: Callable[..., Decoder]
-    """``build(task, **options)``; what ``rounds.from_parts`` made of a function that returns ``Parts``, for a chain."""
+    """``build(task, **options)`` returns the decoder. For a chain it is the result of ``rounds.from_parts`` on a
+    function that returns ``Parts``."""
     claims: frozenset[Claim]
     examples: tuple[Mapping[str, Any], ...]
     paper: str
     declared_law: Callable[..., Mapping[Tokens, Any]] | None = None
-    """``declared_law(task, prompt, **options)``: the output law of a method that is not lossless, in closed form."""
+    """``declared_law(task, prompt, **options)``: the closed form of the output law of a method that is not lossless;
+    None for lossless methods."""
     systems: tuple[str, ...] = ()
-    """The published systems that decode so, by the names they are known under."""
+    """Names of published systems that use this algorithm."""
     needs_training: str = ""
-    """What only a trained network can show of it; tables show the rest."""
+    """The property that only a trained network can show; '' if table models show everything."""
     reductions: tuple[Reduction, ...] = ()
     batch: Callable[..., Callable[[Draws], tuple[Tokens, ...]]] | None = None
-    """``batch(task, prompts, **options)``: the program that decodes requests together; their texts are its outcome."""
+    """``batch(task, prompts, **options)``: a program that decodes the requests together and returns their texts; None
+    if the algorithm has no batched form."""
 
     @property
     def parts(self) -> Callable[..., Parts | Decoder] | None:

@@ -17,7 +17,7 @@ from .types import LanguageModel, Pmf, Tokens
 from .validation import argument_error, check_number, checked_token, is_integer
 
 Logits: TypeAlias = Any
-"""A 1-D float array ``[vocabulary]``; minus infinity forbids a token."""
+"""A 1-D float array ``[vocabulary]``; an entry of minus infinity forbids the token."""
 
 
 def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:

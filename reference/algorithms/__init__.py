@@ -125,6 +125,6 @@ FILES = (
     "self_speculative_diffusion",
     "swift",
 )
-"""The modules whose ``ALGORITHM`` is a row, in the order of the registry."""
+"""Names of the modules whose ``ALGORITHM`` is a row of the registry, in its order."""
 
 ALGORITHMS: tuple[Algorithm, ...] = tuple(import_module(f"{__name__}.{file}").ALGORITHM for file in FILES)

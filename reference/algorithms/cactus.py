@@ -32,7 +32,7 @@ from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from ..verifiers.accept_or_replace import accept_or_replace
 
 BITS = 32
-"""Binary places of a root that is kept rational."""
+"""Number of binary places to which a square root is computed, so that it stays a rational."""
 
 
 def root(value: Any) -> Any:

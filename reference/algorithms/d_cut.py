@@ -29,7 +29,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 Costs: TypeAlias = tuple[tuple[Any, Any], ...]
 COSTS: Costs = ((0.25, 1), (0.5, 1.25), (0.75, 1.5), (1, 2))
-"""The four shares of the notes, with costs that grow as in their first table."""
+"""The four cost settings of the notes as pairs (share, relative cost); the costs grow as in the first table there."""
 
 
 @from_parts

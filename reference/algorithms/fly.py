@@ -42,7 +42,7 @@ from ..types import (
 )
 
 LARGEST = 3
-"""Entries of p that its entropy is summed over."""
+"""Number of largest entries of p over which the entropy is summed."""
 
 
 def top_entropy(p: Pmf) -> float:

@@ -24,7 +24,7 @@ from ..types import Algorithm, Claim, Decoder, Draft, Draws, Reduction, Round, S
 from ..verifiers.speculative_sampling import speculative_sampling
 
 Prepared = tuple[tuple[Tokens, Tokens], ...]
-"""(text, drafts behind it) pairs."""
+"""Pairs (text, drafts prepared for the positions after that text)."""
 
 
 class _Ahead:

@@ -27,7 +27,7 @@ from ..rounds import check_unfinished, commit, initial_state
 from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
 
 Window = tuple[tuple[int, Tokens | None], ...]
-"""Drafts, each with the text whose row it declares; None for an even row."""
+"""Pairs (draft token, text whose row of p is the draft's declared pmf); a text of None means the uniform pmf."""
 
 
 def build(task: Task, window: int = 16) -> Decoder:

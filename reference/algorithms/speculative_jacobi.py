@@ -21,7 +21,7 @@ from ..rounds import check_unfinished, commit, initial_state
 from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
 
 Window = tuple[tuple[int, Tokens | None], ...]
-"""Drafts, each with the text it was drawn after; None for an even draw."""
+"""Pairs (draft token, text after which it was drawn); a text of None means that it was drawn uniformly."""
 
 
 def build(task: Task, window: int = 16) -> Decoder:

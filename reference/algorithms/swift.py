@@ -49,11 +49,12 @@ class Search(NamedTuple):
     """The set of layers that drafts now, and the state of the search for a better one."""
 
     begin: int
-    """Tokens of the prompt."""
+    """Number of tokens of the prompt."""
     chosen: int = 0
     tried: int = 0
     best: int = 0
-    """Tokens that the chosen set's argmax met; 0 until one is found, so that the first set that meets any stays."""
+    """Number of tokens whose argmax the chosen layer set reproduced. It starts at 0, so the first set that reproduces
+    any token is chosen."""
 
 
 def candidates(widths: Widths, q: Pmf, token: int) -> int:

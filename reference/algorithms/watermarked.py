@@ -25,7 +25,7 @@ from ..rounds import check_unfinished, commit, initial_state
 from ..types import Algorithm, Claim, Decoder, Draft, Draws, Pmf, Round, Site, State, Task, Tokens, chain
 
 KEYS = 2
-"""Rising order, and falling."""
+"""Number of watermark keys: key 0 orders the tokens ascending, key 1 descending."""
 MODES = ("strength", "efficiency")
 
 

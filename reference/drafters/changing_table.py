@@ -27,20 +27,20 @@ from ..warpers import softmax
 from .distillation import Divergence, gradient
 
 TableRows: TypeAlias = tuple[tuple[Tokens, tuple[Any, ...]], ...]
-"""Pairs of tokens and the entries of a pmf."""
+"""Pairs (context tokens, entries of the pmf of the next token)."""
 Update: TypeAlias = Callable[[Pmf, Pmf], Pmf]
-"""``update(q, p)``: the drafter's row after it was shown the target's."""
+"""``update(q, p)``: the drafter's new row, given its row ``q`` and the target's row ``p`` for the same context."""
 
 
 class Learned(NamedTuple):
     """The state of the drafter: the table of learned rows, and the buffer of rejections."""
 
     table: TableRows = ()
-    """Last tokens -> the row drafted from behind them, in order of the tokens."""
+    """Pairs (last tokens, pmf of the next draft), sorted by tokens."""
     buffer: TableRows = ()
-    """(context, p) of the rejections since the last update, oldest first."""
+    """Pairs (context, p) of the rejections since the last update, oldest first."""
     rounds: int = 0
-    """Rounds since the last update."""
+    """Number of rounds since the last update."""
 
 
 def mixture_step(eta: Any) -> Update:

@@ -60,9 +60,11 @@ def _slope_of_reverse_kl(p: Pmf, q: Pmf) -> Any:
 
 FORWARD_KL = Divergence(kl, lambda p, q: -p / q)
 REVERSE_KL = Divergence(lambda p, q: kl(q, p), _slope_of_reverse_kl)
-"""For targets without zeros: elsewhere it is infinite for every softmax, and its slope raises ``ValueError``."""
+"""KL(q || p). The target must have no zero: otherwise it is infinite for every softmax, and its slope raises
+``ValueError``."""
 TOTAL_VARIATION = Divergence(lambda p, q: float(abs(p - q).sum() / 2), lambda p, q: np.sign(q - p) / 2)
-"""Its gradient is that of -alpha; where p(v) = q(v) it is one of several subgradients."""
+"""TV(p, q) = 1 - alpha, so its gradient is minus that of the acceptance rate alpha. Where p(v) = q(v) one of several
+subgradients is returned."""
 
 
 def gradient(divergence: Divergence, p: Pmf, logits: Any) -> Any:

@@ -22,7 +22,7 @@ from ..trees import deterministic_draft, merged
 from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 Pool: TypeAlias = tuple[Tokens, ...]
-"""Phrases, the one used last at the end; a phrase is looked up by its first token."""
+"""N-gram phrases, least recently used first; a phrase is looked up by its first token."""
 
 
 class Lookahead(NamedTuple):

@@ -44,7 +44,8 @@ class NgramTable(NamedTuple):
 
     context_lengths: tuple[int, ...]
     newest: bool = False
-    """Whether ties go to the token first seen last (NAPD), or to the one that first had so many (NASD)."""
+    """How ties between continuations of equal count are broken. True: the token first seen last (NAPD). False: the
+    token that reached the count first (NASD)."""
     counts: Mapping[Tokens, Row] = _Counts()
 
     def observe(self, tokens: Tokens, start: int = 1) -> NgramTable:

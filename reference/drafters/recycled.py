@@ -17,7 +17,7 @@ from ..trees import deterministic_draft, merged
 from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens
 
 Matrix = tuple[tuple[int, Tokens], ...]
-"""Token and the tokens that may follow it, by token."""
+"""Pairs (token, candidate successors of that token), sorted by token."""
 
 
 def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int, width: int) -> dict[Tokens, Tokens]:

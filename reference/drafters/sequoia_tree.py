@@ -41,7 +41,7 @@ class Budget(NamedTuple):
 
 
 Subtrees = tuple[Any, ...]
-"""A node's children, each the tuple of its own."""
+"""The children of a node, each represented by the tuple of its own children; a leaf is ()."""
 
 
 def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTree:

@@ -24,7 +24,8 @@ class Child(NamedTuple):
 
 
 Pick: TypeAlias = Callable[[Draws, Pmf, Tokens, int, Site], Child | None]
-"""``pick(draws, q, earlier, width, site)``: one more child of a node that is to have ``width``, or None."""
+"""``pick(draws, q, earlier, width, site)``: draw one more child of a node that shall have ``width`` children, after the
+children ``earlier``; None if there is no further candidate."""
 
 
 def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:

@@ -53,7 +53,7 @@ class CloudState(NamedTuple):
     cache: Tokens = ()
     pending: Pending | None = None
     answered: tuple[tuple[EdgeRequest, Reply], ...] = ()
-    """The last round's requests and replies; the next round's request says that they arrived."""
+    """Requests and replies of the last round, kept until the request of the next round acknowledges them."""
     seed: int | None = None
 
 

@@ -39,9 +39,10 @@ class Edge(NamedTuple):
     eos: Tokens = ()
     session: str = "0"
     impatient: bool = False
-    """Commit the first draft unverified when the cloud is silent (the edge-cloud guide, Section 8): biased."""
+    """Whether to commit the first draft unverified when the cloud does not reply (the edge-cloud guide, Section 8). The
+    output is then biased."""
     seed: int | None = None
-    """Of the noise shared with the cloud, for the modes that need one."""
+    """Seed of the noise shared with the cloud; None for modes that share none."""
     noise: NoiseOf = SeededNoise
 
 
@@ -52,7 +53,7 @@ class DraftedBlock(NamedTuple):
     rows: tuple[SparsePmf, ...]
     plan: Plan
     wanted: int | None = None
-    """The draft that the cloud rejected, once it has asked for its row."""
+    """Index of the rejected draft whose row of q the cloud has requested; None if it has requested none."""
 
 
 class EdgeState(NamedTuple):
@@ -62,13 +63,13 @@ class EdgeState(NamedTuple):
     remaining: int
     length: Hashable = None
     cache: Tokens = ()
-    """Tokens whose entries the drafter's cache holds."""
+    """Tokens whose entries are in the drafter's KV cache."""
     epoch: int = 0
     opened: bool = False
     block: DraftedBlock | None = None
-    """The draft under way."""
+    """The drafted block in verification; None between rounds."""
     waiting: EdgeRequest | None = None
-    """The request whose reply has not come."""
+    """The request for which no reply has arrived yet; None if there is none."""
 
 
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:

@@ -33,7 +33,7 @@ class Open(NamedTuple):
     eos: Tokens
     mode: str
     seed: int | None = None
-    """Of the noise that both sides hold, up to ``LARGEST_SEED``; None for modes without."""
+    """Seed of the shared noise, at most ``LARGEST_SEED``; None for modes without shared noise."""
 
 
 class Verify(NamedTuple):
@@ -108,11 +108,12 @@ KINDS: dict[str, type[Any]] = {
     "wanted": Wanted,
     "refused": Refused,
 }
-"""What each message is called on the wire."""
+"""Name on the wire -> message type."""
 LARGEST_SEED = 2**53 - 1
-"""Integers up to here are the same number for every reader of JSON."""
+"""Largest seed: JSON readers that use float64 represent every integer up to this one exactly."""
 REASONS = ("unknown", "stale", "conflict", "misaligned")
-"""No such session or epoch; a round long over; not what was sent before under this number; contexts differ."""
+"""Error codes: no such session or epoch; round already finished; content differs from an earlier message with the same
+number; contexts differ."""
 
 
 def is_seed(value: Any) -> bool:

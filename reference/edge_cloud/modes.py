@@ -31,9 +31,9 @@ class Mode(NamedTuple):
     sends: Literal["nothing", "masses", "rows"]
     verify: Verifier
     fetches: bool = False
-    """Whether the row of q at the first rejection is asked for."""
+    """Whether the cloud requests the row of q at the first rejection."""
     shared_noise: bool = False
-    """Whether drafts and verdicts are races over one noise, so that a session needs a seed."""
+    """Whether drafting and verification are Gumbel races over one shared noise; a session then needs a seed."""
 
 
 MODES: dict[str, Mode] = {

@@ -34,7 +34,7 @@ class SharedNoise(Protocol):
 
 
 NoiseOf: TypeAlias = Callable[[int], SharedNoise]
-"""From the session's seed to its noise: what both sides must agree upon."""
+"""Maps the session's seed to its noise; edge and cloud must use the same function."""
 
 
 class SeededNoise:

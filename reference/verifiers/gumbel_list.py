@@ -20,7 +20,7 @@ from ..remembered import by_values
 from ..types import Pmf
 
 Sum = dict[Any, Any]
-"""Rate -> factor: the function ``sum of factor exp(-rate T)``."""
+"""Rate -> factor, for the function ``T -> sum of factor * exp(-rate * T)``."""
 
 
 @by_values

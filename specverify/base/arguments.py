@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 LONGEST = 1e7
-"""Seconds that a time limit can have at most: 116 days."""
+"""Largest time limit in seconds, about 116 days."""
 MOST_SEEDS = 2**63
 
 

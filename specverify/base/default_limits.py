@@ -1,8 +1,9 @@
 """Default limits of runs."""
 
 SECONDS = 600.0
-"""Of a subject, for all its checks together."""
+"""Time limit in seconds for all checks of a subject together."""
 MOST_PROGRAMS = 512
-"""Programs of which results are kept: more than one engine has, since the checks go through all of them in turn."""
+"""Number of programs whose results are cached. It exceeds the number of an engine's programs, because each check runs
+all of them in turn."""
 EDGE = 1e-9
-"""Probability per draft from which on an edge refutes; ``docs/soundness.md`` gives the reasons."""
+"""Smallest probability per draft at which an edge refutes; ``docs/soundness.md`` gives the reasons."""

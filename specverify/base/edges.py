@@ -12,7 +12,7 @@ from typing import Any, Final
 from specverify.base.arguments import check_number
 
 MOST_SHOWN: Final = 3
-"""Edges of one verdict that are written out."""
+"""Largest number of edges that a verdict lists."""
 
 
 def check_edge(value: Any, name: str = "edge") -> None:

@@ -17,7 +17,8 @@ class Figure(NamedTuple):
 
     meaning: str
     merged: Callable[[Any, Any], Any]
-    """``merged(one, other)``: a sum or a list in order, the larger, or whether both."""
+    """``merged(one, other)`` combines the values of two cases, for example by sum, concatenation, maximum or logical
+    or."""
 
 
 def _counted(meaning: str) -> Figure:
@@ -73,7 +74,7 @@ FIGURES: Mapping[str, Figure] = {
     "edges": Figure("edges that are less likely than those that refute: a list", merged_edges),
     "function_of_draws": Figure("whether the same draws give the same output; said only if not", operator.and_),
 }
-"""The figures of an ``Examination``, by name."""
+"""Name -> description and merging rule of each figure of an ``Examination``."""
 
 
 def merged_figures(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

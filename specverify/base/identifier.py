@@ -13,7 +13,7 @@ from specverify.base.default_limits import EDGE
 from specverify.base.edges import check_edge
 
 LONGEST = 1_000_000
-"""Characters that an identifier unfolds to at most."""
+"""Largest number of characters of a decompressed identifier."""
 
 
 class Replay(NamedTuple):
@@ -26,7 +26,7 @@ class Replay(NamedTuple):
     setting: str = ""
     seed: int = 0
     edge: float = EDGE
-    """The probability from which on an edge refutes."""
+    """Smallest probability per draft at which an edge refutes."""
 
 
 def pack_replay(replay: Replay) -> str:

@@ -25,7 +25,7 @@ from specverify.base.process import own_workers
 Result = TypeVar("Result")
 
 ELSEWHERE = 3600.0
-"""Seconds in which something finishes elsewhere: joblib is not told of a worker of a cluster that ended."""
+"""Time limit in seconds for a piece of work on a cluster, because joblib does not report a cluster worker that died."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
@@ -158,19 +158,19 @@ class _Cluster(NamedTuple):
     """A joblib backend whose processes run on other machines."""
 
     module: str
-    """The module it needs."""
+    """Name of the module that must be importable."""
     extra: str
-    """The extra that brings it."""
+    """Name of the package extra that installs it."""
     joined: Callable[[str | None], AbstractContextManager[Mapping[str, Any]]]
-    """Joins the cluster for a block, and yields what joblib has to know."""
+    """Context manager that joins the cluster at an address (None: the default) and yields joblib's options."""
     one_by_one: bool
-    """Whether it tells of each piece as it finishes, and not of as many as it does at a time."""
+    """Whether results arrive piece by piece; otherwise in batches of the number of workers."""
 
 
 _CLUSTERS = {"dask": _Cluster("distributed", "scale", _of_dask, True), "ray": _Cluster("ray", "ray", _of_ray, False)}
 BACKENDS = ("loky", *_CLUSTERS)
 _cluster: ContextVar[_Cluster | None] = ContextVar("_cluster", default=None)
-"""What does the work where that is not this machine."""
+"""The cluster that executes the work; None: this machine."""
 
 
 def _quietly(action: Callable[[], Any]) -> Any:

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 STREAMS = ("stdin", "stdout", "stderr")
 MOST_WORKERS = 64
-"""Threads or child processes beyond which they are no pool of workers, but some for each call."""
+"""More new threads or child processes than this are reported as a leak per call; fewer count as a pool of workers."""
 ENDING = 0.2
-"""Seconds that threads and child processes have to end after a call."""
+"""Time in seconds that threads and child processes have to end after a call."""
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 _own: set[Any] = set()
-"""The threads and child processes that specverify itself started."""
+"""Threads and child processes that specverify itself started."""
 
 
 class ProcessState(NamedTuple):
@@ -36,12 +36,12 @@ class ProcessState(NamedTuple):
     handlers: Mapping[signal.Signals, Any]
     timers: Mapping[str, tuple[float, float]]
     streams: Mapping[str, tuple[Any, bool]]
-    """With whether it was closed."""
+    """Name of a standard stream -> (stream object, whether it is closed)."""
     descriptors: Mapping[int, tuple[tuple[int, int], int]]
-    """Of 0, 1 and 2: the device and inode behind it, and a second descriptor for the same."""
+    """File descriptor 0, 1 or 2 -> ((device, inode), a duplicate of the descriptor)."""
     threads: frozenset[threading.Thread]
     children: frozenset[int]
-    """Process ids."""
+    """Process ids of the child processes."""
 
 
 class Changes(NamedTuple):
@@ -49,7 +49,7 @@ class Changes(NamedTuple):
 
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a right subject may do."""
+    """Changes that a correct subject may make; they are reported without a refutation."""
 
 
 NOTHING = Changes()

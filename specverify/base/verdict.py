@@ -12,13 +12,13 @@ class Status(StrEnum):
 
     HOLDS = "holds"
     DECLARED_BIAS = "declared bias"
-    """The law is not the target's, was declared so, and is exactly the declared one."""
+    """The law differs from the target's, and equals the bias that the subject declared."""
     REFUTED = "refuted"
     UNKNOWN = "unknown"
     UNUSABLE = "unusable"
-    """The subject raised, or broke the contract of its kind, so nothing can be said."""
+    """The subject raised, or violated the contract of its kind, so no verdict is possible."""
     REFUSED = "refused"
-    """The engine does not take the setting, and says so itself."""
+    """The engine rejects the setting with an error of its own."""
     NOT_APPLICABLE = "not applicable"
 
 
@@ -38,29 +38,29 @@ class Counterexample(NamedTuple):
     then: str
     because: tuple[str, ...] = ()
     again: str = ""
-    """The argument of ``specverify replay``."""
+    """Argument for ``specverify replay``; '' if it cannot be replayed."""
     fault: str = ""
-    """The first sentence of the message: what is wrong, in the words of decoding."""
+    """First sentence of the message: the defect in the terms of speculative decoding."""
     rows: tuple[str, ...] = ()
-    """The few lines that decide, such as the texts whose probabilities differ."""
+    """Table lines that show the difference, such as texts whose probabilities differ."""
     named: bool = True
-    """Whether ``fault`` names a cause, and not the difference alone."""
+    """Whether ``fault`` names the cause; False if it states only the difference."""
 
 
 class Examination(NamedTuple):
     """The result of one check on one case."""
 
     statement: str
-    """One sentence."""
+    """One sentence that states the result."""
     failed: bool = False
     unknown: bool = False
     rational: bool = True
-    """Whether the evidence is equality of rationals."""
+    """Whether the comparison was exact, between rationals."""
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
-    """JSON-able numbers: runs, tv, rounds ..."""
+    """Figure name -> JSON value, such as runs, tv, rounds."""
     returned: str = ""
-    """The name of what an engine returned beside the tokens, where that is what failed."""
+    """Name of the engine's returned value that failed, besides the tokens; '' if there is none."""
 
 
 class Verdict(NamedTuple):
@@ -74,15 +74,14 @@ class Verdict(NamedTuple):
     evidence: Evidence | None = None
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
-    """Those of its cases, merged as ``figures.FIGURES`` declares, and of all together: ``cases``, how many larger ones
-    were ``skipped``, whether all are ``rational``, from which probability on ``replays`` notice (``noticed_above``),
-    and ``coupled_runs`` (``coupled_noticed_above``),
-    ``notes`` about the process."""
+    """The figures of all cases, merged as ``figures.FIGURES`` declares, and of the verdict: ``cases``, ``skipped``
+    (number of larger cases), ``rational`` (whether all are), ``noticed_above`` (smallest probability that ``replays``
+    detect), ``coupled_runs`` with ``coupled_noticed_above``, and ``notes`` about the process."""
     seconds: float = 0.0
 
 
 AT_AN_EDGE: Final = "refuted at an edge"
-"""The word for a verdict that an edge refutes, and no wrong law; its status is REFUTED."""
+"""Displayed word of a verdict whose only counterexample is at an edge, with a correct law; its status is REFUTED."""
 
 
 def is_edge(verdict: Verdict) -> bool:

@@ -17,13 +17,13 @@ from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 Polynomial: TypeAlias = Mapping[tuple[int, ...], Fraction]
-"""Coefficients by monomial. A monomial lists its unknowns in ascending order, repeated for powers; () is 1."""
+"""Monomial -> coefficient. A monomial lists its unknowns in ascending order, repeated for powers; () is 1."""
 Signed: TypeAlias = tuple[int, frozenset[int]]
-"""A polynomial, by its number in the certificate, and the signs it may have."""
+"""The index of a polynomial in the certificate, and the signs that it may have."""
 ONE: Polynomial = {(): Fraction(1)}
 ANY = frozenset({-1, 0, 1})
 SIGNS = {"<": {-1}, "=": {0}, ">": {1}, "<=": {-1, 0}, ">=": {0, 1}, "!=": {-1, 1}}
-"""The signs that each relation to 0 admits."""
+"""Relation to 0 -> the signs that it admits."""
 NEGATED = {"<": ">=", "=": "!=", ">": "<=", "<=": ">", ">=": "<", "!=": "="}
 RELATIONS = {frozenset(signs): relation for relation, signs in SIGNS.items()}
 

@@ -16,11 +16,11 @@ from specverify.certificates.checker import CertificateRefused, require
 
 ENUMERATION = "specverify certificate of enumerations, 1"
 SPACING = Fraction(1, 10**9)
-"""Sums of floats are compared within this; rationals are compared exactly."""
+"""Tolerance for sums of floats; sums of rationals are compared exactly."""
 LARGEST_BOUND = Fraction(1, 1000)
-"""No rounding bound beyond this leaves a verdict."""
+"""A rounding bound above this is too weak for a verdict."""
 QUARTER = 4
-"""A law holds where its distance is below the bound by this factor."""
+"""A law holds if its distance times this factor is at most the bound."""
 
 Tokens = tuple[Any, ...]
 Law = dict[Tokens, Fraction]
@@ -31,7 +31,7 @@ class Tree(NamedTuple):
 
     law: Law
     missing: Fraction
-    """The probability of branches that are left out."""
+    """Total probability of the branches that the tree omits."""
     paths: int
     draws: int
 

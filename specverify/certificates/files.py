@@ -17,11 +17,11 @@ from specverify.certificates.runs import check_refutation, run_beside
 
 FORMAT = "specverify certificate of a proof, 1"
 RANDOM_TABLES = 50
-"""Random tables per place on which the algorithm is run beside the tree."""
+"""Number of random tables per position on which the algorithm's result is compared with the tree's."""
 LONGEST_TEXT = 3
-"""A round that asks no draft model is shown after every text of up to so many tokens."""
+"""A round without a draft model is run after every text of up to this many tokens."""
 BEYOND: Mapping[str, int] = {"law": 0, "stopping": 0, "joint": 2}
-"""Tokens beyond gamma + 1 of the longest place, by statement."""
+"""Statement -> number of tokens beyond gamma + 1 at the longest position."""
 
 
 class Checked(NamedTuple):

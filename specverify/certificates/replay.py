@@ -32,7 +32,7 @@ OF_NUMPY = ("random", "random_sample", "rand", "randn", "uniform", "integers", "
             "rayleigh", "weibull", "poisson", "negative_binomial", "logseries", "binomial", "multinomial",
             "hypergeometric")  # fmt: skip
 Drawn = deque[list[Any]]
-"""What is still to be drawn: library, call and value."""
+"""Queue of the draws that the replay must still make, each [library, call, value]."""
 
 
 def digest(file: str) -> str:

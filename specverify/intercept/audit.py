@@ -42,14 +42,14 @@ from specverify.intercept.run import mode, mode_with
 from specverify.reference import Site
 
 ROUNDING = 1e-6
-"""Thresholds as near as this are the same one, computed twice in float32."""
+"""Two thresholds that differ by at most this count as one threshold, computed twice in float32."""
 
 
 class Reuse(NamedTuple):
     """One reuse of randomness: a description and the two lines that use the same number or generator state."""
 
     what: str
-    """Such as ``the uniform drawn by torch.rand at f.py:12``."""
+    """The reused number, such as ``the uniform drawn by torch.rand at f.py:12``."""
     first: str
     """File and line of the first use."""
     second: str

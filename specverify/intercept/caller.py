@@ -19,9 +19,9 @@ from specverify.intercept.run import PROCESS, RUNS
 
 NOWHERE = "unknown place"
 _COMPILED = "<string>"
-"""The file of code that was compiled from a string."""
+"""File name of code that was compiled from a string."""
 _INSIDE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-"""Functions that belong to the function around them."""
+"""Names of code objects that belong to the enclosing function."""
 
 
 class DrawLine(str):
@@ -29,7 +29,7 @@ class DrawLine(str):
 
     __slots__ = ("called_from",)
     called_from: str
-    """Empty where no other foreign code called the function that draws."""
+    """File and line from which the drawing function was called; '' if no other foreign code called it."""
 
     def in_full(self) -> str:
         """Return the line of the draw, and that of its caller if the drawing function is called from several lines."""

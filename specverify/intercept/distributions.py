@@ -38,15 +38,16 @@ from specverify.reference import Draws, Site
 
 ONE_BELOW_ONE = 1 - 2**-53
 SMALLEST = 2.0**-53
-"""The smallest uniform above 0."""
+"""The smallest positive uniform."""
 LATEST = -math.log(SMALLEST)
-"""The largest exponential made by an inverse: 36.7."""
+"""The largest exponential that inversion of a uniform returns: 36.7."""
 TAIL = 7.69711747013104972
-"""Where the tail of NumPy's ziggurat begins; the largest of its exponentials is this and ``LATEST``."""
+"""Start of the tail of NumPy's ziggurat; its largest exponential is this plus ``LATEST``."""
 MOST_CALLS = 200_000
-"""Draws of one number after the other: who makes more waits for another number than the one that comes each time."""
+"""Limit of consecutive single draws; a program that makes more is taken for a loop that waits for a different number.
+"""
 INSIDE = 2.0**-6
-"""How far from the end a number is that is to be near it and ordinary; every floating type has it."""
+"""Distance from an end at which a forced value is "near" but ordinary; every floating dtype represents it."""
 
 
 class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
@@ -181,7 +182,8 @@ class NearEnd(NamedTuple):
 
 
 Forced = float | NearEnd | Boundary | None
-"""The value of every uniform, 1 being the largest one; or what gives values, or nothing."""
+"""The value of every uniform (1 stands for the largest uniform), a rule that returns the values, or None for no
+forcing."""
 
 
 def boundary_of(forced: Forced) -> Boundary | None:
@@ -194,33 +196,33 @@ def boundary_of(forced: Forced) -> Boundary | None:
 
 # Laws
 REQUIRED = object()
-"""In the place of the default of a parameter that has none."""
+"""Marks a parameter without default."""
 Parameters: TypeAlias = Mapping[str, Any]
-"""Names in a library, in their order, and defaults."""
+"""Parameter names of a library function, in order -> defaults."""
 
 
 class Distribution(NamedTuple):
     """A law that is a monotone function of one uniform or exponential number, with its methods in each library."""
 
     image: Callable[..., Any]
-    """``image(x, noise, *parameters)``, in operations ``x`` of the table."""
+    """``image(x, noise, *parameters)``: the number as a function of the noise, in the operations ``x`` of the table."""
     exponential: bool = False
-    """Whether the noise is an exponential of rate 1, else uniform."""
+    """Whether the noise is exponential with rate 1; otherwise it is uniform."""
     standard: tuple[float, ...] | None = None
-    """Parameters with which libraries draw it before they move and scale it; None where they do not."""
+    """Parameters of the standard form that libraries draw before shifting and scaling; None if they do not."""
     whole: bool = False
-    """Whether its numbers are whole."""
+    """Whether the values are integers."""
     in_pairs: bool = False
-    """Whether the older generators make two at once and keep one."""
+    """Whether legacy generators make two values at once and keep one for the next call."""
     numpy: Mapping[str, Parameters] = {}
     torch: Mapping[str, Parameters] = {}
-    """Methods of tensors."""
+    """Tensor method -> its parameters."""
     python: Mapping[str, Parameters] = {}
-    """Methods of ``random``."""
+    """Method of ``random`` -> its parameters."""
 
 
 MOST_WHOLE = 2.0**62
-"""The largest whole number at an end."""
+"""Largest integer that is returned for a boundary value."""
 
 
 def _logit(x: Operations, u: Any) -> Any:
@@ -343,7 +345,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         lambda x, drawn, a: x.power(drawn, 1 / a), exponential=True, numpy={"weibull": {"a": REQUIRED}}
     ),
 }
-"""By name. The names of parameters, and their defaults, are those of each library."""
+"""Name -> continuous distribution. Parameter names and defaults are those of each library."""
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
@@ -415,15 +417,15 @@ FINITE: dict[str, FiniteLaw] = {
     "negative_binomial": FiniteLaw(_failures, numpy={"negative_binomial": {"n": REQUIRED, "p": REQUIRED}}),
     "logseries": FiniteLaw(_logarithmic, 1, numpy={"logseries": {"p": REQUIRED}}),
 }
-"""By name."""
+"""Name -> distribution on integers."""
 
 
 # Finite draws
 
 FOLLOWED_AT_ONCE = 64
-"""Of more outcomes none is followed before somebody needs the number itself: a comparison has two."""
+"""A draw with more outcomes than this stays symbolic until its value is forced; a comparison has only two results."""
 FOLLOWED_IN_ARRAYS = 1_000
-"""The same of all numbers of an array: what has some that are not drawn is no array of indices."""
+"""The same limit for all draws of an array: an array with symbolic elements cannot be an array of indices."""
 MOST_TRIALS = 100
 MOST_SHUFFLED = 8
 

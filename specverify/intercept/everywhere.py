@@ -27,7 +27,7 @@ _WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects
           "array of references",
           "format O not supported", "Object of type float is not", "Object of type int is not",
           "could not convert string to float: '?'", "its data is not allocated yet")  # fmt: skip
-"""What is said by those who take nothing but a float, or an int, or arrays of them."""
+"""Parts of error messages of functions that accept only a float, an int, or an array of them."""
 
 
 @contextmanager

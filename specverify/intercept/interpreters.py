@@ -31,9 +31,9 @@ from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
 TIE = 8 * FLOAT32
-"""A number as near as this to where an answer changes is a tie of rounding: float32 may decide it either way."""
+"""A number within this distance of a comparison's bound is a tie of rounding: float32 may decide it either way."""
 CLEAR = 16 * FLOAT32
-"""A drawn number stays as far as this from where an answer changes."""
+"""Smallest distance between a drawn number and the bounds at which results change."""
 
 
 def value_of(of: Any, uniform_value: Callable[[Any], float]) -> float:
@@ -79,7 +79,7 @@ def _ring_time(u: float, runner: Any) -> float:
 MOST_SHOWN = 8
 """Weights in a message."""
 MOST_COMPARED = 64
-"""Numbers of one run that are compared for equality: of more, some float32 are equal by chance."""
+"""Limit of numbers of one run that are tested for equality: among more, some float32 numbers are equal by chance."""
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
@@ -99,11 +99,11 @@ class _Number(NamedTuple):
     """The value of a uniform number in the plain run."""
 
     of: Any
-    """The number, or what is known of it: kept, so that no other one gets its identity."""
+    """The number or the expression it belongs to. The reference keeps its ``id`` from being reused."""
     value: float
     item: Item
     block: Any
-    """The block in which it was drawn: reuse between blocks is for the audit of draws to decide."""
+    """The block in which the number was drawn. Reuse across blocks is left to the audit of draws."""
 
 
 class Coupled:
@@ -441,9 +441,9 @@ def _draws(record: Record) -> bool:
 # Gathered
 
 MARGIN, ENDS = 0.02, (0.02, 0.98)
-"""One number of three is near each end of its interval, where another threshold shows soonest."""
+"""One of three numbers is drawn near an end of its interval, because a wrong threshold shows there first."""
 TRIES = 400
-"""Attempts to draw numbers that several questions hold for together."""
+"""Number of attempts to draw numbers that satisfy several constraints jointly."""
 GOLDEN = 0.6180339887498949
 
 

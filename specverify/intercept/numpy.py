@@ -96,7 +96,7 @@ LAWS: dict[str, Callable[..., Any]] = {
     **{method: _of_finite(method, law, given) for law in FINITE.values() for method, given in law.numpy.items()},
     "randn": lambda generator, *dims: LAWS["standard_normal"](generator, dims or None),
 }
-"""By the name of the method."""
+"""Method name -> replacement that draws from the method's law."""
 
 
 def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
@@ -129,12 +129,13 @@ def _number(law: Distribution, noise: Any, given: list[Any]) -> Any:
 REAL: dict[type, dict[str, Any]] = {
     kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)
 }
-"""The methods of the library."""
+"""Generator type -> its unpatched methods, by name."""
 _DOUBLE = {np.random.Generator: "random", np.random.RandomState: "random_sample"}
 _OWN_NUMBER = {"exponential", "standard_exponential", "gumbel"}
-"""Functions whose numbers are not the doubles of the stream."""
+"""Functions whose values are not made from one double of the stream."""
 _POOL = 16
-"""Of more entries than this, equal ones are one outcome: a token may stand in a pool as often as it should."""
+"""In a population of more entries than this, equal entries are merged into one outcome, since a token may be repeated
+in proportion to its probability."""
 
 
 class NumpyGenerator:
@@ -467,9 +468,9 @@ OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw
 BIT_GENERATORS = (np.random.BitGenerator, np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
                   np.random.SFC64)  # fmt: skip
 HARMLESS = {"bit_generator", "spawn", "_bit_generator", "_poisson_lam_max"}
-"""What draws nothing."""
+"""Attributes and methods that draw nothing."""
 SETS_STATE = {"seed", "set_state", "get_state"}
-"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
+"""Methods that set or return the state of a stream; the stream then counts as freshly started."""
 
 
 def _answered(kind: type, function: str) -> Callable[..., Any]:
@@ -514,7 +515,7 @@ def _methods(kind: type) -> dict[str, Callable[..., Any]]:
 
 
 METHODS: dict[type, dict[str, Callable[..., Any]]] = {kind: _methods(kind) for kind in REAL}
-"""What stands for the methods of the library inside a block."""
+"""Generator type -> the replacements of its methods inside a block."""
 PROCESS.methods.update(METHODS)
 
 

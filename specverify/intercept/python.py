@@ -56,13 +56,13 @@ from specverify.reference import Draws, Site
 LIBRARY = "random"
 OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
 MOST_BITS = 1023
-"""More are no float."""
+"""Largest number of bits of an integer that converts to a float."""
 MANY_BITS = 64
-"""As many bits of the operating system are a seed: they are given as they are, as its bytes are, which name things.
-Replays tell what hangs on them."""
+"""A request of at least this many bits from the operating system is a seed or a name and is passed through, like random
+bytes. Replays detect whether tokens depend on it."""
 REFUSED = ("gammavariate", "vonmisesvariate")
 SETS_STATE = ("seed", "setstate", "getstate")
-"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
+"""Methods that set or return the state of a stream; the stream then counts as freshly started."""
 _CHOICES, _SYSTEM_BITS = random.Random.choices, random.SystemRandom.getrandbits
 _SYSTEM_BYTES = random.SystemRandom.randbytes
 
@@ -251,7 +251,7 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
 
 
 METHODS = _methods(random.Random)
-"""What stands for the methods of ``random.Random`` inside a block."""
+"""Name -> replacement of a method of ``random.Random`` inside a block."""
 SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
 PROCESS.methods.update({random.SystemRandom: METHODS | SYSTEM, random.Random: METHODS})
 MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}

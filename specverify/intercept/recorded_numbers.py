@@ -16,7 +16,7 @@ import numpy as np
 from specverify.intercept.recorder import Record
 
 BITS = {"float16": 11, "bfloat16": 8}
-"""Bits of a uniform of a dtype so coarse that its cells matter."""
+"""Dtype -> bits of its uniforms, for dtypes so coarse that this changes the law."""
 
 
 class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
@@ -27,12 +27,12 @@ class Item(NamedTuple):
     """One uniform number or one outcome that a recorded call drew."""
 
     low: float = math.nan
-    """The uniform is not below this; NaN for an outcome."""
+    """Lower bound (inclusive) of the uniform; NaN for an outcome."""
     high: float = math.nan
-    """It is below this, or equal to ``low`` where both are one number."""
+    """Upper bound (exclusive) of the uniform; equal to ``low`` if the uniform is known exactly, NaN for an outcome."""
     outcome: int | None = None
     weights: Any = None
-    """Of all outcomes, as documented, up to a factor; None where they are not told."""
+    """Documented weights of all outcomes, unnormalised; None if the library does not document them."""
 
 
 def items_of(record: Record) -> list[Item]:
@@ -176,7 +176,7 @@ def _integers(result: Any, low: Any, high: Any = None, *rest: Any, endpoint: boo
 
 
 POOL = 16
-"""Of more entries than this, equal ones are one outcome."""
+"""In a population of more entries than this, equal entries are merged into one outcome."""
 
 
 def _choice(
@@ -293,7 +293,7 @@ def _torch_integers_like(result: Any, _: Any, *ends: int) -> Iterator[Item]:
 
 ENDS = {"float64": 2**53 + 1, "float32": 2**24 + 1, "float16": 2**11 + 1, "bfloat16": 2**8 + 1, "int64": 2**63 - 1,
          "int32": 2**31, "int16": 2**15, "int8": 2**7, "uint8": 2**8, "bool": 2}  # fmt: skip
-"""By dtype, how many whole numbers ``random_`` draws from."""
+"""Dtype -> number of integers from which ``random_`` draws."""
 
 
 def _torch_random(result: Any, _: Any, *ends: int | None) -> Iterator[Item]:
@@ -381,4 +381,4 @@ ROWS: dict[tuple[str, str], Callable[..., Any]] = {
     for library, rows in (("numpy", _OF_NUMPY), ("random", _OF_PYTHON), ("torch", _OF_TORCH))
     for name, row in rows.items()
 }
-"""By library and name: ``row(result, *args, **kwargs)`` yields what was drawn."""
+"""(library, name) -> ``row(result, *args, **kwargs)``, which yields the drawn items of a call."""

@@ -22,10 +22,10 @@ from specverify.reference import Draws, Pmf, Site
 
 LIBRARIES = ("random", "numpy")
 PASSED_THROUGH = frozenset({"choices"})
-"""Python code of a library whose inner calls are recorded in its place."""
+"""Library functions in Python that are not recorded; the draws that they call are."""
 NOT_DRAWING = frozenset({"seed", "setstate", "getstate", "set_state", "get_state", "spawn"})
 IN_PLACES = frozenset({"sample", "shuffle", "permutation", "permuted", "choice"})
-"""Calls that take things out of a population: what is recorded is the places of the things."""
+"""Calls that select from a population; the record holds the selected indices."""
 
 
 class Record(NamedTuple):

@@ -36,11 +36,11 @@ REASONS: dict[str, Reason] = {
         f"compare the random number with what it would be compared with afterwards, or {SAMPLES}",
     ),
     "float-needed": Reason(
-        "A library takes nothing but plain floats or ints, and was given a random number.",
-        "compare the random number itself, and hand over the outcome",
+        "A library accepts only plain floats or ints, and received a random number.",
+        "compare the random number itself, and pass the outcome",
     ),
     "order-alone-is-known": Reason(
-        "Of several random numbers the order is known, and the value of one is needed.",
+        "Only the order of several random numbers is known, and the value of one is needed.",
         "use the place (`argmax`, `indices`), or compare the numbers before they are put in order",
     ),
     "unknown-sign": Reason(
@@ -127,7 +127,7 @@ REASONS: dict[str, Reason] = {
         "draw by the methods of the generator",
     ),
     "endless-at-an-end": Reason(
-        "A loop draws until a number is another one, and would never end at a value that the generator returns.",
+        "A loop draws again until a number differs from some value, and never ends where it cannot differ.",
         "bound the loop",
     ),
     # arrays
@@ -158,7 +158,7 @@ REASONS: dict[str, Reason] = {
     ),
     "no-promise": Reason("No law is promised that could be compared.", "state what is promised"),
 }
-"""By its code."""
+"""Code of a refusal -> reason, and what the user can do."""
 
 
 class Declined:
@@ -171,7 +171,7 @@ class Declined:
     __slots__ = ("reason",)
 
     for_python: Final = NotImplemented
-    """The same for Python's operator protocol, which then tries the other operand."""
+    """The same value for Python's operator protocol, which then tries the other operand."""
 
     def __init__(self, reason: str) -> None:
         """Decline for ``reason``, a phrase that continues a sentence."""
@@ -200,7 +200,7 @@ def is_declined(result: Any) -> TypeGuard[Declined]:
 
 _HOUSEKEEPING = {"tempfile.py", "imaplib.py", "mailbox.py", "smtplib.py"}
 _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
-"""Modules of the standard library that draw names nobody's tokens depend on."""
+"""Packages of the standard library that draw names on which no token depends."""
 
 
 def current() -> Block | None:

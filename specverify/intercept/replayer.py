@@ -78,7 +78,7 @@ class Replayer(Recorder):
 # What a call returns for given numbers
 
 Row = Callable[..., Any]
-"""``row(items, result, *args, **kwargs)`` returns the values of a result; ``result`` is what the library drew."""
+"""``row(items, result, *args, **kwargs)`` returns the values of a call; ``result`` is what the library drew."""
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
@@ -290,4 +290,4 @@ FED: dict[tuple[str, str], Row] = {
     for library, rows in (("numpy", _OF_NUMPY), ("random", _OF_PYTHON), ("torch", _OF_TORCH))
     for name, row in rows.items()
 }
-"""By library and name, the same calls as ``recorded_numbers.ROWS``."""
+"""(library, name) -> row, for the same calls as ``recorded_numbers.ROWS``."""

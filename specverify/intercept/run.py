@@ -163,15 +163,15 @@ class RunMode(NamedTuple):
     """The options of the interception that is active: audit, large vocabulary, low precision, recorded values."""
 
     audit: Any = None
-    """What collects randomness that is used twice."""
+    """The audit that records reused random numbers; None for no audit."""
     made: list[Any] | None = None
-    """What collects the uniform numbers that are drawn."""
+    """List to which every drawn uniform is appended; None to collect none."""
     large: bool = False
-    """Whether outcomes among many are kept open: a real vocabulary."""
+    """Large-vocabulary mode: draws with many outcomes stay symbolic."""
     short: bool = False
-    """Whether the rows of the call are floats of 16 bits."""
+    """Whether the rows of the call are 16-bit floats."""
     coupled: Any = None
-    """What gives every random number the value that a plain run recorded."""
+    """The replay that gives every random number the value a plain run recorded; None outside coupled runs."""
 
 
 _ORDINARY = RunMode()

@@ -42,7 +42,8 @@ from specverify.reference import Draws, Pmf, Site
 # States
 
 Noted = list[tuple[Site, Hashable]]
-"""Where a draw was made and the state it was made from; None where another run may find its generator there as well."""
+"""Pairs (site of a draw, generator state before it); a state of None means that another run may start from the same
+state."""
 BEGINS_AGAIN = (
     "begins from the seed of a request before: if each request is to have its own, let the call take an argument whose "
     "name has seed in it; else seed once"
@@ -102,9 +103,9 @@ class Streams:
 # Answers
 
 _BY_IDENTITY = frozenset({random.Random, np.random.MT19937, np.random.PCG64})
-"""Types of generators that are equal to themselves alone."""
+"""Generator types without value equality: two generators are equal only if identical."""
 _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
-"""Functions that give the next double of the stream as it is."""
+"""Functions that return the next double of the stream unchanged."""
 
 
 class Answers:

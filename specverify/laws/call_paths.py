@@ -17,21 +17,21 @@ from specverify.laws.rounding import NEGLIGIBLE, Rounding, collected, drew, saw
 from specverify.reference import Draws, Pmf, Site, Tokens, as_pmf, check_pmf
 
 FEW = 32
-"""With so many outcomes or fewer each is followed."""
+"""A draw with at most this many outcomes is enumerated: every outcome is followed."""
 MOST_PATHS = 4096
 USUAL = 1e-3
-"""A draw among very many gets one of the first tokens that have this share of the largest probability."""
+"""With very many outcomes, one of the first tokens whose probability is at least this share of the largest is taken."""
 
 
 class Ending(NamedTuple):
     """The tokens that a call emitted on one path; the last one may be a symbolic outcome."""
 
     tokens: Tokens
-    """The tokens that are known."""
+    """The emitted tokens whose values are concrete."""
     values: Any = None
-    """Of a last token that nobody looked at: its number for each outcome ``[outcomes]``."""
+    """``[outcomes]``: the last token for each outcome of its draw, if that draw was not forced; None if it was."""
     masses: Any = None
-    """The probability of each outcome ``[outcomes]``."""
+    """``[outcomes]``: the probability of each entry of ``values``; None without ``values``."""
 
 
 Program = Callable[[Draws], Ending]
@@ -50,9 +50,9 @@ class CallPath(NamedTuple):
 
     ending: Ending
     weight: float
-    """The probability of its coins."""
+    """Probability of the coins' values on this path."""
     choices: tuple[int, ...]
-    """What its coins got."""
+    """Values of the coins, in the order of their draws."""
     questions: tuple[Question, ...]
     wide: tuple[WideDraw, ...]
     rounding: Rounding

@@ -34,11 +34,12 @@ class PmfRow(NamedTuple):
     """A row of probabilities, with a bound on the error of its entries."""
 
     pmf: Any
-    """``[vocabulary]``, float64, as the program is given it or is to make it: the sum is 1 within rounding."""
+    """``[vocabulary]``, float64: the row that the program receives or shall compute; its sum is 1 up to rounding."""
     off: Any = 0.0
-    """How many spacings each entry may be off where the program made it: a number, or ``[vocabulary]``."""
+    """Error of each entry that the program computed, in units of the spacing of its floats: a number or
+    ``[vocabulary]``."""
     doubtful: Any = False
-    """Which entries may as well be 0, because a truncation ties or rounds there: a bool, or ``[vocabulary]``."""
+    """Entries that may be 0 because a truncation has a tie or a rounding there: a bool or ``[vocabulary]``."""
 
 
 class Rows(NamedTuple):
@@ -60,11 +61,11 @@ class Floats(NamedTuple):
     epsilon: float
     """Their spacing at 1."""
     sums: float = 0.0
-    """How far a sum of a row may be off relatively."""
+    """Bound on the relative error of a sum over a row."""
     cells: float = 0.0
-    """By how much a look-up in a cumulated row may change an entry."""
+    """Bound on the absolute error of an entry that is looked up in a cumulative row."""
     least: float = UNDERFLOW
-    """By how much an entry may be off that is not a normal number."""
+    """Bound on the absolute error of an entry below the normal range of the dtype."""
 
 
 class Between(NamedTuple):
@@ -75,7 +76,7 @@ class Between(NamedTuple):
 
 
 SMALLEST = {FLOAT16: 2.0**-24}
-"""The spacing of the smallest floats, of the dtypes in which it counts."""
+"""Dtype's epsilon -> spacing of its subnormal numbers, for the dtypes in which this error matters."""
 
 
 def added_up(epsilon: float, count: int) -> Floats:

@@ -17,24 +17,23 @@ from specverify.laws.tables import rational_pmf
 from specverify.reference import LanguageModel, Pmf, Tokens
 
 CERTAIN = "certain"
-"""One-hot rows; in one text of four p and q want different tokens."""
+"""Shape with one-hot rows only. After every fourth text p and q have different tokens."""
 OPEN = "open_after"
-"""``open_after_1_5``: behind texts of 1 and of 5 tokens all is possible under both; elsewhere p = q is one-hot."""
+"""``open_after_1_5``: after texts of 1 and 5 tokens every token has positive probability under p and q; all other rows
+have p = q one-hot."""
 PERIODIC = "periodic_after"
-"""``periodic_after_9_10``: the same, but the certain rows count 0, 1, 2 ... and begin again, whatever was before.
-
-So a text comes back to its period behind the open rows: what looks tokens up in the text drafts them in vain and well,
-and blocks of a text are equal though what is before them is not.
-"""
+"""``periodic_after_9_10``: like ``open_after``, but the tokens of the one-hot rows count 0, 1, 2, ... cyclically,
+whatever the text. After the open rows the text therefore returns to its period. Drafts that are looked up in the text
+are sometimes right and sometimes wrong, and equal blocks of a text can follow different prefixes."""
 APART = "apart_after"
-"""``apart_after_2``: behind texts of 2 tokens p and q are apart by 2^-seed, and have tokens as unlikely as that.
-
-A guard with a threshold takes such tokens for impossible, what is left of p for nothing, or p for q: see ``_apart``.
-"""
+"""``apart_after_2``: after texts of 2 tokens p and q differ by 2^-seed, and some tokens have that probability. A
+threshold in the program then confuses such tokens with impossible ones, the residual with 0, or p with q: see
+``_apart``."""
 FAR = "far_after"
-"""``far_after_1``: the same, but at the two likely tokens p and q are far apart."""
+"""``far_after_1``: like ``apart_after``, but p and q differ much at the two likely tokens."""
 MANY = "many_after"
-"""``many_after_1``: behind texts of 1 token every token is possible under p, no two equally, and one under q."""
+"""``many_after_1``: after texts of 1 token every token has a different positive probability under p, and q is one-hot.
+"""
 
 
 def is_certain(shape: str) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from specverify.reference import LanguageModel, Pmf, Tokens
 
 LONGEST = 5
-"""Letters of the longest context that is counted."""
+"""Number of letters of the longest context whose successors are counted."""
 
 
 class Letters(NamedTuple):

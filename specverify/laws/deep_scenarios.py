@@ -9,7 +9,7 @@ from specverify.laws.certain_tables import CERTAIN, apart_after, far_after, many
 from specverify.laws.scenarios import Scenario
 
 DEEP_GAMMA: Final = 8
-"""Drafts of a round at which a verifier is looked at where nobody says more."""
+"""Default number of drafts in the long rounds in which verifiers are examined."""
 _SIDE = 3
 
 
@@ -48,24 +48,23 @@ ONE_ROW_SCENARIOS: Final = (
     Scenario(many_after(1), 64, (0,), 2, seed=39),
     Scenario(apart_after(1), 257, (0,), 4, seed=6),
 )
-"""One row is open. In all but one p and q are apart there by 2^-15 to 2^-6; one of those is without a draft.
-
-Tiles of 2, 4, 8, 16, 32, 64, 128 and 256 tokens leave a token over in one of them, and those up to 64 leave none over
-at 64 tokens, all of which are possible: a top-k of 4 to 63 leaves one out. No byte holds the last token of the last.
-The more tokens have mass, the more coins there are behind the row: 1e-6 added to every q is within rounding then.
-"""
+"""Scenarios in which one row is open and all others are one-hot. In all but one p and q differ there by 2^-15 to 2^-6;
+in one of those there is no draft. The vocabulary sizes cover tiling errors: for each tile of 2, 4, ..., 256 tokens one
+vocabulary has a remainder of one token, and 64 tokens, all possible, have none for tiles up to 64. At 64 tokens a top-k
+of 4 to 63 removes a possible token. The last token of the last scenario does not fit in a byte. The more tokens have
+mass, the more coins follow the row, which raises the rounding bound above an error of 1e-6 in q."""
 WRITTEN_OUT: Final = tuple(scenario for scenario in ONE_ROW_SCENARIOS if scenario.vocabulary <= 64)
-"""Those of engines, which may write down a row for every text."""
+"""The scenarios for engines, which may store a row for every text."""
 DEEP_TREE: Final = (-1, -1, 0, 0, 2, 2, 4, 4)
-"""Parents of a tree of four levels, two nodes in each; the second is a leaf."""
+"""Parents of a tree with four levels of two nodes; the second node of each level is a leaf."""
 TREE_SCENARIOS: Final = tuple(Scenario(open_after(level + 1), 3, (0,), 5, seed=30) for level in range(5))
-"""One level of ``DEEP_TREE`` that is left open, or the token behind it."""
+"""Scenarios with one open row: at one level of ``DEEP_TREE``, or at the token after the tree."""
 WIDE_TREE: Final = (-1,) * 4
-"""Parents of a tree of one level: what is left of p after three siblings, and a fourth."""
+"""Parents of a tree with one level of four nodes: the fourth is tested on the residual of p after three rejections."""
 WIDE: Final = Scenario(open_after(1), 4, (0,), 2, seed=38)
-"""Rows of which p is owed something after three rejections."""
+"""Rows whose residual of p is positive after three rejections."""
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
-"""A draft that is left open and a last token that is certain: few paths, though five rows are random in one call."""
+"""A scenario with an open draft and a one-hot last token. It has few paths although one call draws from five rows."""
 LONG_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, prompt, 16, seed=31 + seed) for prompt in ((0,), (1, 1, 1, 1)) for seed in range(3)),
     *(Scenario(CERTAIN, 4, (0, 1, 2, 0, 1, 2, 0, 1), 16, seed=seed) for seed in (34, 35)),
@@ -79,7 +78,6 @@ LONG_SCENARIOS: Final = (
         for lengths in ((9, 10), (8, 13), (9, 17), (11, 16))
     ),
 )
-"""What a whole engine decodes: many rounds, prompts of one token and of repeated ones, more than a block of a cache.
-
-The last ones repeat themselves, but for what is open: tokens looked up in the text are drafts that are accepted.
-"""
+"""Long decodes for engines: many rounds, more tokens than one cache block, prompts of one token and of repeated tokens.
+In the last scenarios the text is periodic except after the open rows, so that drafts looked up in the text are
+accepted."""

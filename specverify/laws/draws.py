@@ -33,7 +33,7 @@ __all__ = [
 
 MOST_DECISIONS = 10_000
 MOST_OF_SITE = 100_000
-"""Draws that one line makes in a run of a tape; a program that makes more draws without end."""
+"""Largest number of draws by one line in a run of a tape; more are taken for an endless loop."""
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
@@ -114,10 +114,8 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 BELOW, AMONG, TOGETHER = "below", "between", "together"
-"""What is asked of a uniform: whether it is below a bound, between which bounds it lies, what it answers with others.
-
-Last but one of its site.
-"""
+"""Kinds of constraints on a uniform, the last but one entry of a site: below a bound; between two of several bounds; a
+joint constraint with other uniforms."""
 
 
 class Decision(NamedTuple):

@@ -12,7 +12,8 @@ from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.scenarios import Scenario
 
 _ENDS: Final = ((80, 1), (80, 3), (80, 2), (81, 2), (80, 0), (84, 2), (87, 0), (93, 0), (102, 3))
-"""Seeds and ends of certain texts: they end at the first token, at the second, and so on; the last one does not."""
+"""Pairs (seed, end-of-sequence token) of one-hot texts. They end at the first token, the second, and so on; the last
+text does not end."""
 
 ENDING_SCENARIOS: Final = (
     Scenario("equal", 2, (0,), 4, (1,), seed=50),
@@ -23,4 +24,5 @@ ENDING_SCENARIOS: Final = (
     *(Scenario(CERTAIN, 4, (0,), 12, (eos,), seed=seed) for seed, eos in _ENDS),
     *(Scenario(open_after(1 + place), 3, (0,), 8, (2,), seed=55) for place in range(1, 5)),
 )
-"""Whole decodes; where all is certain but for one row, a text ends there or goes on."""
+"""Scenarios of whole decodes with end-of-sequence tokens. Where all rows but one are one-hot, that row decides whether
+the text ends."""

@@ -24,7 +24,7 @@ from specverify.reference import Decoder, Draws, State, Tokens
 
 DEFAULT_RUNS = 200_000
 FIRST_PATHS = 256
-"""Paths of a first round after which the number of the others is estimated, by a few more runs."""
+"""Number of paths of the first round after which a few further runs estimate how many remain."""
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is

@@ -41,19 +41,19 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
 
 DEFAULT_ROWS = 2**22
 MARGIN = 2.0**-18
-"""How far from its place a step may lie: 32 times the spacing of float32 below 1."""
+"""Tolerance for the position of a breakpoint in [0, 1]: 32 times the spacing of float32 below 1."""
 INSIDE = 2
-"""Random places looked at in each cell, beside its corners and its middle."""
+"""Number of random points tested in each cell, besides its corners and its centre."""
 
 Breakpoints: TypeAlias = Sequence[Iterable[Fraction]]
-"""For each uniform, the places in [0, 1] where the outcome may change."""
+"""For each uniform, the points in [0, 1] at which the outcome may change."""
 
 Kernel: TypeAlias = Callable[[Any], Any]
-"""From uniforms, float64 ``[rows, uniforms]``, to outcomes, integers ``[rows, width]`` padded with -1."""
+"""Maps uniforms, float64 ``[rows, uniforms]``, to outcomes, integers ``[rows, width]`` padded with -1."""
 
 ChainKernel: TypeAlias = Callable[[Any, Any, Tokens, Any], Any]
-"""``(p, q, draft, uniforms)``: float64 ``[gamma + 1, V]`` and ``[gamma, V]``, then as ``Kernel``, the last uniform for
-the token after the accepted drafts."""
+"""``kernel(p, q, draft, uniforms)`` with p float64 ``[gamma + 1, V]`` and q float64 ``[gamma, V]``; uniforms and result
+as in ``Kernel``. The last uniform draws the token after the accepted drafts."""
 
 
 class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
@@ -78,13 +78,13 @@ class Looked(NamedTuple):
     """The result of evaluating the kernel in some cells: those with one outcome, and the others with their halves."""
 
     settled: tuple[tuple[GridCell, Tokens], ...]
-    """Cells of one outcome, each with it: the padding behind it is left out."""
+    """Pairs (cell, outcome) of the cells with a single outcome, without padding."""
     others: tuple[GridCell, ...]
-    """The cells of several outcomes."""
+    """Cells with several outcomes."""
     halves: tuple[GridCell, ...]
-    """Their halves, to be looked at next."""
+    """The halves of the cells in ``others``, to be examined next."""
     unsettled: tuple[GridCell, ...]
-    """Those of them that are too small to be halved."""
+    """Cells with several outcomes that are too small to be halved."""
 
 
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:

@@ -14,22 +14,23 @@ from specverify.reference import Tokens
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 OTHERS: Final = "others"
-"""The key of a law under which the probability of all sequences it does not name stands."""
+"""Key of a law for the total probability of all sequences without an entry of their own."""
 SUM_TOLERANCE: Final = 1e-4
-"""How far the probabilities may be from 1 in sum: float32 sums of a large vocabulary are. They are scaled to it."""
+"""Largest deviation of the probabilities' sum from 1, as in float32 sums over a large vocabulary; the law is then
+normalised."""
 
 
 class KnownLaw(NamedTuple):
     """Numbered outcomes and their probabilities."""
 
     masses: Array
-    """float64 ``[k]``; sums to 1."""
+    """float64 ``[k]``: probability of each outcome; the sum is 1."""
     place: Callable[[Tokens], int]
-    """The number of an outcome; -1 if the law gives it no place, that is, probability 0."""
+    """Maps an outcome to its index in ``masses``; -1 if its probability is 0."""
     outcome: Callable[[int], Tokens | str]
-    """The outcome of a number."""
+    """Maps an index of ``masses`` to its outcome."""
     unnamed: float = 0.0
-    """Probability of all sequences that the law does not name."""
+    """Total probability of all sequences without an entry of their own."""
 
     def places(self, rows: Sequence[Tokens]) -> Array:
         """Return the number of each outcome in ``rows``; -1 for an outcome of probability 0."""

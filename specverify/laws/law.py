@@ -15,11 +15,11 @@ class Coverage(NamedTuple):
     """The numbers of rounds, drafts and acceptances in an enumeration; a law over trivial rounds is no evidence."""
 
     rounds: int = 0
-    """The most rounds on one path."""
+    """Largest number of rounds on a path."""
     rounds_of_two: int = 0
-    """The most rounds on one path that drafted at least two tokens."""
+    """Largest number of rounds on a path that drafted at least two tokens."""
     outcomes: frozenset[tuple[int, int]] = frozenset()
-    """The (drafted, accepted) pairs that occurred."""
+    """Pairs (drafted, accepted) of counts that occurred in some round."""
 
 
 class Law(NamedTuple):
@@ -28,12 +28,12 @@ class Law(NamedTuple):
     probabilities: Mapping[Any, Any]
     missing: Any = 0
     runs: int = 0
-    """How often the program ran to compute this."""
+    """Number of program runs of the enumeration."""
     decisions: int = 0
-    """The most draws on one path."""
+    """Largest number of draws on a path."""
     coverage: Coverage = Coverage()
     rounding: Rounding = Rounding()
-    """What the paths were seen to compute with."""
+    """Sources of rounding that were observed on the paths."""
 
 
 class Distance(NamedTuple):

@@ -21,23 +21,24 @@ from specverify.laws.rounding import Rounding, worst
 from specverify.reference import Tokens
 
 FOLLOWED_WHOLE = 128
-"""Of a pmf with so many tokens or fewer every outcome is followed."""
+"""A draw from a pmf of at most this many tokens is enumerated completely."""
 AT_EDGES, SAMPLED = 20, 6
-"""How many outcomes of a larger one are followed: those at which numbers are cut, and a sample."""
+"""For a larger pmf, the number of outcomes followed at the edges of tiles and dtypes, and the number of sampled
+outcomes."""
 OTHERS = 3
-"""How many other outcomes tell whether a draw has a part in what is emitted."""
+"""Number of further outcomes tried to decide whether a draw affects the emitted tokens."""
 ONCE_MORE = 2
-"""How many are followed where the same draws were followed on another path already."""
+"""Number of outcomes followed if the same draws were already followed on another path."""
 
 
 class FailedOutcome(NamedTuple):
     """An outcome of a draw with which the call raises an error."""
 
     kept: Tokens
-    """The drafts before it."""
+    """Accepted drafts before the failing outcome."""
     token: int
     mass: float
-    """The probability of the outcome, given these drafts."""
+    """Conditional probability of the outcome given ``kept``."""
     said: str
 
 
@@ -45,27 +46,27 @@ class Behind(NamedTuple):
     """The law of the token after given accepted drafts, and the probability of these drafts."""
 
     weight: float
-    """The probability of keeping these drafts and no more."""
+    """Probability that exactly these drafts are accepted."""
     masses: Any
-    """That of each token behind them, together with it ``[vocabulary]``."""
+    """``[vocabulary]``: joint probability of accepting exactly these drafts and emitting each token after them."""
     outside: Mapping[float, float]
-    """The same for numbers that are no token of the vocabulary."""
+    """Emitted number that is no token id -> the same joint probability."""
     unread: str = ""
-    """Why the masses are no more than what was followed, or nothing."""
+    """Why ``masses`` contain only the followed outcomes, or nothing; '' if they are complete."""
 
 
 class CallLaw(NamedTuple):
     """The law of the tokens that a call emits: by accepted drafts, the law of the token after them."""
 
     behind: Mapping[Tokens, Behind]
-    """By the accepted drafts."""
+    """Accepted drafts -> law of the token after them."""
     faults: tuple[FailedOutcome, ...] = ()
     missing: float = 0.0
     runs: int = 0
     sampled: int = 0
-    """How many outcomes of draws that were looked at were drawn from their pmf, and followed."""
+    """Number of outcomes that were sampled from the pmf of a forced draw and followed."""
     looked_at: int = 0
-    """How many last draws were looked at."""
+    """Number of last draws whose outcome the program forced."""
     rounding: Rounding = Rounding()
 
 
@@ -74,7 +75,7 @@ class _Read(NamedTuple):
 
     kept: Tokens
     values: Any
-    """Numbers that the last token may be."""
+    """Possible values of the last token, an array of numbers."""
     masses: Any
     runs: int = 0
     sampled: int = 0

@@ -27,7 +27,7 @@ from specverify.reference import Decoder, Round, State, Tokens
 
 PRIME = 2**61 - 1
 SETTLED = 5
-"""New tokens after which the runs that a place takes are taken for those of every later one."""
+"""Number of new tokens after which the number of runs per position is extrapolated to all later positions."""
 
 
 class ReadsWholeText(Exception):  # noqa: N818 - reads as the sentence it is
@@ -64,18 +64,18 @@ class RoundEdge(NamedTuple):
     """A path of one round: an edge of the graph."""
 
     tokens: Tokens
-    """The new tokens."""
+    """New tokens that the round commits."""
     weight: Fraction
-    """The probability of the path given the state."""
+    """Conditional probability of the edge given the state it leaves."""
     after: int
-    """The number of the node behind it; -1 where the text has ended."""
+    """Index of the node to which the edge leads; -1 if the text has ended."""
 
 
 class StateClass(NamedTuple):
     """States that have the same future: a node of the graph."""
 
     place: int
-    """New tokens before it."""
+    """Number of new tokens before this state."""
     edges: tuple[RoundEdge, ...]
 
 
@@ -83,11 +83,11 @@ class Rounds(NamedTuple):
     """The rounds of a decoder after one prompt, as an acyclic graph."""
 
     nodes: tuple[StateClass, ...]
-    """The first one is the state after the prompt; edges lead to later ones."""
+    """Nodes in topological order; the first is the state after the prompt."""
     runs: int
-    """Runs of a round that it took."""
+    """Number of runs of a round that the graph needed."""
     horizon: int
-    """New tokens of the longest text."""
+    """Number of new tokens of the longest text."""
 
 
 def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rounds:
@@ -168,7 +168,7 @@ def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[t
 
 
 Factors = Sequence[Sequence[Any]]
-"""``factors[t][v]``: what token v at place t of the new tokens contributes."""
+"""``factors[t][v]``: the factor that token v contributes at position t of the new tokens."""
 
 
 def expectation(rounds: Rounds, factors: Factors) -> Fraction:
@@ -212,12 +212,12 @@ class Pattern(NamedTuple):
     """New tokens at consecutive positions whose probability differs between two laws."""
 
     place: int
-    """New tokens before the first of them."""
+    """Number of new tokens before the pattern."""
     tokens: Tokens
     one: Fraction
-    """The probability under the first law."""
+    """Probability of the pattern under the first law."""
     other: Fraction
-    """The probability under the second."""
+    """Probability of the pattern under the second law."""
 
 
 def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:

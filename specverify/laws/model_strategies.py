@@ -181,8 +181,8 @@ KINDS: dict[str, Callable[[int], SearchStrategy[Weights]]] = {
     "peaked": _peaked,
     "point": _points,
 }
-"""Kinds of pmfs, as strategies of integer weights: ``soft`` all above 0, ``tied`` with equal ones, ``zeros`` with some
-at 0, ``flat`` all equal, ``peaked`` one token with nearly everything, ``point`` one token with everything."""
+"""Kind of pmf -> a Hypothesis strategy of its integer weights: ``soft`` all positive, ``tied`` with equal entries,
+``zeros`` with entries 0, ``flat`` all equal, ``peaked`` nearly one-hot, ``point`` one-hot."""
 
 
 def _disjoint(vocabulary: int) -> SearchStrategy[PmfPair]:

@@ -19,20 +19,20 @@ from specverify.reference import Tokens
 from specverify.reference.validation import shown
 
 NO_TOKEN = -1
-"""Stands for the token of a text that has ended."""
+"""Takes the place of a token after the end of a text."""
 RESIDUE = 1e-9
-"""Less probability than this is no second outcome of a greedy call."""
+"""A second outcome of a greedy call with a probability below this is ignored."""
 
 
 class Logits(NamedTuple):
     """The target's logits for the next token, with a bound on their error."""
 
     row: Callable[[Tokens], Any]
-    """``row(new)``: logits ``[vocabulary]`` after the prompt and these new tokens, of any common offset; or a mapping
-    from the likeliest tokens to theirs, where every other is no likelier than the last of these, and ``NO_TOKEN``
-    stands for the end of the text if it is told; None if nothing is."""
+    """``row(new)`` returns the logits after the prompt and the new tokens ``new``, up to a common offset: an array
+    ``[vocabulary]``; or a mapping from the most likely tokens to their logits, in which every missing token is at most
+    as likely as the last entry and ``NO_TOKEN`` is the end of the text; or None if the logits are not available."""
     rounding: float
-    """How far off a probability of either pass may be, relatively."""
+    """Bound on the relative error of a probability in either forward pass."""
 
     @property
     def bound(self) -> float:
@@ -45,17 +45,17 @@ class Parting(NamedTuple):
 
     setting: str
     position: int
-    """Of the token, counted from 0."""
+    """Index of the first differing new token, from 0."""
     plain: int
-    """The target's token; ``NO_TOKEN`` where its text has ended."""
+    """Token of the target alone; ``NO_TOKEN`` if its text has ended."""
     speculative: int
     gap: float
-    """How far the logit of the farther of the two lies below the largest; infinite where a text has ended, unless
-    the end is a token of the row."""
+    """Difference between the largest logit and the smaller of the two tokens' logits. Infinite if a text has ended and
+    the end is no token of the row."""
     bound: float
-    """What rounding explains, in the same unit."""
+    """Largest logit difference that rounding explains."""
     near_tie: bool
-    """Whether it explains this."""
+    """Whether rounding explains the difference."""
 
     @property
     def undecided(self) -> str:

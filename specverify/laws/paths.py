@@ -22,7 +22,7 @@ from specverify.reference import Draws, Pmf, Sampled, Site, as_pmf, check_pmf
 Outcome = TypeVar("Outcome")
 
 PROBES = 16
-"""Random runs that estimate the number of paths."""
+"""Number of random runs from which the number of paths is estimated."""
 
 
 class Path(NamedTuple, Generic[Outcome]):
@@ -42,7 +42,7 @@ class Undecided(NamedTuple):
 
 
 RARE = FLOAT64 / 2
-"""A path of floats with less probability than this is not followed: one rounding of the law is more."""
+"""A path with float weights is not followed if its probability is below this; one rounding of the law exceeds it."""
 
 
 class _TooRare(BaseException):

@@ -43,34 +43,34 @@ from functools import cache
 from typing import Any, NamedTuple, Self
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 2.0**-52, 2.0**-23, 2.0**-10, 2.0**-7
-"""Spacings of the floats at 1."""
+"""Machine epsilons: the spacing of each dtype's numbers at 1."""
 LOST = 2.0**-14
-"""In float16 a smaller number is not a normal one, and may become 0."""
+"""Smallest normal number of float16; smaller numbers may become 0."""
 ENUMERATION = 4 * FLOAT64
-"""A decision's share of an enumeration: two weights normalised, one product, one sum."""
+"""Rounding of an enumeration per decision: two normalised weights, one product and one sum."""
 NEGLIGIBLE = 64 * FLOAT64
-"""A run of less probability than this happens because float64 rounds: what it ends with is not judged."""
+"""A run with a probability below this exists only because float64 rounds; its result is not checked."""
 LARGEST = 1e-3
-"""A bound above this is no verdict."""
+"""A rounding bound above this is too weak for a verdict."""
 UNDERFLOW = 1e-30
-"""Less probability than this is what an underflowing number leaves behind, not support."""
+"""A probability below this counts as an underflow and not as support."""
 
 
 class Rounding(NamedTuple):
     """The dtypes, supports and lookups observed in a run, or the worst of several runs."""
 
     epsilon: float = FLOAT64
-    """Spacing at 1 of the coarsest floats."""
+    """Machine epsilon of the coarsest dtype."""
     decisions: int = 0
-    """Draws, but for repeated questions to one uniform number."""
+    """Number of draws; further comparisons of the same uniform do not count."""
     cells: int = 0
-    """Cells of cumulated pmfs that numbers were looked up in, and repeated questions."""
+    """Number of lookups in cumulative pmfs plus further comparisons of the same uniform."""
     uniforms: int = 0
-    """Uniform numbers that were compared with something."""
+    """Number of uniforms that were compared."""
     support: int = 1
-    """The most tokens of positive probability in one draw."""
+    """Largest support of a draw, in tokens."""
     within: float = 0.0
-    """How far decisions are off, together, whose probabilities are known between bounds alone."""
+    """Total width of the intervals of those probabilities that are only enclosed."""
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:

@@ -18,7 +18,7 @@ from specverify.laws.tables import SHAPES, as_dtype, one_hot_rows, table_pair, u
 from specverify.reference import LanguageModel, Task, Tokens
 
 LARGE = 1024
-"""A vocabulary from which on certain rows are written as floats at once."""
+"""Vocabulary size from which one-hot rows are created as floats directly."""
 
 
 class Scenario(NamedTuple):
@@ -31,11 +31,11 @@ class Scenario(NamedTuple):
     eos: Tokens = ()
     seed: int = 0
     greedy: bool = False
-    """Target rows made one-hot: temperature 0."""
+    """Whether the target rows are made one-hot (temperature 0)."""
     float32: bool = False
-    """Rows in float32; else they are rationals, or float64 where the subject or the shape needs floats."""
+    """Whether rows are float32. False: rationals, or float64 if the subject or the shape needs floats."""
     order: int = 0
-    """Rows depend on the last so many tokens; 0 is on all of them."""
+    """Number of last tokens on which a row depends; 0: on the whole text."""
 
     @property
     def name(self) -> str:
@@ -121,13 +121,14 @@ ROUNDING_SCENARIOS = tuple(
         *((shape, True) for shape in ("generic", "zeros", "just_below", "two_softmaxes")),
     )
 )
-"""Rows that floats alone can have: p and q apart by rounding, and float32 ones. A law would not show what is wrong."""
+"""Scenarios that need floats: p and q differ by rounding only, or rows are float32. Errors of this size are below the
+bound of a law comparison."""
 
 LONG_SCENARIOS = (
     Scenario("generic", 2, (0, 1), 48, seed=9, order=2),
     Scenario("generic", 2, (0, 0), 16, (1,), seed=9, order=1),
 )
-"""Long texts after models of a fixed order, and long texts that end: see ``long_texts``."""
+"""Long texts of models with a fixed order, and long texts with an end: see ``long_texts``."""
 
 
 def scenario_named(name: str) -> Scenario:

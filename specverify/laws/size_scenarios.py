@@ -14,13 +14,13 @@ from specverify.laws.scenarios import Scenario
 from specverify.reference import Tokens
 
 MOST: Final = 128
-"""The largest power of two that is met where the caller does not ask for more."""
+"""Default for the largest power of two that the sizes cover."""
 EDGES: Final = tuple(sorted({2**power + beside for power in range(3, MOST.bit_length()) for beside in (-1, 0, 1)}))
-"""Powers of two from eight on, and the numbers beside them."""
+"""The powers of two from 8 on, each with its two neighbours."""
 _BEHIND: Final = 5
-"""New tokens behind a long prompt."""
+"""Number of new tokens after a long prompt."""
 _PASSED: Final = 4
-"""New tokens beyond the last edge."""
+"""Number of new tokens after the last edge."""
 
 
 class Sizes(NamedTuple):
@@ -35,24 +35,24 @@ class Sizes(NamedTuple):
     """
 
     horizon: int = 0
-    """New tokens."""
+    """Number of new tokens; 0: not set."""
     prompt: int = 0
-    """Tokens of a prompt; one fewer and one more too."""
+    """Number of prompt tokens; one fewer and one more are checked too. 0: not set."""
     rows: int = 0
-    """Rows of a batch, for an engine that is ``batched``."""
+    """Number of rows of a batch, for an engine with ``batched``; 0: not set."""
     gamma: int = 0
-    """Drafts of a round, which ``scenario.gamma`` tells what makes the engine."""
+    """Number of drafts of a round, which ``make`` reads from ``scenario.gamma``; 0: not set."""
     vocabulary: int = 0
-    """Tokens of the vocabulary, in a text of a few certain rows."""
+    """Vocabulary size of a text with a few one-hot rows; 0: not set."""
     least_vocabulary: int = 0
-    """The fewest tokens of every situation, 2 to 8, for an engine that needs more than the two of the smallest, such as
-    an end of its own."""
+    """Smallest vocabulary of every scenario, 2 to 8, for an engine that needs more than two tokens, for example because
+    it has an end-of-sequence token of its own; 0: not set."""
     ranks: int = 0
-    """Ranks of ``promises={"ranks"}``; 2 if left out."""
+    """Number of ranks for ``promises={"ranks"}``; 0: 2 ranks."""
 
 
 NO_SIZES: Final = Sizes()
-"""Nothing beside what every engine meets."""
+"""The default: no sizes besides those that every engine is checked at."""
 
 
 def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:

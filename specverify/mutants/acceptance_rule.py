@@ -121,7 +121,8 @@ argmax_judges_drafts = planted(
         accept_or_replace(lambda prefix, p, q, token: int(token == argmax(p)), lambda p, q, token: point_on_argmax(p))
     )
 )
-"""Drafts are compared with the target's argmax although T > 0; the token after the last draft alone is sampled."""
+"""Drafts are accepted iff they equal the target's argmax, although T > 0; only the token after the last draft is
+sampled."""
 
 
 block_end_not_capped = planted(
@@ -132,11 +133,12 @@ block_end_not_capped = planted(
     citation="ZhouYuxuanYX/Hierarchical-Speculative-Decoding generation/utils.py at b8575e2",
     killed_by="law_is_target",
 )(with_parts("hierarchical", verifier=backward(capped_end=False)))
-"""A block is kept with the plain product of its ratios, while its prefixes know the cap."""
+"""A whole block is accepted with the uncapped product of its ratios, while the probabilities of its prefixes use the
+cap."""
 
 
 AGAIN = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
-"""A draft d so comes out with probability p(d) (2 - p(d))."""
+"""A rejected draft may be drawn again, so a draft d is emitted with probability p(d) (2 - p(d))."""
 
 
 block_matched_then_drawn = planted(
@@ -147,7 +149,8 @@ block_matched_then_drawn = planted(
     citation="plausible",
     killed_by="law_is_target",
 )(with_parts("dflash", verifier=AGAIN))
-"""A block of drafts is matched with draws of p; the one that differs is drawn again."""
+"""A block of drafts is compared with draws from p; at the first mismatch another token is drawn instead of that draw.
+"""
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -393,7 +396,8 @@ coins_always_zero = planted(
     killed_by="law_is_target",
     examples=SHORT,
 )(with_verifier(accept_or_replace(lambda prefix, p, q, token: int(p[token] > 0), lambda p, q, token: residual(p, q))))
-"""The uniform is a constant 0, so log u is minus infinity and every draft of positive target probability stays."""
+"""The uniform is the constant 0, so log u is minus infinity and every draft with positive target probability is
+accepted."""
 
 
 copies_judged_by_argmax = planted(
@@ -404,7 +408,7 @@ copies_judged_by_argmax = planted(
     citation="plausible",
     killed_by="law_is_target",
 )(with_parts("sam-decoding", verifier=match_argmax_then_sample))
-"""Copied drafts stay where they are the target's argmax, and only what follows is sampled."""
+"""Copied drafts are accepted iff they equal the target's argmax; only the token after them is sampled."""
 
 
 @planted_verifier(
@@ -572,7 +576,7 @@ inclusive_coin = planted_engine(
     control=engine_of(),
     decide=decide,
 )
-"""A coin is compared with <= instead of <: a uniform of exactly 0 keeps a draft of target probability 0."""
+"""The uniform is compared with <= instead of <, so u = 0 accepts a draft of target probability 0."""
 
 
 @planted(
@@ -645,7 +649,7 @@ likelier_strictly = planted(
     citation="plausible",
     killed_by="law_is_declared",
 )(with_verifier(accept_or_replace(lambda prefix, p, q, token: int(p[token] > q[token]), lambda p, q, token: p)))
-"""A draft is kept if p(d) > q(d), where the declared rule keeps ties: with p = q nothing is kept any more."""
+"""A draft is accepted if p(d) > q(d), while the declared rule also accepts ties; with p = q every draft is rejected."""
 
 
 @planted(
@@ -715,7 +719,7 @@ released_block_capped = planted(
     citation="plausible",
     killed_by="law_is_declared",
 )(with_parts("hierarchical-released", verifier=backward(capped_end=True)))
-"""The released hierarchical rule with its end capped: another law than the one that is declared for it."""
+"""The released hierarchical rule with its end capped: its law is not the law declared for the release."""
 
 
 released_miss_emitted = planted(
@@ -726,7 +730,8 @@ released_miss_emitted = planted(
     citation="plausible",
     killed_by="law_is_declared",
 )(with_parts("nasd-released", verifier=sample_and_match))
-"""NASD's release with the draw that missed emitted: lossless, and so not what is declared for it."""
+"""The released NASD rule, except that it emits the draw that missed the draft. It is lossless and therefore violates
+the declared bias."""
 
 
 @planted(
@@ -849,7 +854,7 @@ suffixes_judged_by_argmax = planted(
     citation="plausible",
     killed_by="law_is_target",
 )(with_parts("suffix-decoding", verifier=match_argmax_then_sample))
-"""Copied drafts stay where they are the target's argmax, and only what follows is sampled."""
+"""Copied drafts are accepted iff they equal the target's argmax; only the token after them is sampled."""
 
 
 @planted(

@@ -65,7 +65,8 @@ argmax_draft_one_hot = Control(
     "vLLM PR #40651; EAGLE issues #183, #283",
     partial(algorithm_subject, ARGMAX_DRAFT_ONE_HOT_ROW, "control"),
 )
-"""The drafter's argmax is declared as a point mass: accepted with p(d), replaced from p without d."""
+"""The drafter's argmax is declared as a point mass: it is accepted with probability p(d), and otherwise replaced by a
+draw from p without d."""
 
 
 @from_parts
@@ -85,7 +86,7 @@ drafts_past_the_end = Control(
     "openvino.genai PR #1951 (review); koboldcpp issue #1276",
     partial(algorithm_subject, DRAFTS_PAST_THE_END_ROW, "control"),
 )
-"""Drafts run on behind an end-of-sequence token, and what is accepted of them is cut before it is committed."""
+"""Drafts continue after an end-of-sequence token; accepted drafts after it are removed before the commit."""
 
 
 @from_parts
@@ -106,7 +107,7 @@ gamma_by_position = Control(
     "TensorRT-LLM issue #2208",
     partial(algorithm_subject, GAMMA_BY_POSITION_ROW, "control"),
 )
-"""Another number of drafts gives another text from the same seed, and the same law."""
+"""Gamma depends on the position, so the same seed gives another text; the law is the same."""
 
 
 def infinite_ratio_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
@@ -126,7 +127,7 @@ infinite_ratio = Control(
     "plausible",
     partial(verifier_subject, infinite_ratio_verify, "control:infinite-ratio", (1,)),
 )
-"""Ratios of the whole row are infinite or NaN where q is 0; the one that is read belongs to a token that was drawn."""
+"""The ratios p/q of a row are infinite or NaN where q is 0, but only the ratio of a drawn token is read."""
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
@@ -153,7 +154,8 @@ one_coin_a_level = Control(
     "SGLang tree_speculative_sampling_target_only",
     partial(tree_subject, one_coin_a_level_verify, "control:one-coin-a-level", "top_k", (TREES["top_k"],)),
 )
-"""One uniform for all children of a node: compared with the sums of p along them, it is one draw from p."""
+"""One uniform tests all children of a node: it is compared with the cumulative sums of p over the children, which is
+one draw from p."""
 
 
 SETTINGS = (("temperature", 0.7),)
@@ -172,7 +174,7 @@ rounded_logits = Control(
     "transformers issue #39421; Medusa issue #56; MLC-LLM PR #2184; mlx-lm PR #1109",
     partial(logits_at, SETTINGS, rounded_logits_verify, "control:rounded-logits", (1,)),
 )
-"""Logits are computed in float32: they differ from others in the last bits, which flips near ties and nothing else."""
+"""Logits are computed in float32. They differ from the exact ones in the last bits, which changes only near ties."""
 
 
 SAMPLED_DRAFT_AS_A_POINT_ROW = correct("speculative-sampling")._replace(
@@ -191,7 +193,8 @@ sampled_draft_as_a_point = Control(
     "EAGLE issues #183, #283 (qx = 1)",
     partial(algorithm_subject, SAMPLED_DRAFT_AS_A_POINT_ROW, "control"),
 )
-"""A sampled draft is verified as a point mass, q being left out: exact, and accepted less often than it could be."""
+"""A sampled draft is verified as a point mass, without q: the law is exact, and the acceptance rate lower than
+possible."""
 
 
 def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -220,7 +223,7 @@ stops_on_the_target = Control(
     "plausible",
     partial(algorithm_subject, STOPS_ON_THE_TARGET_ROW, "control"),
 )
-"""Drafting stops after a token that the target itself finds unlikely, and the token stays: exact."""
+"""Drafting stops after a token that is unlikely under the target, and the token is kept in the draft: exact."""
 
 
 TARGET_DRAWN_IN_BOTH_BRANCHES_ROW = correct("sample-and-match")._replace(
@@ -234,7 +237,7 @@ target_drawn_in_both_branches = Control(
     "mlxcel PR #992, issue #902",
     partial(algorithm_subject, TARGET_DRAWN_IN_BOTH_BRANCHES_ROW, "control"),
 )
-"""A draft from q is kept iff it equals a fresh draw from p, and the draw is emitted either way: exact."""
+"""A draft from q is accepted iff it equals a fresh draw from p, and the draw is emitted in both cases: exact."""
 
 
 def tokens_in_floats_verify(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> Any:
@@ -251,7 +254,7 @@ tokens_in_floats = Control(
     "plausible",
     partial(batched_subject, tokens_in_floats_verify, "control:tokens-in-floats", (1,)),
 )
-"""Emitted tokens in a buffer of floats: whole numbers all the same, which float64 and float32 hold as they are."""
+"""Emitted tokens are returned in a float buffer; float64 and float32 represent the ids exactly."""
 
 
 def unlikely_matches_dropped_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -280,7 +283,7 @@ unlikely_matches_dropped = Control(
     "plausible",
     partial(algorithm_subject, UNLIKELY_MATCHES_DROPPED_ROW, "control"),
 )
-"""Drafts are dropped because of what they are, where the target's draws alone are emitted: exact."""
+"""Drafts are dropped depending on their ids. Only draws from the target are emitted: exact."""
 
 
 def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
@@ -301,7 +304,7 @@ what_is_left_of_a_coin = Control(
     "plausible",
     partial(verifier_subject, what_is_left_of_a_coin_verify, "control:what-is-left-of-a-coin", (2,)),
 )
-"""What is left of an accepting coin, u/r given u < r, is used as the next coin: it is as good as a fresh one."""
+"""After an acceptance the conditional uniform u/r, given u < r, is the next coin; it is uniform and independent."""
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
@@ -329,4 +332,5 @@ zero_draft_probabilities = Control(
     "SGLang issues #9877, #10308",
     partial(algorithm_subject, ZERO_DRAFT_PROBABILITIES_ROW, "control"),
 )
-"""A tree kernel with draft probabilities of 0: one coin against the sum of p over the candidates tried so far."""
+"""A tree kernel with draft probabilities of 0: one uniform is compared with the sum of p over the candidates tried so
+far."""

@@ -38,7 +38,10 @@ from specverify.reference.verifiers.sample_and_match import sample_and_match
 
 
 See = Callable[[Tokens, Tokens, bool], Tokens]
-"""``see(tokens, known, first)``: what the drafter is shown of ``tokens``, of which ``known`` were committed before."""
+"""``see(tokens, known, first)`` returns the tokens shown to the drafter in place of ``tokens``.
+
+``known`` are the committed ones, and ``first`` is True in the first round.
+"""
 
 
 def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
@@ -129,9 +132,8 @@ drafts_before_the_last_token = planted(
     killed_by="draft_is_honest",
     examples=SHORT,
 )(drafting_from(drafts_before_the_last_token_see, "sample-and-match"))
-"""Rounds draft from a cache that lacks the last token, though the drafting shown is up to date.
-
-The text is exact, and no claim of acceptance falls, for sample-and-match makes none: only the drafts tell."""
+"""Rounds draft from a cache that lacks the last token, while the recorded draft requests contain it. The text is exact,
+and sample-and-match claims no acceptance rate, so only a check of the drafts can refute it."""
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
@@ -148,7 +150,7 @@ first_draft_alone = planted_engine(
     killed_by="acceptance_law",
     control=engine_of(),
 )
-"""One draft a round is looked at, whatever was drafted; what follows it comes from the target."""
+"""Only the first draft of a round is tested; all further drafts are discarded and replaced by a token of the target."""
 
 
 @planted(

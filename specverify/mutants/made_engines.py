@@ -28,7 +28,8 @@ RATIOS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "ratio halved": lambda ratio, after, token, length: ratio if ratio >= 1 else ratio / 2,
     "next row decides": lambda ratio, after, token, length: after,
 }
-"""Fault -> p/q as it is computed from p/q, from the next row's p over q, from the token and the length of the text."""
+"""Fault -> function that returns the wrong acceptance ratio from p/q, from the next row's p over q, from the token and
+from the text's length."""
 OF_ROUNDS = (*RATIOS, "bonus of the draft", "residual of the target")
 OF_ENDS = ("only the last ends", "bonus behind an end", "rejected end ends", "end in the prompt")
 

@@ -46,11 +46,12 @@ CATEGORIES: dict[str, str] = {
     "P": "agreement across ranks",
     "Q": "draft side only: output exact, acceptance collapses",
 }
-"""The classes of defects, by the letter that ``specverify mutants --class`` takes."""
+"""Letter for ``specverify mutants --class`` -> class of defects."""
 
 
 TextAsked = Callable[[LanguageModel, LanguageModel, Mapping[str, Any]], Callable[[Draws], Tokens] | None]
-"""``asked(target, draft, inputs)``: the program whose outcome is the text that a vector describes, if it can be had."""
+"""``asked(target, draft, inputs)`` returns the program whose outcome is the text of a test vector; None if the vector
+does not apply."""
 
 
 class Mutant(NamedTuple):
@@ -58,23 +59,26 @@ class Mutant(NamedTuple):
 
     name: str
     summary: str
-    """What is wrong, in a few words."""
+    """The defect in a few words."""
     category: str
-    """A letter of ``CATEGORIES``."""
+    """A key of ``CATEGORIES``."""
     citation: str
-    """Project and issue, pull request or commit of the real defect, or "plausible"."""
+    """Project and issue, pull request or commit of the recorded defect; "plausible" if there is no record."""
     killed_by: str
-    """The name of the check that must refute it."""
+    """Name of the check that must refute the bug."""
     open: Callable[[], Subject]
-    """Returns the subject with the bug."""
+    """Constructor of the subject with the bug."""
     control: Callable[[], Subject]
-    """Returns the same subject without it, on which the check must hold."""
+    """Constructor of the same subject without the bug, on which the check must hold."""
     parts: Callable[..., Parts | Decoder] | None = None
-    """``parts(task, **options)``: what its first decoder is made of, where it is a distorted chain of the registry."""
+    """``parts(task, **options)`` returns the parts of the decoder, if the bug distorts a chain of the registry; else
+    None."""
     verifiers: tuple[BareVerifier, BareVerifier] | None = None
-    """Of a verifier ``verify(p, q, draft_tokens)``, or an engine that decides so: the bug and its control, bare."""
+    """Pair (bug, control) of bare verifiers, if the subject is a verifier ``verify(p, q, draft_tokens)`` or an engine
+    that uses one; else None."""
     texts: tuple[TextAsked, TextAsked] | None = None
-    """Of an engine, or a verifier of logits: the bug and its control, asked for the text of a test vector."""
+    """Pair (bug, control) of functions that answer a text vector, if the subject is an engine or a verifier of logits;
+    else None."""
 
 
 class Control(NamedTuple):
@@ -101,7 +105,8 @@ def of_algorithm(row: Algorithm, original: str, category: str, citation: str, ki
 
 
 SHORT: tuple[Mapping[str, Any], ...] = ({"gamma": 2},)
-"""Enough for most bugs of a chain: a rejection at either position, and several rounds."""
+"""Options that suffice for most bugs of a chain: with gamma = 2 either draft can be rejected, and a text has several
+rounds."""
 
 
 def correct(name: str) -> Algorithm:

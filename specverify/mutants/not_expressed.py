@@ -31,4 +31,4 @@ NOT_EXPRESSED: dict[str, str] = {
     ),
 }
 
-"""Citation -> reason."""
+"""Citation of a real defect -> why no planted bug expresses it."""

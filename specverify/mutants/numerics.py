@@ -266,7 +266,8 @@ noise_in_another_type = planted_verifier(
     killed_by="samples_fit_law",
     make=coarsely_sampled,
 )(noise_in_another_type_verify)
-"""Uniforms are made in float16 and read as float32: neighbouring pairs become one meaningless number."""
+"""Uniforms are created in float16 and their bytes are read as float32: two neighbouring values become one meaningless
+number."""
 
 
 NEAR_ZERO = (("temperature", 1e-6),)

@@ -21,14 +21,15 @@ from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject
 
 Choose = Callable[[Any, Any, Sequence[int], int], tuple[int | None, int]]
-"""``choose(rng, p, nodes, above)``: the child that is kept, if any, else the token emitted for it."""
+"""``choose(rng, p, nodes, above)`` returns the accepted child, or None, and the token emitted if no child is accepted.
+"""
 
 TREES: dict[Drafts, Tokens] = {
     "with_replacement": (-1, -1, 0),
     "without_replacement": (-1, -1, 0, 0),
     "top_k": (-1, -1, 0, 1, 1, 3),
 }
-"""Parents, small enough for many runs: an earlier sibling with children beside a later one without."""
+"""Kind of draft -> parents of a small tree: the earlier sibling has children, the later one has none."""
 
 
 def below(parents: Any, node: int) -> list[int]:

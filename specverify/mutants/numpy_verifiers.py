@@ -26,16 +26,16 @@ from specverify.subjects.verifier import verifier_subject
 from specverify.subjects.warped_tasks import Processed
 
 BARE = ("p", "q", "draft_tokens")
-"""The parameters of a verifier of one row."""
+"""Parameter names of a verifier of one row."""
 TEXT_GAMMA = 2
-"""Drafts of a round, where a text is decoded for a test vector."""
+"""Number of drafts of a round when a text is decoded for a test vector."""
 TRUNCATED: Setting = (("temperature", 1.5), ("top_k", 2), ("top_p", 0.8))
-"""A setting in which every processor but min-p matters."""
+"""A setting in which every processor except min-p changes the pmf."""
 
 Ratio = Callable[[Any, Any, int], Any]
-"""``ratio(p, q, token)``: the draft stays if a uniform number is below."""
+"""``ratio(p, q, token)``: the acceptance threshold; the draft is accepted if its uniform is below."""
 ReplacementWeights = Callable[[Any, Any], Any]
-"""``weights(p, q)``: the replacement's law ``[vocabulary]``, unnormalised."""
+"""``weights(p, q)``: the unnormalised law of the replacement, ``[vocabulary]``."""
 
 
 def ratio(p: Any, q: Any, token: int) -> Any:

@@ -48,7 +48,7 @@ VALUES: Mapping[str, tuple[str, str]] = {
     "rejected end is the reason": ("finish_reason", "plausible"),
     "always length": ("finish_reason", "plausible"),
 }
-"""Fault -> (the value that shows it, its record)."""
+"""Fault -> (the returned value that shows it, its record)."""
 STATISTICS: Mapping[str, tuple[str, str]] = {
     "bonus counted as accepted": ("accepted", "plausible"),
     "rejected counted as accepted": ("accepted", "plausible"),
@@ -65,12 +65,12 @@ STATISTICS: Mapping[str, tuple[str, str]] = {
 class _Emitted(NamedTuple):
     token: int
     text: Tokens
-    """Before it."""
+    """Tokens before the emitted one."""
     row: Any
-    """Processed p."""
+    """``[vocabulary]``: p after the processors."""
     raw: Any
     kind: str
-    """accepted, replaced or bonus."""
+    """``accepted``, ``replaced`` or ``bonus``."""
     draft: Any = None
 
 
@@ -347,7 +347,7 @@ SEEDS: Mapping[str, tuple[str, str]] = {
 
 
 DRAFTS_UNSEEDED = "drafts draw without a seed"
-"""No fault: the text is that of the seed whatever is drafted."""
+"""A control: drafts draw without a seed, and the text still depends on the seed alone."""
 
 
 class SeededEngine:

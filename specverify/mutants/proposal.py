@@ -133,7 +133,7 @@ copier_always_believed = planted(
     killed_by="tokens_are_supported",
     examples=({"max_ngram": 2, "gamma": 2},),
 )(with_parts("prompt-lookup", verifier=accept_or_replace(lambda prefix, p, q, token: 1, lambda p, q, token: p)))
-"""Copied tokens carry a made-up probability of 1 into the ratio as the target's mass: every copy is accepted."""
+"""Copied tokens enter the ratio with target mass 1 instead of p: every copy is accepted."""
 
 
 @planted(
@@ -215,7 +215,7 @@ def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int =
 
 
 STEPS = 256
-"""Eight bits of significand, as in bfloat16."""
+"""Number of steps to which q is rounded: 8 bits of significand, as in bfloat16."""
 
 
 def rounded(pmf: Pmf) -> Pmf:
@@ -336,7 +336,7 @@ scalar_q = planted(
         )
     )
 )
-"""A verifier for greedy drafts takes sampled ones too, with q known at the drafted token alone."""
+"""A verifier for greedy drafts is used for sampled drafts and treats q as 0 except at the drafted token."""
 
 
 @planted(
@@ -376,9 +376,9 @@ target_only_for_sampled_drafts = planted(
         accept_or_replace(lambda prefix, p, q, token: p[token], lambda p, q, token: residual(p, one_hot(token, p)))
     )
 )
-"""Drafts sampled from q are verified as point masses, because q was not passed on: exact, and accepted too rarely.
-
-Given d, keeping it with p(d) and else drawing p without d is a draw from p, so the law survives."""
+"""Drafts sampled from q are verified as point masses, because q is not passed to the verifier. The law is exact: given
+d, accepting d with probability p(d) and otherwise drawing from p without d is a draw from p. The acceptance rate is
+below the optimum."""
 
 
 @planted(

@@ -110,7 +110,8 @@ coin_rounded_to_one = planted_engine(
     control=engine_of(),
     decide=coin_rounded_to_one_decide,
 )
-"""Hashes are divided by 2^32 and rounded to float32, so the largest give a uniform of 1: a sure draft is rejected."""
+"""Hashes are divided by 2^32 and rounded to float32, so the largest hashes give u = 1 and reject a draft with p/q = 1.
+"""
 
 
 _CALLS = count(1)
@@ -381,10 +382,9 @@ recovery_noise_of_the_draft = planted(
         )
     )
 )
-"""The replacement's Gumbel noise is the draft's: it is drawn given that the draft won, so neighbours of it lose twice.
-
-Both come from one counter-based generator at (seed, position). The law of the second winner given the first is exact:
-see ``verifiers.gumbel_coupling``."""
+"""The replacement reuses the draft's Gumbel noise. Given that the draft won with this noise, the noise of the other
+tokens is not fresh. Both come from one counter-based generator at (seed, position). ``verifiers.gumbel_coupling`` has
+the exact law of the second winner given the first."""
 
 
 @planted_verifier(
@@ -513,7 +513,8 @@ seeded_every_round = planted_engine(
     killed_by="draws_are_independent",
     control=engine_of(),
 )
-"""The seed of the request is set again at the start of every round: the first coins of all rounds are one number."""
+"""The generator is seeded with the request's seed at the start of every round, so the first uniforms of all rounds are
+equal."""
 
 
 STREAM_OF_THE_POSITION_SEED = 7
@@ -562,4 +563,4 @@ stream_of_the_position = planted_engine(
     control=stream_of_the_position_engine_of(HORIZON),
     tables=tables,
 )
-"""Draft and replacement each make a generator from (seed, position): the same numbers decide both."""
+"""Draft and replacement each create a generator from (seed, position), so the same numbers decide both."""

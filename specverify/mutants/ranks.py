@@ -108,7 +108,7 @@ RANKS: Final[Mapping[str, tuple[str, str]]] = {
 """Fault -> (the promise that it breaks, its record)."""
 Draw = Callable[[], float]
 RNG: Any = np.random
-"""The generator of the library, which is in another state on each rank."""
+"""The library's global generator, whose state differs between ranks."""
 
 
 def inverse(pmf: Any, uniform: float) -> int:

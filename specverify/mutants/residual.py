@@ -202,7 +202,7 @@ recovery_in_place = planted_engine(
     killed_by="inputs_unchanged",
     control=engine_of(copied=True),
 )
-"""The recovery of an n-gram draft zeroes the draft in the caller's table of p, which is read again later."""
+"""The recovery of an n-gram draft sets the draft's entry to 0 in the caller's table of p, which is read again later."""
 
 
 @planted(
@@ -229,7 +229,7 @@ residual_exchanged = planted(
     killed_by="law_is_target",
     examples=SHORT,
 )(replacing_from(lambda p, q: residual(q, p)))
-"""The residual is (q - p)+: a rejected draft is replaced by what q has too much of already."""
+"""The residual is (q - p)+ instead of (p - q)+, so replacements are tokens that q already draws too often."""
 
 
 FLOOR = Fraction(1, 2**23)
@@ -260,7 +260,8 @@ residual_from_target = planted(
     killed_by="law_is_target",
     examples=({"gamma": 1}, {"gamma": 2}),
 )(replacing_from(lambda p, q: p))
-"""After a rejection the token is drawn from p instead of norm((p - q)+): the output is min(p, q) + TV(p, q) p."""
+"""After a rejection the token is drawn from p instead of norm((p - q)+), so the output law is min(p, q) + TV(p, q) p.
+"""
 
 
 @planted_verifier(
@@ -448,4 +449,5 @@ tree_subtracts_one_entry = planted(
     killed_by="law_is_target",
     examples=PAIR,
 )(with_tree(by_siblings(try_in_turn)))
-"""After a sibling is rejected only its own entry of what is owed is reduced, instead of the whole of q."""
+"""After a sibling is rejected, q is subtracted from the residual of p only at that sibling's token instead of at every
+token."""

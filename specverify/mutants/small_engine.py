@@ -34,9 +34,9 @@ class BigramTables(NamedTuple):
 
 
 TableEngine = Callable[[BigramTables, list[Forward]], list[int]]
-"""``engine(models, forwards)`` -> new tokens."""
+"""``engine(models, forwards)`` returns the new tokens."""
 DecideRound = Callable[[Any, Any, Any, Sequence[int]], list[int]]
-"""``decide(rng, p, q, drafts)`` -> accepted drafts and one more token."""
+"""``decide(rng, p, q, drafts)`` returns the accepted drafts and one more token."""
 
 
 def models() -> BigramTables:

@@ -14,7 +14,7 @@ from specverify.reference.trees import path_tokens, regular_tree
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 
 PAIR = ({"branching": (2,)},)
-"""Enough for most bugs of a tree: two candidates for one position."""
+"""Options that suffice for most bugs of a tree: two candidates for one position."""
 
 
 def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:

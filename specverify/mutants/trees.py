@@ -108,7 +108,7 @@ bonus_of_the_last_node = planted(
     killed_by="law_is_target",
     examples=PAIR,
 )(with_tree(bonus_of_the_last_node_verify, most_likely))
-"""The token behind the accepted path is drawn from the last row: -1, which pads paths, is an index too."""
+"""The token after the accepted path is drawn from the last row: the padding -1 of a path is used as an index."""
 
 
 @planted(
@@ -205,7 +205,8 @@ duplicates_get_two_chances = planted(
     killed_by="law_is_target",
     examples=PAIR,
 )(with_tree(by_siblings(duplicates_get_two_chances_rule), duplicates_get_two_chances_pick))
-"""A tree holds a token twice, and each copy is tried with a coin of p(d) of its own: out(d) = 1 - (1 - p(d))^2."""
+"""If a tree holds a token twice, each copy is tested with its own uniform against p(d): it is emitted with probability
+1 - (1 - p(d))^2."""
 
 
 @planted_tree(
@@ -289,7 +290,10 @@ def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Verify each pair of candidates with the hub token first, whichever was drawn first."""
+    """Verify each pair of candidates with SpecHub's hub token first, even if the other was drawn first.
+
+    The hub is the most probable token under q.
+    """
     hub = argmax(pmfs[0])
     return through_the_hub(draws, p, tuple(sorted(tokens, key=lambda token: token != hub)), pmfs, depth)
 
@@ -472,7 +476,7 @@ one_draw_a_path = planted(
     killed_by="law_is_target",
     examples=PAIR,
 )(with_tree(one_draw_a_path_verify, most_likely))
-"""Each path of a candidate tree is sampled and matched by draws of its own, and the longest match is kept."""
+"""Each path of a candidate tree is compared with its own draws from p, and the longest match is committed."""
 
 
 @planted_tree(
@@ -620,7 +624,7 @@ replacement_not_declared = planted(
     killed_by="draft_is_honest",
     examples=PAIR,
 )(with_tree(pick=replacement_not_declared_pick))
-"""Siblings are drawn with replacement and declared without it."""
+"""Siblings are drawn with replacement but declared as drawn without replacement."""
 
 
 @planted_tree(
@@ -781,7 +785,7 @@ siblings_share_a_residual = planted(
     killed_by="law_is_target",
     examples=PAIR,
 )(with_tree(by_siblings(siblings_share_a_residual_rule)))
-"""After a sibling is rejected the next one is judged by p again: what p is owed is not updated."""
+"""After a sibling is rejected, the next sibling is tested against p again instead of against the residual."""
 
 
 @planted(
@@ -850,7 +854,7 @@ top_k_tree_soft_q = planted(
     killed_by="law_is_target",
     examples=PAIR,
 )(with_tree(pick=top_k_tree_soft_q_pick))
-"""A top-k tree is verified with the soft q, as if its nodes had been drawn."""
+"""A top-k tree is verified with the full pmf q, as if its nodes had been sampled."""
 
 
 def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -255,7 +255,7 @@ def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> I
 
 
 def _rows_continued(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield a text, and the same text cut after each of its tokens and continued."""
+    """Yield pairs of an uncut text and a cut and continued one, for a cut after each token of the text."""
 
     def after(prefix: Tokens) -> Tokens:
         named = Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]

@@ -35,7 +35,7 @@ from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, Unkno
 from specverify.reference import Tokens
 
 CERTIFIED = ("law", "stopping", "joint")
-"""The statements that have certificates: their right-hand side is the target's own law, which the checker computes."""
+"""Statements that have certificates. Their right-hand side is the target's law, which the checker computes itself."""
 _RELATIONS = {
     frozenset({NEGATIVE}): "<",
     frozenset({ZERO}): "=",
@@ -347,10 +347,11 @@ def write_certificate(
         proof: The result of ``prove`` for a statement in ``CERTIFIED``.
         subject: The rule that the proof is about, from ``find_rule``.
         seconds: Time limit in seconds.
-        progress: Called with what has been written so far.
+        progress: Called with a short text on how many places and polynomials are done.
 
     Raises:
-        NoCertificate: The statement has no certificates, the proof is open, or a step cannot be written as a sum.
+        NoCertificate: The statement has no certificates, the proof is open, or no sum of products was found
+            that proves a step.
     """
     if proof.subject.startswith("mutant:"):
         raise NoCertificate("there are no certificates of planted bugs, expected an algorithm of 'specverify list'")

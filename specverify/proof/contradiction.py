@@ -20,7 +20,7 @@ from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO
 MOST_FACTORS = 3
 MOST_PRODUCTS = 4000
 MOST_CASES = 20
-"""How deep inequations are split into cases."""
+"""Largest depth to which inequations ``!=`` are split into ``<`` and ``>``."""
 Written = dict[str, Any]
 _RELATIONS = {
     frozenset({NEGATIVE}): (Fraction(-1), True),

@@ -18,7 +18,7 @@ from specverify.proof.solver import z3
 from specverify.proof.symbolic_tables import Model
 
 GRID = 4
-"""The pmfs of which a rule that sees q(d) alone is tried have multiples of 1/4 as entries."""
+"""A rule that reads only q(d) is tried on pmfs whose entries are multiples of 1 / GRID."""
 
 
 class Sought(NamedTuple):
@@ -114,7 +114,7 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
         draft more often than sample and match does, sum p q, at any q with entries in quarters""",
     ),
 }
-"""Statements about every rule, by the name that ``--what`` takes."""
+"""Name for ``--what`` -> a statement about every verification rule, decided by linear programming."""
 
 
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 Monomial: TypeAlias = tuple[int, ...]
-"""The unknowns of a product in ascending order, repeated for powers; () is 1."""
+"""Indices of the unknowns of a product, ascending and repeated for powers; () is the constant 1."""
 
 
 class Polynomial:

@@ -28,7 +28,7 @@ from specverify.subjects.subject import Subject, Variant
 
 OWN, ANY_LENGTH, DROPPING = "", "any length rule in place of its own", "any rule that takes back its last token"
 COUPLING = "coupling"
-"""The subject of the statements about ``reference.coupling``, which is no decoder."""
+"""Name of the subject ``reference.coupling``, a function of pmfs and not a decoder."""
 
 
 class ProofSubject(NamedTuple):
@@ -39,9 +39,9 @@ class ProofSubject(NamedTuple):
     build: Callable[[World, Task], Decoder]
     declared_law: Callable[..., Mapping[Tokens, Any]] | None
     chosen: Mapping[str, Any] = {}
-    """The options by name."""
+    """Option name -> value."""
     length: str = OWN
-    """Which length rule stands in the place of its own."""
+    """Name of the length rule that is used; the default is the subject's own rule."""
 
 
 def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:

@@ -14,7 +14,8 @@ class ProofStatus(StrEnum):
 
     PROVED = "proved"
     REFUTED = "refuted"
-    """There are p and q where it is false, given, and found false again by the ordinary enumeration."""
+    """There are p and q for which the statement is false. They are reported, and the ordinary enumeration confirmed
+    them."""
     UNKNOWN = "unknown"
 
 
@@ -27,14 +28,14 @@ class Proof(NamedTuple):
     gamma: int
     status: ProofStatus
     statement: str
-    """One sentence: what is proved, or what was to be and where it fails or why it is open."""
+    """One sentence: what is proved; or what should be proved, and where it fails or why it is open."""
     queries: int
-    """Questions put to the solver."""
+    """Number of solver queries."""
     seconds: float
     model: Model | None = None
-    """Where the statement is false."""
+    """Values of the unknowns for which the statement is false; None unless refuted."""
     figures: Mapping[str, Any] = {}
-    """JSON-able: paths, outcomes and cells looked at; for a refutation the outcome and its two masses."""
+    """JSON values: numbers of paths, outcomes and cells; for a refutation the outcome and its two probabilities."""
 
 
 class ReplayFailed(AssertionError):  # noqa: N818 - named for what it says of the search

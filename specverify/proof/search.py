@@ -32,11 +32,12 @@ from specverify.proof.symbolic_tables import (
 from specverify.reference import Draws, Tokens
 
 WORLDS = 3
-"""Known worlds in which whatever was proved at a place is enumerated all the same."""
+"""Number of concrete pairs of models on which a proved statement is enumerated as a cross-check."""
 GUESSES = 60
-"""Known worlds in which what cannot run on unknown probabilities is enumerated: they can refute it, never prove it."""
+"""Number of concrete pairs of models on which a subject without symbolic execution is enumerated. They can refute the
+statement but not prove it."""
 LONGEST_TEXT = 3
-"""How long the texts are that a drafter which reads no draft model is shown."""
+"""Number of tokens of the longest text shown to a drafter that reads no draft model."""
 
 
 class ProofSearch:

@@ -23,7 +23,7 @@ except ImportError as error:
 __all__ = ["ANY", "Feasibility", "ProofOutOfTime", "SignCondition", "z3"]
 
 QUESTION = 10.0
-"""Seconds for one question; a question that is not answered counts as feasible."""
+"""Time limit of one query in seconds; a query without an answer counts as satisfiable."""
 
 
 class ProofOutOfTime(Exception):  # noqa: N818 - named for what it says of the proof

@@ -41,12 +41,12 @@ class Statement(NamedTuple):
     left: Program
     right: Program
     says: str
-    """A sentence with {subject}, {texts}, {vocabulary}, {gamma}."""
+    """Template of the statement's sentence, with the fields {subject}, {texts}, {vocabulary} and {gamma}."""
     forbidden: frozenset[int] = NONZERO
     one_place: bool = False
-    """Whether it speaks of nothing but the longest round."""
+    """Whether the statement concerns only the round with the largest number of tokens left."""
     beyond: int = 0
-    """Tokens beyond the gamma + 1 of one round."""
+    """Number of tokens that the statement needs beyond the gamma + 1 of one round."""
 
 
 def _round_then_target(
@@ -210,4 +210,4 @@ STATEMENTS: dict[str, Statement] = {
         one_place=True,
     ),
 }
-"""Statements by the name that ``--what`` takes."""
+"""Name for ``--what`` -> statement."""

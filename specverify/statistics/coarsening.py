@@ -20,7 +20,7 @@ from specverify.statistics.confidence_sequences import ONE_SAMPLE, crossing
 from specverify.statistics.e_processes import Array
 
 FEWEST: Final = 10
-"""Samples that a cell expects by the end, at least."""
+"""Smallest expected count of a cell at the end of the sample."""
 BLOCKS: Final = 128
 RANKS: Final = 64
 EVERY_OUTCOME: Final = "every outcome by itself"
@@ -31,9 +31,9 @@ class Coarsening(NamedTuple):
 
     name: str
     labels: Array
-    """The cell of each outcome, ``[k]``; -1 for an outcome of probability zero."""
+    """``[k]``: index of each outcome's cell; -1 for an outcome of probability 0."""
     masses: Array
-    """The probability of each cell, ``[cells]``."""
+    """``[cells]``: probability of each cell."""
 
     def counts(self, counts: Array) -> Array:
         """Return the counts of the cells, given the counts ``[k]`` of the outcomes of positive probability."""

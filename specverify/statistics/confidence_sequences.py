@@ -27,9 +27,9 @@ from typing import Final, NamedTuple
 from specverify.base.arguments import check_count, check_number, check_positive, check_probability
 
 ONE_SAMPLE: Final = 0.25
-"""Variance that the indicator of a set counts for, at most."""
+"""Largest variance of the indicator of a set."""
 TWO_SAMPLES: Final = 0.5
-"""The same, for the difference of two independent indicators."""
+"""Largest variance of the difference of two independent indicators."""
 
 
 class Interval(NamedTuple):

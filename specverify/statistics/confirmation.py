@@ -21,7 +21,8 @@ from specverify.statistics.perturbation import largest_perturbation, perturbed
 from specverify.statistics.pooling import Counts, Probabilities
 
 Sampler: TypeAlias = Callable[[int, int], Counts]
-"""(number of samples, seed) -> counts of independent samples; different seeds must give independent samples."""
+"""``sampler(samples, seed)`` returns counts of ``samples`` independent samples; different seeds give independent
+samples."""
 
 
 class FitVerdict(StrEnum):
@@ -38,16 +39,17 @@ class ConfirmedFit(NamedTuple):
     verdict: FitVerdict
     first: GoodnessOfFit
     second: GoodnessOfFit | None
-    """The confirmation, on fresh samples; None if the first stage was not suspicious or saw the impossible."""
+    """The confirmation on fresh samples. None if the first stage was not suspicious, or observed an outcome of
+    probability 0."""
     false_alarm: float
-    """Probability of REFUTED for a correct sampler, at most."""
+    """Bound on the probability of REFUTED for a correct sampler."""
     level: float
-    """Level that the p-value of each stage is compared with, see ``stage_level``."""
+    """Significance level of each stage, see ``stage_level``."""
     detectable_tv: float
-    """Every law at least this far in total variation is refuted with probability at least ``1 - miss``."""
+    """Every law at total variation >= this is refuted with probability >= ``1 - miss``."""
     miss: float
     control: bool
-    """Whether the negative control was rejected, as it must be."""
+    """Whether the negative control was rejected; it must be."""
 
 
 def confirmed_fit(

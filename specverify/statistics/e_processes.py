@@ -38,7 +38,7 @@ from specverify.statistics.planning import noncentrality_beyond
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 CONCENTRATIONS: Final = (50.0, 500.0, 5e3, 5e4, 5e5)
-"""Deviations from a tenth down to a thousandth."""
+"""Concentrations of the Dirichlet mixture; they suit deviations from about 0.1 down to 0.001."""
 
 
 def log_e_value(

@@ -24,7 +24,7 @@ from specverify.statistics.planning import check_plan, detectable_tv
 from specverify.statistics.pooling import Counts, Partition, Probabilities, partition
 
 MOST_SAMPLES: Final = 10**12
-"""More than a device draws in a day: a kernel gives some billions an hour."""
+"""Upper limit of a sample, more than a device draws in a day (a kernel draws a few 1e9 an hour)."""
 
 
 class GoodnessOfFit(NamedTuple):
@@ -32,17 +32,17 @@ class GoodnessOfFit(NamedTuple):
 
     samples: int
     cells: int
-    """Cells judged, after pooling."""
+    """Number of cells tested, after pooling."""
     pooled_cells: int
-    """Outcomes that share the pooled cell."""
+    """Number of outcomes in the pooled cell."""
     pooled_mass: float
     """Probability of the pooled cell under the law."""
     statistic: float
     p_value: float
     tv_observed: float
-    """Total variation between the empirical law and the law, on the outcomes before pooling."""
+    """Total variation between the empirical law and the expected one, over the outcomes before pooling."""
     unsupported: tuple[Any, ...]
-    """Outcomes observed that have probability zero under the law."""
+    """Observed outcomes of probability 0 under the law."""
 
 
 def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float = 10.0) -> GoodnessOfFit:

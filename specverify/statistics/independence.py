@@ -19,7 +19,7 @@ from specverify.statistics.confirmation import FitVerdict, stage_level, stage_se
 from specverify.statistics.planning import detectable_tv, samples_needed
 
 FEWEST = 10
-"""How often every cell of a table must be expected, for the limit to be trusted."""
+"""Smallest expected count of a cell at which the chi-squared approximation is used."""
 
 
 class Contingency(NamedTuple):
@@ -27,12 +27,12 @@ class Contingency(NamedTuple):
 
     samples: int
     freedom: int
-    """Degrees of freedom; 0 where one of the two things never varies."""
+    """Degrees of freedom; 0 if one of the two variables is constant."""
     p_value: float
     tv_observed: float
-    """Between the table and the product of its marginals."""
+    """Total variation between the table and the product of its marginals."""
     fewest: float
-    """The least expected count of a cell."""
+    """Smallest expected count of a cell."""
 
 
 class Independence(NamedTuple):
@@ -41,13 +41,13 @@ class Independence(NamedTuple):
     verdict: FitVerdict
     first: Contingency
     second: Contingency | None
-    """The confirmation, on fresh samples; None if the first stage was not suspicious."""
+    """The confirmation on fresh samples; None if the first stage was not suspicious."""
     detectable_tv: float
-    """Dependence of at least this total variation is refuted with probability at least ``1 - miss``."""
+    """A dependence of total variation >= this is refuted with probability >= ``1 - miss``."""
 
 
 Tables = Callable[[int, int], Mapping[str, Any]]
-"""(number of samples of each table, seed) -> tables of counts by name, about so many samples in each."""
+"""``tables(samples, seed)`` returns name -> contingency table of counts, with about ``samples`` samples each."""
 
 
 def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) -> int:

@@ -38,10 +38,11 @@ class Partition(NamedTuple):
 def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
     """Return the partition of ``law`` on which ``samples`` samples are judged.
 
-    Outcomes with an expected count below ``minimum_expected`` are pooled. If even together they expect less, the least
-    likely of the others (the first in the law's order among equals) joins them. Every cell then expects at least
-    ``minimum_expected`` samples, unless all outcomes together expect less and share one cell. A cell is only called
-    pooled if it holds two outcomes or more. Raises ``ValueError`` for an illegal law, count or threshold.
+    Outcomes with an expected count below ``minimum_expected`` are pooled into one cell. If the expected count of this
+    cell is still too small, the least likely of the other outcomes (the first in the law's order among equals) joins
+    it. Every cell then has an expected count of at least ``minimum_expected``, unless that of all outcomes together is
+    smaller; then they share one cell. A cell is only called pooled if it holds two outcomes or more. Raises
+    ``ValueError`` for an illegal law, count or threshold.
     """
     check_count(samples, "samples")
     check_positive(minimum_expected, "minimum_expected", "samples")

@@ -29,23 +29,23 @@ from specverify.statistics.planning import noncentrality_needed
 from specverify.statistics.pooling import Counts
 
 PILOT: Final = 2000
-"""Samples that the cells are chosen from."""
+"""Number of samples of the pilot, from which the cells are chosen."""
 MOST_SAMPLES: Final = 10**8
-"""Of each: calls that decode take milliseconds at best."""
+"""Upper limit of samples from each side; a call that decodes takes at least milliseconds."""
 FEWEST: Final = 20
-"""How often an outcome must be in the pilot to have a cell of its own."""
+"""Smallest pilot count of an outcome that gets a cell of its own."""
 
 
 class TwoSamples(NamedTuple):
     """The result of comparing two samples of equal size with each other."""
 
     samples: int
-    """Of each."""
+    """Number of samples from each side."""
     cells: int
     statistic: float
     p_value: float
     tv_observed: float
-    """Between the two empirical laws, on the cells."""
+    """Total variation between the two empirical laws of the cells."""
 
 
 class Agreement(NamedTuple):
@@ -54,9 +54,9 @@ class Agreement(NamedTuple):
     verdict: FitVerdict
     first: TwoSamples
     second: TwoSamples | None
-    """The confirmation, on fresh samples of both; None if the first stage was not suspicious."""
+    """The confirmation on fresh samples of both sides; None if the first stage was not suspicious."""
     detectable_tv: float
-    """Laws this far apart are refuted with probability at least ``1 - miss``."""
+    """Two laws at total variation >= this are distinguished with probability >= ``1 - miss``."""
 
 
 def agreement(

@@ -25,11 +25,11 @@ import numpy as np
 from specverify.statistics.e_processes import Array, log_mean
 
 SHRINKAGES: Final = (10.0, 100.0, 1e3, 1e4, 1e5)
-"""Pseudo-samples of the null in an estimate."""
+"""Numbers of pseudo-samples of the null law in the estimate of the alternative, ``[s]``."""
 NOTHING_YET: Final = np.zeros(len(SHRINKAGES))
-"""Logarithms of the evidence of two samplers before the first batch, one for each shrinkage ``[s]``."""
+"""``[s]``: log-evidence before the first batch, one entry for each shrinkage."""
 NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
-"""The same for dependence ``[2 s]``."""
+"""``[2 s]``: log-evidence for dependence before the first batch."""
 
 
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:

@@ -25,7 +25,7 @@ TOKENS: Final = 2
 GREEDY: Final = np.array([1.0, 0.0, 0.0, 0.0])
 TRUNCATED: Final = np.array([4.0, 3.0, 0.0, 0.0]) / 7
 TEMPERED: Final = Q**1.25 / (Q**1.25).sum()
-"""The draft at temperature 0.8."""
+"""The draft pmf Q at temperature 0.8."""
 
 
 def _ratio(token: Array) -> Array:
@@ -37,29 +37,29 @@ class BlackBoxBug(NamedTuple):
     """A decoder with one bug; without arguments it is the right decoder."""
 
     drafted: Array = Q
-    """The pmf that drafts are drawn from; the verifier takes it to be Q."""
+    """``[V]``: the pmf from which drafts are drawn; the verifier assumes Q."""
     ratio: Callable[[Array], Array] = _ratio
-    """A draft is kept where its coin is below."""
+    """Maps tokens to acceptance thresholds: a draft is accepted if its uniform is below."""
     residual: Array = np.maximum(P - Q, 0)
-    """Weights of what stands for a rejected draft."""
+    """``[V]``, unnormalised: the law of the replacement of a rejected draft."""
     bonus: Array = P
     gamma: int = 3
     one_coin: bool = False
-    """One coin decides the whole round."""
+    """Whether one uniform decides all drafts of a round."""
     coin_again: bool = False
-    """The rejecting coin looks the replacement up."""
+    """Whether the uniform that rejected a draft also draws the replacement."""
     noise_again: bool = False
-    """The replacement is raced for over the noise of the draft."""
+    """Whether the replacement is drawn with the Gumbel noise of the draft."""
     matching: bool = False
-    """A draft is kept if it is what p draws, else another token is drawn from p."""
+    """Whether a draft is accepted if it equals a draw from p; otherwise another token is drawn from p."""
     after_rejection: bool = False
-    """Drafts behind a rejected one are judged, and kept, too."""
+    """Whether drafts after a rejected one are tested and may be accepted."""
     rounds_alike: bool = False
-    """Every round begins the stream of random numbers again."""
+    """Whether every round restarts the stream of random numbers."""
     rows_alike: bool = False
-    """Two neighbouring rows share their stream."""
+    """Whether two neighbouring rows share their random stream."""
     counted_behind_the_end: bool = False
-    """Accepted drafts of the last round are counted although the text has ended before them."""
+    """Whether accepted drafts of the last round are counted although the text ended before them."""
 
 
 MUTANTS: Final[Mapping[str, BlackBoxBug]] = {
@@ -82,7 +82,7 @@ MUTANTS: Final[Mapping[str, BlackBoxBug]] = {
     "draft at temperature 0.8, q at 1": BlackBoxBug(drafted=TEMPERED),
     "every round begins its stream again": BlackBoxBug(rounds_alike=True),
 }
-"""By what is wrong; lenience and the dishonest draft come in two strengths each."""
+"""Name of the defect -> decoder. Lenience and the dishonest draft each have two strengths."""
 
 KEPT: Final = 0.8
 OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
@@ -93,7 +93,7 @@ OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
     ),
     "drafts counted behind the end": BlackBoxBug(counted_behind_the_end=True),
 }
-"""By what is wrong; the texts of all follow the target's law."""
+"""Name of the defect -> decoder whose text has the target's law; only its reported acceptance is wrong."""
 
 
 def acceptance() -> Array:

@@ -25,7 +25,7 @@ EVERY: Final = 250
 MOST: Final = 60_000
 RUNS: Final = 21
 LARGE: Final = 200_000
-"""Texts that the total variation in the table is measured on."""
+"""Number of texts from which the total variation in the table is estimated."""
 PAGE: Final = Path("docs/black-boxes.md")
 BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
@@ -36,11 +36,11 @@ class BugResult(NamedTuple):
     name: str
     tv: float
     sequences: tuple[int | None, ...]
-    """Looked at after every 250, with each seed: the texts until their law was refuted; None if never."""
+    """For each seed, the number of texts until the law was refuted (tested after every 250); None if it never was."""
     listed: tuple[int | None, ...]
-    """The same by the e-process of the survey whose figures ``listed_figures`` holds."""
+    """For each seed, the same number for the e-process of the survey, from ``listed_figures``."""
     check: str
-    """The check of ``check_sampler`` that refuted, and after how many texts; or what was said instead."""
+    """The check of ``check_sampler`` that refuted and the number of texts it needed; otherwise its other result."""
 
 
 def law() -> Mapping[tuple[int, int], float]:

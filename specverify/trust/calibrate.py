@@ -29,7 +29,8 @@ from specverify.statistics.perturbation import largest_perturbation, perturbed
 
 CONFIDENCE: Final = 0.99
 STEPS: Final = 10
-"""Halvings of the distance between what is seen and what is not: to a thousandth of the largest."""
+"""Number of bisection steps between a detected and an undetected error: the result is exact to a thousandth of the
+largest."""
 Takes = Literal["samples", "counts"]
 
 
@@ -38,11 +39,11 @@ class ErrorDetection(NamedTuple):
 
     way: str
     largest: float
-    """Total variation of the most wrong law of this kind."""
+    """Total variation of the largest error of this kind."""
     accepted: float
-    """Total variation up to which nine runs of ten pass; 0 if not even the right law's do."""
+    """Largest total variation at which nine of ten runs pass; 0 if fewer pass even on the correct law."""
     refuted: float | None
-    """Total variation from which on nine runs of ten alarm; None if not even the most wrong law's do."""
+    """Smallest total variation at which nine of ten runs alarm; None if fewer alarm even at the largest error."""
 
 
 class Calibration(NamedTuple):
@@ -51,9 +52,9 @@ class Calibration(NamedTuple):
     samples: int
     runs: int
     alarms: int
-    """Of so many runs on a right sampler."""
+    """Number of alarms in the runs on a correct sampler."""
     low: float
-    """Of the exact 99 percent interval of the false-alarm rate (Clopper and Pearson 1934)."""
+    """Lower end of the exact 99 percent interval of the false-alarm rate (Clopper and Pearson 1934)."""
     high: float
     declared: float | None
     seen: tuple[ErrorDetection, ...]

@@ -27,7 +27,7 @@ from specverify.subjects.algorithm import PROMPT, algorithm_subject, float_task
 from specverify.subjects.subject import Subject, Variant
 
 DETECTABLE = (0.05, 0.1, 0.2, 0.4)
-"""Total variations that the counted tests are planned for: many samples and few."""
+"""Total variations for which the counted tests are planned; smaller ones need more samples."""
 SHARES = 64
 ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
@@ -40,7 +40,7 @@ class CountedAlarms(NamedTuple):
     declared: float
     accused: int
     low: float
-    """The exact binomial interval of the rate, at 99 percent."""
+    """Lower end of the exact 99 percent binomial interval of the rate."""
     high: float
     examples: tuple[str, ...] = ()
 

@@ -31,7 +31,7 @@ from specverify.trust.peers import FIRST, PEERS, TURNED
 SYMBOLS = {KILLED: "✘", SURVIVED: "survives", NOT_EXPRESSED: "-", NOT_RUN: "not run", REFUSES_BOTH: "both"}
 
 COLUMNS = ("", "class", "mutant", "killed by", "also", "TV", "runs", "s")
-"""Of the table on a terminal; one narrower than ``WIDE`` gets the first four."""
+"""Column headings of the table on a terminal; a terminal narrower than ``WIDE`` shows the first four."""
 WIDE = 120
 
 INTRODUCTION = f"""# The kill matrix

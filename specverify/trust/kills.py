@@ -23,16 +23,19 @@ from specverify.trust.peers import PEERS, PeerStatistic, judged
 
 KILLED, SURVIVED, NOT_EXPRESSED, NOT_RUN = "killed", "survived", "not expressed", "not run"
 REFUSES_BOTH = "refuses both"
-"""Of a peer's test that refuses the subject without the bug as well: it asks for p, and the subject declares a bias."""
+"""Result if a peer's test also refutes the subject without the bug: the test expects p, and the subject declares a
+bias."""
 DETECT = 0.4
-"""The total variation to be seen by the sample in one cell: where only sampling kills a bug, it must be this large."""
+"""Total variation that the samples of one cell must detect; a bug that only sampling kills must be at least this large.
+"""
 DETECT_DIVIDED = 0.05
-"""The same where the count is divided, so that more samples cost little."""
+"""The same for a check whose samples are divided among cells cheaply, so that many samples cost little."""
 WIDEST_INTERCEPTED = 100
-"""Rounds of intercepted code take milliseconds; the statistics of larger vocabularies run tens of thousands of them."""
+"""Largest vocabulary for peers' tests on intercepted code: a round takes milliseconds, and larger tests need tens of
+thousands of rounds."""
 APART, PATHS = 3, 250
-"""Checks other than the named one go through every third scenario, and of it every third text at boundary draws; the
-audit of draws follows so many paths there."""
+"""Strides for checks other than the named one: every third scenario, and in it every third text at boundary draws; the
+audit of draws follows at most 250 paths."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 
@@ -42,7 +45,7 @@ class MatrixCell(NamedTuple):
 
     check: str
     status: str
-    """``killed``, or the word of the verdict."""
+    """``killed``, or the verdict's word."""
     tv: float | None
     runs: int
     seconds: float
@@ -58,7 +61,7 @@ class MutantRow(NamedTuple):
     killed_by: str
     cells: tuple[MatrixCell, ...]
     control: str
-    """The verdict of the named check on the same subject without the bug."""
+    """Verdict of the named check on the subject without the bug."""
     peers: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -81,7 +84,7 @@ class ControlRow(NamedTuple):
     accused_by: tuple[str, ...]
     held: tuple[str, ...]
     applied: int
-    """How many checks apply to it."""
+    """Number of checks that apply to the control."""
 
     @property
     def as_expected(self) -> bool:
@@ -95,7 +98,7 @@ class KillMatrix(NamedTuple):
     mutants: tuple[MutantRow, ...]
     controls: tuple[ControlRow, ...]
     seed: int = 0
-    """Seed of everything that was sampled."""
+    """Seed of all sampling."""
 
 
 def kill_matrix(
@@ -271,7 +274,7 @@ def _peer(peer: PeerStatistic, mutant: Mutant, subject: Subject) -> str:
 
 
 _ACCEPTED: dict[Hashable, bool] = {}
-"""What statistics of other projects said of subjects without a bug; many bugs are planted in the same."""
+"""Cache: result of a peer's test on a subject without the bug, which many bugs share."""
 
 
 def _accepts_control(peer: PeerStatistic, mutant: Mutant) -> bool:

@@ -25,11 +25,11 @@ TOKENS: Final = 30
 TV: Final = 0.01
 P: Final = softmax(4.0 * np.random.default_rng(0).standard_normal(V))
 Q: Final = softmax(np.log(P) + np.random.default_rng(1).standard_normal(V))
-"""The draft: what p is compared with where tokens are put together by p/q."""
+"""``[V]``: the draft pmf. Tokens are grouped into cells by p/q."""
 PLAN: Final = SamplingPlan(tv=0.04, most_samples=400_000)
 STATISTICS: Final = {"pooled L2": "vLLM V1", "chi-square": "vLLM V2 wide"}
 MORE: Final = 10
-"""How many times the samples the other statistics are given as well."""
+"""Factor of the second, larger sample size given to the other statistics."""
 
 
 def moved(tokens: Array, *, more: bool) -> Array:
@@ -64,9 +64,10 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 
 
 def table() -> str:
-    """Return the Markdown table of ``check_sampler`` and vLLM's statistics on each law.
+    """Return a Markdown table with the verdict of ``check_sampler`` and of vLLM's statistics for each law.
 
-    vLLM's statistics get as many samples as ``check_sampler`` needed, and ``MORE`` times as many.
+    vLLM's statistics are computed twice: with the number of samples that ``check_sampler`` needed, and with ``MORE``
+    times that number.
     """
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]

@@ -50,8 +50,8 @@ ALARMS: Final[Mapping[str, tuple[int | None, ...]]] = {
     "draft at temperature 0.8, q at 1": INEXPRESSIBLE,
     "every round begins its stream again": INEXPRESSIBLE,
 }
-"""How many of the runs of each test alarmed, in the order of ``TESTS``; None where the test cannot express the bug,
-because it draws the drafts itself, has a single step, or makes the bonus up."""
+"""Defect -> number of runs of each test that alarmed, in the order of ``TESTS``. None: the test cannot express the
+defect, because it draws the drafts itself, has a single step, or invents the bonus token."""
 TEXTS: Final[Mapping[str, tuple[int, int]]] = {
     "replacement drawn from p": (250, 500),
     "every draft accepted": (250, 250),
@@ -70,10 +70,10 @@ TEXTS: Final[Mapping[str, tuple[int, int]]] = {
     "truncated draft, raw q": (250, 250),
     "draft at temperature 0.8, q at 1": (17_000, 30_000),
 }
-"""Texts until the survey's own e-process refuted, least and most of three runs; that of two rows is of couples of
-rows. The bug that is missing was not tried."""
+"""Defect -> smallest and largest number of texts, over three runs, until the e-process of the survey refuted. For two
+defects the unit is a pair of rows. One defect was not tried and has no entry."""
 CONCENTRATIONS: Final = (50.0, 500.0, 5000.0)
-"""Of that e-process."""
+"""Concentration parameters of the survey's e-process."""
 
 
 def alarms_table() -> str:

@@ -22,19 +22,21 @@ from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Decoder, Draws, Sampled, Tokens
 
 Blocks = Mapping[Tokens, int]
-"""What rounds emitted, with how often."""
+"""Tokens emitted by a round -> how often."""
 
 PROMPT = (0,)
 MOST_SECONDS = 100
-"""Of the processor, for one sample. Most take a few, some a minute; a joint law of two races over 4096 tokens days."""
+"""Limit in CPU seconds for one sample. Most samples take a few seconds, some a minute; the joint law of two races over
+4096 tokens would take days."""
 PROBE_SECONDS = 5
-"""Every so many, whoever else works, it is asked whether those that are left will do."""
+"""Interval in seconds after which the code tests whether the remaining rounds fit in ``MOST_SECONDS``."""
 REPEATED = 64
-"""Runs that are made twice, as far as ``PROBE_SECONDS`` go. A hidden coin of 1/4 goes unnoticed once in 10 ** 13."""
+"""Number of runs made twice within ``PROBE_SECONDS``. An unobserved coin of probability 1/4 is missed with probability
+1e-13."""
 LOOKS = 32
-"""How many times, in the course of a sample, it is asked whether the rest of it can change anything."""
+"""Number of times during a sample at which the code tests whether the remaining rounds can change the result."""
 CANNOT_BE_DRAWN = (NotAFunctionOfItsDraws, NeedsValue)
-"""Of one way to draw rounds: another must be taken, from the beginning."""
+"""Errors after which the sample is started again with another way to draw rounds."""
 
 
 class RoundDrawer(Protocol):
@@ -53,7 +55,7 @@ class PeerRounds(NamedTuple):
 
     draw: RoundDrawer
     independent: bool
-    """Whether they are independent and alike, by the way they are drawn."""
+    """Whether the rounds are independent and identically distributed, by construction."""
 
 
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:

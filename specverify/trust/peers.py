@@ -20,11 +20,12 @@ from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, PROMPT, Blocks, PeerRo
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 OF_VERIFIERS = frozenset("ACDE")
-"""Classes of defects that a test of the verifier alone can express: it draws the drafts itself, for one step."""
+"""Classes of defects that a test of a verifier alone can express: it draws the drafts itself and makes one step."""
 FIRST = 20
-"""Of FlashInfer's five million rounds one in so many is drawn first; seldom do the others matter."""
+"""One of so many of FlashInfer's five million rounds is drawn first; the others are drawn if they could change the
+result."""
 TURNED = 1e-9
-"""The probability that the others would have turned the verdict is at most this where they are not drawn."""
+"""If the remaining rounds are not drawn, they would have changed the result with at most this probability."""
 
 
 class PeerStatistic(NamedTuple):
@@ -36,11 +37,11 @@ class PeerStatistic(NamedTuple):
     gamma: int
     samples: int
     pmfs: Callable[[np.random.Generator, int], tuple[Array, Array]]
-    """``pmfs(rng, vocabulary)`` -> p and q, ``[vocabulary]`` each."""
+    """``pmfs(rng, vocabulary)`` returns p and q, each ``[vocabulary]``."""
     accepts: Callable[[PeerRounds, Array, int, np.random.Generator], bool]
-    """``accepts(rounds, p, samples, rng)``"""
+    """``accepts(rounds, p, samples, rng)``: whether the peer's test passes on that many rounds."""
     expresses: frozenset[str] = OF_VERIFIERS
-    """Classes of defects that its test can express."""
+    """Classes of defects that the peer's test can express."""
 
 
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:

@@ -49,30 +49,32 @@ from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
 
 POOL_RUNS = 100
-"""Runs of a case that may come into a plan, on a right subject."""
+"""Largest number of runs, on a correct subject, of a case that may enter a plan."""
 POOL, POOL_OF_OTHER_KINDS, POOL_OF_OTHERS = 96, 45, 4
-"""Cases that are tried on a bug: of a check that compares laws or looks at ends, the same of a subject that is no bare
-verifier, and of each other check."""
+"""Number of cases tried on a bug: for each check that compares laws or tests boundary draws, the same for subjects that
+are not bare verifiers, and for each other check."""
 LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
-"""Cases in a plan, also where they refute no bug more: of a check that compares laws, the same of an engine, and of
-each other check."""
+"""Smallest number of cases in a plan, even if they refute no further bug: for each check that compares laws, the same
+for engines, and for each other check."""
 CASES_OF_A_BUG = 2
-"""Cases of a plan that refute each bug."""
+"""Number of cases of a plan that must refute each bug."""
 MOST_CASES = 24
-"""Cases of a check in a plan."""
+"""Largest number of cases of a check in a plan."""
 AS_A_USER = {
     "row": verifier_subject,
     "batched": batched_subject,
     "logits": logits_subject,
 }
-"""Kind -> the subject of a bare verifier with the variants that a user's has; a planted bug has fewer."""
+"""Kind -> constructor of the subject of a bare verifier with all variants that a user's verifier has; a planted bug has
+fewer."""
 PLAN, PAGE = Path(__file__).parent.parent / "run" / "quick.toml", Path("docs") / "quick.md"
 RUNS_OF_A_CASE = 20
-"""Runs that take as long as what a case costs beside its runs."""
+"""Fixed cost of a case, in units of runs."""
 LAWS = frozenset({"law_is_target", "law_is_declared"})
-"""The checks that refute most, tried before the others."""
+"""The checks that refute the most bugs; they are tried first."""
 ENDS = "support_at_boundary_draws"
-"""The check of faults that no other check sees: they need tokens that one of p and q has, or rows apart by rounding."""
+"""The check for defects that no other check finds: they need tokens with positive probability under one of p and q
+only, or rows that differ by rounding."""
 _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
 
 
@@ -90,11 +92,11 @@ RIGHT: Mapping[str, Callable[[], Subject]] = {
     "decoder": partial(decode_subject, right_round, "right"),
     "engine": partial(made_subject, partial(serving, ""), "right"),
 }
-"""Kind -> a right subject of it, whose cases are those that a plan may have."""
+"""Kind -> constructor of a correct subject, whose cases are the candidates for a plan."""
 
 
 Pool = Mapping[str, Mapping[CaseName, int]]
-"""Check -> the cases that may come into a plan -> their runs on a right subject."""
+"""Check -> case -> number of runs on a correct subject, for the cases that may enter a plan."""
 
 
 class Bug(NamedTuple):

@@ -31,11 +31,12 @@ from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_d
 from specverify.vectors.vector import Answer, Vector
 
 BUDGET = 20_000
-"""Runs of one law; a larger one is not asked for."""
+"""Largest number of runs of one law; a vector that needs more is not answered."""
 LEAST, SMALL = 3, 10
-"""Tokens of a vocabulary: with two, a coin looks like a token; with thousands, rationals take long."""
+"""Range of vocabulary sizes: with two tokens a coin is indistinguishable from a token, and with thousands rationals
+take too long."""
 SEEDS = range(8)
-"""Runs of an engine that is looked into."""
+"""Seeds of the runs from which an engine's draws are identified."""
 
 
 class QuestionedSide(NamedTuple):
@@ -117,9 +118,10 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant under the names of a vector's inputs.
+    """Return the options of a variant, keyed by the names that a vector's inputs have.
 
-    For a verifier, the integers in its label.
+    A variant whose builder has keyword arguments has these. For a verifier they are the integers in the label of the
+    variant, such as ``gamma=3``.
     """
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
@@ -300,4 +302,4 @@ def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int,
 
 
 UNABLE = (NotAsked, EnumerationTooLarge, NeedsValue)
-"""What a side may end with that says nothing about it."""
+"""Errors that mean "cannot be answered" and are no wrong answer."""

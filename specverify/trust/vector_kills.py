@@ -17,7 +17,7 @@ from specverify.vectors.all_vectors import kind_of
 from specverify.vectors.vector import Answer, Outcome, Vector
 
 ENOUGH = 3
-"""Vectors of a group that a control fails, before the rest of the group is passed over."""
+"""If the control fails this many vectors of a group, the rest of the group is skipped."""
 
 
 class VectorRow(NamedTuple):
@@ -28,13 +28,13 @@ class VectorRow(NamedTuple):
     category: str
     citation: str
     killed_by: str
-    """The check that sees it."""
+    """The check that kills the bug."""
     killers: tuple[str, ...]
-    """The first vector of every kind that it fails and its control answers right."""
+    """The first vector of each kind that the bug answers wrongly and its control correctly."""
     asked: int
-    """Vectors that it answered."""
+    """Number of vectors that the bug answered."""
     shape: str
-    """What it is: what can be asked of it follows from that."""
+    """Kind of the subject, which determines the vectors that apply."""
 
 
 def vector_row(name: str) -> VectorRow:

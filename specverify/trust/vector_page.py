@@ -79,7 +79,7 @@ NO_QUESTION = {
     "a verifier": "its rows, parameters or random numbers are in no vector",
     "a decoder": "it decodes with options or models that are in no vector",
 }
-"""What a bug is planted in -> why nothing can be asked of it."""
+"""Kind of subject -> why no vector applies to a bug in it."""
 
 
 def vector_page(rows: Sequence[VectorRow]) -> str:

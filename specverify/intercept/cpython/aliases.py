@@ -27,7 +27,7 @@ from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
 
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
-"""Modules whose own names are exchanged by the front ends ``numpy`` and ``python``, or must not be."""
+"""Modules whose own names the front ends ``numpy`` and ``python`` replace, or whose names must not be replaced."""
 
 
 class AliasPlace(NamedTuple):
@@ -48,7 +48,7 @@ class Alias(NamedTuple):
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 _LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, *GENERATORS)
 _ATTRIBUTES = type.__dict__["__dict__"].__get__
-"""What ``vars`` returns of a class, whatever its own class says."""
+"""Reads the real ``__dict__`` of a class, even if the class overrides ``__dict__``."""
 
 
 class Everything:

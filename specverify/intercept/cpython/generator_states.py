@@ -19,34 +19,36 @@ from typing import Any
 import numpy as np
 
 TWISTER = 624 * 4 + 4
-"""Bytes of a Mersenne Twister in NumPy: its words and the place of the next one."""
+"""Size in bytes of NumPy's Mersenne Twister state: the words and the index of the next one."""
 
 PCG = 32
-"""Bytes of the two numbers of a PCG64, which stand where the first word of its own memory points to."""
+"""Size in bytes of the two 128-bit numbers of a PCG64; the first word of the generator's memory points to them."""
 PCG_REST = 16
-"""Bytes of that memory: the word, and half a number that is still to come, if there is one."""
+"""Size in bytes of that memory: the pointer, and the buffered half of a number if there is one."""
 
 WORLDS = 509
-"""States that a generator may be moved to: more than a program is replayed, and few enough to be kept."""
+"""Number of states to which a generator can be moved: more than the replays of a program, and few enough to cache."""
 
 _STATE = {
     kind: vars(kind)["state"]
     for kind in (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937)
 }
-"""The state as the library gives it: inside a block the attribute is another, which tells of who sets it."""
+"""Bit generator type -> the library's ``state`` attribute. Inside a block the attribute is replaced by one that records
+writes."""
 
 _ADDRESSES = vars(np.random.BitGenerator)["ctypes"]
-"""Likewise."""
+"""The library's ``ctypes`` attribute of bit generators, which the block replaces as well."""
 
 _OF_NUMPY: Any = np.random.mtrand._rand._bit_generator  # noqa: SLF001 - np.random's functions draw from it
 _OF_RANDOM: Any = random.seed.__self__  # type: ignore[attr-defined]
-"""The generators that the functions of both modules draw from."""
+"""The global generators of ``random`` and ``numpy.random``."""
 
 _HEAD = object.__basicsize__
-"""Bytes of a generator of ``random`` before its twister: the place of the next word, and the words."""
+"""Offset in bytes of the Mersenne Twister (index of the next word, then the words) in an object of ``random.Random``.
+"""
 
 _FIRST = 0x5BEC7E11
-"""The first of the seeds that states here come from. Nobody else would choose them."""
+"""First seed of the states made here, an arbitrary number that programs are unlikely to use."""
 
 _START = cycle(range(64))
 
@@ -197,7 +199,7 @@ def put_pending(generator: Any, value: float | None) -> None:
 
 
 _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name in ("get_state", "set_state")}
-"""The methods of the library."""
+"""Name -> unpatched method of ``numpy.random.RandomState``."""
 
 
 def state_in_world(generator: Any, seed: int) -> Any:

@@ -213,13 +213,13 @@ def _give(target: Any, values: Mapping[str, Any]) -> None:
 Found = TypeVar("Found")
 
 _NAME = "{} of what may be a random number"
-"""No name that code can have of itself."""
+"""Template for a global name that source code cannot contain."""
 TYPES: dict[Any, str] = {float: _NAME.format("float")} | {
     kind: _NAME.format(kind.__name__) for kind in (np.float16, np.float32, np.float64, np.longdouble)
 }
-"""The types whose calls are led, and the names that they go to."""
+"""Type whose calls are redirected -> the global name to which they are redirected."""
 _MOST_NAMES = 128
-"""An instruction of two bytes reaches no name behind these."""
+"""Limit of names of a code object: an instruction of two bytes cannot address more."""
 
 
 class _Module(NamedTuple):
@@ -227,13 +227,14 @@ class _Module(NamedTuple):
 
     names: dict[str, Any]
     functions: tuple[tuple[ReferenceType[FunctionType], CodeType, CodeType], ...]
-    """Those that call ``float``, with their code as it is and as it is led."""
+    """Functions that call ``float``: (weak reference, original code, redirected code)."""
     of_c: tuple[tuple[str, Any], ...]
-    """The names that stand for functions written in C."""
+    """Pairs (global name, function written in C)."""
 
 
 _MOST_ALIKE = 8
-"""So often a function that is defined again is looked at: one that is made in every run has no end."""
+"""Number of functions with equal code that are patched. A function defined anew in every run would otherwise be patched
+without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
@@ -329,7 +330,8 @@ def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
 
 
 _FLAGGED = {"LOAD_GLOBAL": 1} | ({} if sys.version_info < (3, 12) else {"LOAD_ATTR": 1})
-"""Instructions whose argument has a bit beside the place of a name: it says that what is loaded is called."""
+"""Instructions whose argument has a flag bit besides the index of the name; the bit means that the loaded object is
+called."""
 
 
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:

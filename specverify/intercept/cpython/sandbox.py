@@ -68,13 +68,13 @@ CLOCKS = tuple(
     if hasattr(time, name + suffix)
 )
 CALENDARS = (time.localtime, time.gmtime, time.ctime)
-"""Clocks, unless they are given a time."""
+"""Functions that read the clock unless they get a time."""
 DATES = (time.strftime, time.asctime)
-"""Clocks, unless they are given a date."""
+"""Functions that read the clock unless they get a date."""
 ENTROPY = tuple(getattr(os, name) for name in ("urandom", "getrandom") if hasattr(os, name))
 _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "concurrent", "asyncio", "multiprocessing",
          "logging", "_pytest", "xdist", "execnet", "hypothesis"}  # fmt: skip
-"""Packages that go on by the real time: they wait, or show how long something takes."""
+"""Packages that keep the real clock, because they wait or display durations."""
 
 
 def _seen(event: str, details: Any) -> None:
@@ -233,7 +233,7 @@ _DRAWS = {"random", "getrandbits", "randbytes"}
 _SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
 _OTHER_LIBRARIES = {("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
                     ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
-"""Libraries with random numbers of their own that are not answered: a folder and a file in it."""
+"""Libraries with random numbers that are not intercepted: (package, file of its random functions)."""
 _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.curand", "torch._C._cuda_")
 
 
@@ -241,11 +241,11 @@ class Found(NamedTuple):
     """The calls of an observed run that may draw without interception, each with file and line."""
 
     unanswered: tuple[str, ...] = ()
-    """Draws that nobody answered."""
+    """Draws that no front end intercepted."""
     sources: tuple[str, ...] = ()
-    """Clocks and random bytes: draws only if a token depends on them."""
+    """Clocks and random bytes that were read; they count as draws only if a token depends on them."""
     native: tuple[str, ...] = ()
-    """Native code of packages that are not known here."""
+    """Native code of packages that specverify does not know."""
 
 
 @contextmanager
@@ -304,7 +304,7 @@ class _CallInC(NamedTuple):
     kind: str
     call: str
     anywhere: bool = True
-    """Also where the standard library calls it."""
+    """Whether calls by the standard library count too."""
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:

@@ -53,9 +53,9 @@ from specverify.reference import Draws
 
 
 DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform", "prng_random_bits"}
-"""Primitives that make random numbers."""
+"""Primitives that draw random numbers."""
 CALLS_BACK = "pure_callback"
-"""What calls Python, which may draw as well: it is followed to, and nothing of it is remembered."""
+"""The primitive that calls Python, which may draw. It is executed every time; its results are not cached."""
 _INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
 _HALVES = {"bfloat16", "float16"}
 
@@ -102,7 +102,7 @@ def _halves(closed: Any) -> frozenset[Any]:
 
 
 _MOST_KNOWN = 50_000
-"""So many are remembered before all are forgotten."""
+"""Size of the cache; the cache is cleared when it is full."""
 _LARGE = 4096
 
 
@@ -181,14 +181,14 @@ def _standing_for(array: Any) -> Any:
 
 _DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
 _SAID_ASIDE = {"debug_callback", "debug_print"}
-"""What shows numbers and gives none."""
+"""Primitives that print and return nothing."""
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
           "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
           "custom_lin": "jaxpr"}  # fmt: skip
-"""Primitives that call a traced function, and where it stands."""
+"""Primitive that calls a traced function -> the parameter that holds the function."""
 
 _COMPILED = {"jit", "pjit"}
-"""Those that JAX calls as they are where all is known."""
+"""Those of them that JAX executes itself if all operands are concrete."""
 
 _HANDLERS = ELEMENTWISE | CHOICES | ROWS
 
@@ -224,7 +224,7 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
 
 
 TRACE = AnsweringTrace()
-"""One for all blocks, so that what is traced under it is traced once."""
+"""The trace shared by all blocks, so that a function is traced once."""
 
 
 def _as_array(value: SymbolicFloat) -> SymbolicTracer:

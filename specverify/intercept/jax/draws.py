@@ -43,7 +43,7 @@ from specverify.reference import Draws, Site
 
 
 FEW = 11
-"""So many bits of a uniform, or less, are so few numbers that a law shows it."""
+"""A uniform of at most this many bits has so few values that its discreteness changes the law."""
 
 
 class Source:
@@ -149,7 +149,7 @@ class Bits(Deferred):
 
 
 MOST = 100_000
-"""Numbers of one call; each is an object."""
+"""Limit of numbers drawn by one call; each is an object."""
 WAY_OUT = "split the key, and draw once from each part"
 
 

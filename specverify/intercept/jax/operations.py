@@ -48,16 +48,16 @@ from specverify.laws import rounding
 
 
 Handler = Callable[[list[Any], dict[str, Any], Any], Any]
-"""``handler(operands, parameters, result)``: the elements of what comes out; ``result`` is its shape and dtype."""
+"""``handler(operands, parameters, result)`` returns the elements of the result; ``result`` is its shape and dtype."""
 
 _ALGEBRA = names_of(OF_JAX, Family.ARITHMETIC, Family.CLAMP)
 _WHOLE_PARTS = names_of(OF_JAX, Family.WHOLE_PART)
 _LOGIC = names_of(OF_JAX, Family.LOGIC)
 _NUMPY = {name: rule for name, rule in rules_of(OF_JAX, "outcome").items() if name in _ALGEBRA | _LOGIC}
-"""What is said of outcomes, in the dtype they have; what is not here is looked at and computed by JAX."""
+"""Rules for symbolic outcomes, computed in their dtype. Operations without a rule force the outcome and run in JAX."""
 _CLAMPED_HALVES = Declined("random numbers of 16 bits are clamped: too many of them equal the bound")
 _TINIEST = 1e-30
-"""A summand below this changes no uniform number that a generator returns but 0."""
+"""A summand below this changes no uniform that a generator can return, except 0."""
 
 
 def each(function: Callable[..., Any], operands: list[Any]) -> np.ndarray[Any, Any]:
@@ -148,7 +148,7 @@ _OF_TRUTHS: dict[str, Any] = {
     **{name: _EITHER if row.name == MAXIMUM else _BOTH for name, row in OF_JAX.items() if row.family is Family.CLAMP},
     **dict.fromkeys(PRIMITIVES[MULTIPLY].jax, _BOTH),
 }
-"""What is made of outcomes that are 0 or 1; the larger one is one of them, and the product is both."""
+"""Rules for outcomes that are 0 or 1: maximum is a logical or, product a logical and."""
 
 
 # Other operations of one element, or of several
@@ -403,7 +403,7 @@ ROWS: dict[str, Handler] = {
     **{name: scanning(name) for name in names_of(OF_JAX, Family.SCAN)},
 }
 SEVERAL: dict[str, Handler] = {name: ordering(name) for name in names_of(OF_JAX, Family.ORDERING)}
-"""What gives several arrays."""
+"""Handlers of operations that return several arrays."""
 
 
 # Moves
@@ -411,7 +411,7 @@ SEVERAL: dict[str, Handler] = {name: ordering(name) for name in names_of(OF_JAX,
 
 _PUT = PRIMITIVES["put_along_axis"].jax
 _OPERANDS = {Family.VIEW: 1, Family.SELECTION: 1, Family.INSERTION: 2, Family.PADDING: 2}
-"""How many operands hold data, by the family; the others are indices. All of them do where arrays are joined."""
+"""Family -> number of operands that hold data; the others are indices. For joining, all operands hold data."""
 _MOVEMENT = {name: row.family for name, row in OF_JAX.items() if row.family in {*_OPERANDS, Family.JOINING}}
 
 

@@ -126,7 +126,7 @@ def divided(left: Operand, right: Operand) -> Operand:
 
 
 _OF_ONE: dict[str, Callable[[Operand, Operand], Operand]] = {ADD: added, MULTIPLY: multiplied}
-"""What is made of one random number where another one is drawn."""
+"""Operation -> rule for one symbolic number and one that is concrete or already drawn."""
 
 
 # Powers and logarithms
@@ -186,7 +186,8 @@ def exponential(value: Operand) -> Operand:
 
 
 MOST_UNEVEN = 64
-"""Whole parts that are drawn where they are not as likely as each other: of the logarithm of a clamped uniform, say."""
+"""Limit of integer parts that are enumerated if they are not equally likely, as for the logarithm of a clamped uniform.
+"""
 
 
 def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
@@ -203,7 +204,7 @@ def subtracted(left: Operand, right: Operand) -> Operand:
 
 
 _SHORT = {"float16": 11, "bfloat16": 8}
-"""Bits of floats that are so few that a law shows it."""
+"""Dtype -> bits of its significand, for dtypes with so few bits that the law shows it."""
 
 
 def narrowed(value: Any, dtype: str) -> Any:
@@ -368,7 +369,7 @@ def log_of_sum(left: Operand, right: Operand) -> Operand:
 
 _OTHER_OPERANDS = Declined("not one fresh number, alone or with a number that has a value")
 FRESH = Uniform(Sampled(0), ("any",))
-"""A number of which nothing is known, and nothing is ever asked."""
+"""An unconstrained uniform that is never forced."""
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

@@ -231,7 +231,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
 
 
 ANSWERED = frozenset(name for name in vars(SymbolicArray) if not name.startswith("_")) - {"sort", "partition"}
-"""The methods of NumPy that have an answer of their own, and write nothing."""
+"""Methods of NumPy arrays that have a symbolic rule and write nothing."""
 for _method in (
     "tobytes",
     "tofile",
@@ -271,7 +271,7 @@ _REDUCED = {np.maximum: "max", np.minimum: "min", np.fmax: "max", np.fmin: "min"
 
 
 MASK = "where"
-"""The keyword of a ufunc for the elements that are computed."""
+"""Keyword of a ufunc that selects the elements to compute."""
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
@@ -365,7 +365,7 @@ _PAIRS: dict[Any, Callable[..., tuple[Any, Any]]] = {
     np.divmod: lambda *pair: (_computed("floor_divide", [*pair, True]), _computed("remainder", [*pair, True])),
     np.modf: _parts,
 }
-"""Functions that give two arrays."""
+"""Rules of the functions that return two arrays."""
 
 
 def _number_or_lazy(found: Any) -> Any:
@@ -446,7 +446,7 @@ class VectorArray(SymbolicArray):
 
     many: Many | None = None
     shared = False
-    """Whether there is another array that would see what is written to this one."""
+    """Whether another array shares the memory and would see a write to this one."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a ufunc to the noise vector; if there is no vector rule, to each element."""

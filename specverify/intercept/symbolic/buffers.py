@@ -136,7 +136,7 @@ FUNCTIONS: dict[str, Any] = {
 }
 _FIRST = {"array": "object", "asarray": "a", "fromiter": "iter"}
 MADE: dict[str, Any] = {name: _making(getattr(np, name), first) for name, first in _FIRST.items()}
-"""What stands for the functions that make arrays of numbers, by their names in NumPy."""
+"""NumPy name -> replacement of a function that creates arrays of numbers."""
 
 
 # Lazy buffers
@@ -144,11 +144,11 @@ MADE: dict[str, Any] = {name: _making(getattr(np, name), first) for name, first 
 
 _SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "T",
           "transpose", "swapaxes", "squeeze", "setflags", "reshape", "ravel", "fill"}  # fmt: skip
-"""What a filled array answers itself: its shape, and views of it."""
+"""Attributes that depend only on the shape, and views; a filled array answers them itself."""
 _READING = ANSWERED | {
     "copy", "tolist", "item", "sum", "cumsum", "prod", "mean", "cumprod", "any", "all", "clip", "take", "repeat",
     "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
-"""What its elements answer."""
+"""Methods that read elements."""
 _COPYTO = np.copyto
 _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 

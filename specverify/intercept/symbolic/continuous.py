@@ -50,7 +50,8 @@ from specverify.laws.rounding import FLOAT32
 # One uniform
 
 NEAR = 4 * FLOAT32
-"""Numbers as near as this, relative to their size or in the uniform, may be one number that was computed twice."""
+"""Two numbers within this distance, relative to their size or as uniforms, may be one number that was computed twice.
+"""
 
 
 class Continuous(NamedTuple):
@@ -186,7 +187,7 @@ class Extreme(NamedTuple):
     parts: tuple[Continuous | float, ...]
     largest: bool = True
     rank: int = 0
-    """How many are before it, larger ones or smaller ones."""
+    """Index in the order (descending for the largest): 0 is the extreme itself."""
 
     def then(self, step: MonotoneStep) -> Extreme:
         """Return ``step`` applied to the number: it is applied to every part."""
@@ -250,7 +251,7 @@ class Extreme(NamedTuple):
 
 
 MOST_ORDERED = 64
-"""Random numbers of which one at a place of their order is compared."""
+"""Limit of random numbers in an order statistic that is compared."""
 
 
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
@@ -303,9 +304,9 @@ def whole_number(uniform: Uniform, low: int, number: int) -> Continuous:
 # Several
 
 MOST_PARTS = 32
-"""Random numbers that one is made of."""
+"""Limit of random numbers combined in one expression."""
 SNAPPED = 1e-12
-"""An end of values as near to a whole number as this is that number, but for rounding outwards."""
+"""An interval end within this distance of an integer is that integer; outward rounding had moved it."""
 
 
 class Joined(NamedTuple):
@@ -422,9 +423,9 @@ class Joined(NamedTuple):
 
 
 Symbolic: TypeAlias = Continuous | Extreme | Joined
-"""A random number that nobody has valued."""
+"""A symbolic random number: its value is not forced."""
 SYMBOLIC = (Continuous, Extreme, Joined)
-"""The same for those who ask whether a value is one, which is quicker of a tuple."""
+"""The same types as a tuple, for a faster ``isinstance``."""
 _KINDS = frozenset(SYMBOLIC)
 
 
@@ -492,11 +493,12 @@ def _smooth(of: Any) -> bool:
 
 MOST_OUTCOMES = 10_000
 FEWEST = 1_000_000
-"""Fewer outcomes may be those of a token, a place or a coin: then nobody is given one of them."""
+"""With fewer outcomes than this an integer may be a token, an index or a coin, so no arbitrary outcome is substituted.
+"""
 
 
 EVEN = {"plus", "times", FLOOR.name}
-"""Steps after which equal numbers of outcomes are as likely as before."""
+"""Steps that keep equally likely outcomes equally likely."""
 
 
 def is_whole(value: Continuous) -> bool:

@@ -24,7 +24,7 @@ from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
 
 Law = list[tuple[Any, float]]
-"""Values and their probabilities; one value may be there several times."""
+"""Pairs (value, probability); a value may occur several times."""
 
 
 class Deferred:
@@ -320,7 +320,7 @@ _ARITHMETIC: tuple[Callable[..., Any], ...] = (
 _COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 _OWN = {"__class__", "__new__", "__init__", "__init_subclass__", "__subclasshook__", "__dir__", "__getattribute__",
         "__setattr__", "__delattr__", "__doc__", "__sizeof__"}  # fmt: skip
-"""What the class has itself, or what is no method."""
+"""Names that the class defines itself, or that are no methods."""
 for _name in sorted({name for name in dir(int) if name.startswith("__")} - _OWN):
     setattr(OutcomeNumber, _name, _forwarding(_name))
 

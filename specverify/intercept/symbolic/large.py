@@ -42,7 +42,7 @@ from specverify.reference import Draws, Site
 
 
 MANY = 256
-"""More random numbers than this are kept in arrays."""
+"""More random numbers than this are stored in arrays instead of objects."""
 
 
 @contextmanager
@@ -218,12 +218,12 @@ class Crossing(NamedTuple):
     """The comparison of one symbolic number for each row with all bounds of the row: rows of symbolic bools."""
 
     lookups: tuple[DrawAmongMany, ...]
-    """One for each row."""
+    """One lookup for each row."""
     ranks: Any
-    """``[rows, bounds]``: how many bounds of the row are before each one."""
+    """``[rows, bounds]``: rank of each bound among the bounds of its row."""
     shape: tuple[int, ...]
     above: bool
-    """Whether True means that the number is at or above the bound."""
+    """True if the comparison is ``number >= bound``, False if ``number < bound``."""
 
     def elements(self) -> Any:
         """Return all bools as an object array of 0 and 1; this draws the answer of each row."""
@@ -274,9 +274,9 @@ def _firsts(ranks: Any, *, above: bool) -> Any:
 
 
 MOST_NUMBERS = 1_000_000
-"""Random numbers of one call, each of which is an object; and outcomes that are expanded to an array."""
+"""Limit of random numbers of one call that are stored as objects, and of outcomes expanded to an array."""
 MOST_AT_LARGE = 50_000_000
-"""The same at a real vocabulary, where they are kept in arrays of floats."""
+"""The same limit in large-vocabulary mode, where arrays of floats store them."""
 
 
 def most() -> int:
@@ -311,9 +311,9 @@ def _lengths(size: Any) -> Iterable[int]:
 # Races
 
 _FAR = 700.0
-"""As in ``races``."""
+"""Logarithm of the ratio of two rates above which the slower clock does not win, as in ``races``."""
 _NOTHING = -800.0
-"""The logarithm of a probability that is 0 in floats."""
+"""Stands for the logarithm of a probability that is 0 in floats."""
 
 
 class Clocks(NamedTuple):

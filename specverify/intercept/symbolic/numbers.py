@@ -43,7 +43,7 @@ class SymbolicFloat:
 
     __int__: Callable[[], int]
     __class__: Any = property(lambda self: float)
-    """It says that it is a float, to those who ask before they compare."""
+    """Returns ``float``, so that ``isinstance`` checks in user code pass."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -161,7 +161,7 @@ def of_operands(name: str, *operands: Any) -> Any:
 
 
 _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if row.family is Family.ARITHMETIC}
-"""Operations that make an int of ints."""
+"""Operations whose result on ints is an int."""
 
 
 def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

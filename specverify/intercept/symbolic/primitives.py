@@ -55,42 +55,43 @@ class Family(Enum):
 
     ARITHMETIC = "arithmetic"
     CLAMP = "clamp"
-    """A number gets a positive probability: not answered in 16 bits."""
+    """Clamping: values at the bounds get positive probability. Not supported in 16 bits."""
     WHOLE_PART = "whole part"
-    """Drawn when the value is needed."""
+    """Integer part, forced when its value is needed."""
     COMPARISON = "comparison"
     QUESTION = "question"
-    """A comparison of one number with nothing."""
+    """A predicate of one number, such as ``isnan``."""
     CHOICE = "choice"
-    """One of several elements; the rule is given the condition and the cases."""
+    """Selection between elements; the rule gets the condition and the cases."""
     LOGIC = "logic"
-    """Of bools, one by one."""
+    """Element-wise operation on bools."""
     REDUCTION = "reduction"
-    """One element of a row: ``rule(row, ask)``."""
+    """Reduction of a row to one element: ``rule(row, ask)``."""
     EXTREME = "extreme"
-    """The largest or the smallest of a row, or its place: ``rule(row, ask)``."""
+    """Maximum or minimum of a row, or its index: ``rule(row, ask)``."""
     SCAN = "scan"
-    """The reduction of each beginning of a row."""
+    """Cumulative reduction: one result for each prefix of a row."""
     ORDER_ALONE = "order alone"
-    """A row of which the order is known: ``rule(row)``."""
+    """Operation on a row of which only the order is known: ``rule(row)``."""
     ORDERING = "ordering"
-    """Values at some ranks of a row, and their places: ``rule(row, ask, argument, largest=..., stable=...)``."""
+    """Values at some ranks of a row and their indices: ``rule(row, ask, argument, largest=..., stable=...)``."""
     LOOKUP = "lookup"
-    """The place of a number among sorted ones: ``rule(bounds, element, ask, right=...)``."""
+    """Index of a number among sorted bounds: ``rule(bounds, element, ask, right=...)``."""
     VIEW = "view"
-    """The same elements in another shape: ``rule(move, arrays)``, where the library moves positions."""
+    """The same elements in another shape: ``rule(move, arrays)``, where ``move`` applies the library's operation to
+    indices."""
     SELECTION = "selection"
-    """Some of the elements, copied: the same rule."""
+    """A copy of some elements; the rule is that of VIEW."""
     INSERTION = "insertion"
-    """Elements of one array among those of another: the same rule."""
+    """Elements of one array written into another; the rule is that of VIEW."""
     PADDING = "padding"
-    """Elements between constants: the same rule."""
+    """Elements between constants; the rule is that of VIEW."""
     JOINING = "joining"
-    """Arrays behind each other: the rule is the function of NumPy."""
+    """Concatenation; the rule is the NumPy function."""
     COPY = "copy"
-    """The same elements."""
+    """A copy of all elements."""
     SHAPE = "shape"
-    """An array of constants in the shape of another one; the elements are not used."""
+    """An array of constants with the shape of another array, whose elements are not read."""
 
 
 class Result(Enum):
@@ -127,16 +128,17 @@ class Primitive(NamedTuple):
     """An operation: one row of the table."""
 
     name: str
-    """As NumPy calls it."""
+    """The NumPy name."""
     family: Family
     scalar: Rule | Blank
     vector: Rule | Blank
     outcome: Rule | Blank
-    """A function of NumPy that every library computes to the same bit."""
+    """A NumPy function whose result agrees bit by bit with every library."""
     result: Result = Result.OPERANDS
     rounding: RoundedParts = RoundedParts.OPERANDS
     pure: bool = False
-    """Whether the scalar rule draws nothing and depends on the chain of steps alone, so that it can be remembered."""
+    """Whether the scalar rule draws nothing and depends only on the chain of steps, so that its result can be cached.
+    """
     torch: tuple[str, ...] = ()
     """Names in ``torch.ops.aten``."""
     jax: tuple[str, ...] = ()
@@ -146,7 +148,7 @@ class Primitive(NamedTuple):
     python: tuple[str, ...] = ()
     """Operators of Python, without underscores."""
     numbers: Rule | None = None
-    """What computes it of numbers alone; the function of NumPy that has the name where this is ``None``."""
+    """Function for concrete numbers; None: the NumPy function of that name."""
 
 
 def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
@@ -207,7 +209,7 @@ class _Basis(NamedTuple):
     maximum: Rule
     minimum: Rule
     rule: Rule
-    """``rule(name, value)``: a function of ``steps.RULES``."""
+    """``rule(name, value)`` applies a function of ``steps.RULES``."""
 
 
 _SCALARS = _Basis(algebra.added, algebra.multiplied, algebra.divided, algebra.negative,
@@ -241,7 +243,7 @@ def _logit(x: _Basis, value: Any) -> Any:
 
 
 NEARLY = 1e-6
-"""What rounding in float32 may add to a number that is at most 1."""
+"""Tolerance for float32 rounding of a number that is at most 1."""
 
 
 def _between_0_and_1(x: _Basis, value: Any) -> Any:
@@ -385,7 +387,7 @@ ELEMENTWISE = table(
         _whole_part("heaviside", algebra.heaviside, torch=("heaviside",)),
     ),
 )  # fmt: skip
-"""By name."""
+"""Name -> element-wise primitive."""
 
 
 def applied(name: str, *operands: Any) -> Any:
@@ -459,7 +461,7 @@ class Operations:
 
 
 OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
-"""Of numbers and random numbers, and of noise vectors."""
+"""Operations on symbolic and concrete numbers, and on noise vectors."""
 
 
 # Comparisons
@@ -491,7 +493,7 @@ def compared(name: str, left: Any, right: Any, place: str) -> Any:
 
 
 _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), "greater_equal": (1, True)}
-"""Which of the two is to be the smaller one, and whether they may be equal."""
+"""Comparison -> (index of the operand that must be smaller, whether equality counts)."""
 
 
 def _next_whole(bound: Any) -> Any:
@@ -543,9 +545,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, by a race of all their parts.
+    """Return whether ``left`` is below ``right``, decided by one race of all clocks that both are made of.
 
-    ``place`` is the comparing line; ``or_equal`` includes equality. Raises ``NeedsValue`` if the parts are no race.
+    ``place`` is the source line of the comparison; ``or_equal`` includes equality. Raises ``NeedsValue`` if the numbers
+    are no clocks of a race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -637,7 +640,7 @@ COMPARISONS = table(
         _ask("logical_not", lambda value, place: value.equals(0.0, place)),
     ),
 )  # fmt: skip
-"""By name. The vector rule of a comparison is that of one number with very many bounds."""
+"""Name -> comparison. Its vector rule compares one number with very many bounds."""
 
 
 # Rows of elements
@@ -737,7 +740,8 @@ ROWS = table(
                   torch=("searchsorted", "bucketize")),
     ),
 )  # fmt: skip
-"""By name. The scalar rule takes a row of elements; the vector rule all rows of a noise vector."""
+"""Name -> primitive on rows. The scalar rule gets a row of elements; the vector rule gets all rows of a noise vector.
+"""
 
 
 # Movement
@@ -788,13 +792,13 @@ MOVEMENT = table(
         _movement("full_like", Family.SHAPE, torch=("full_like", "new_full")),
     ),
 )  # fmt: skip
-"""By name."""
+"""Name -> primitive that moves elements."""
 
 
 # The table
 
 PRIMITIVES = table(ELEMENTWISE.values(), COMPARISONS.values(), ROWS.values(), MOVEMENT.values())
-"""By name. Registering a name twice is an error."""
+"""Name -> primitive, of all families. Registering a name twice is an error."""
 OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("torch", "jax", "math", "python"))
 
 

@@ -47,7 +47,7 @@ from specverify.laws.rounding import FLOAT32, FLOAT64
 # Clocks
 
 MOST_OFFSETS = 12
-"""A law of so many clocks with a tail takes as many terms as they have subsets."""
+"""Limit of clocks in a race with truncated tails: the law is a sum over all their subsets."""
 
 
 class Clock(NamedTuple):
@@ -63,7 +63,7 @@ class Clock(NamedTuple):
     end: float = inf
     offset: float = 0.0
     flipped: bool = False
-    """Whether it is of 1 - u."""
+    """Whether the clock is a function of 1 - u instead of u."""
 
     @property
     def plain(self) -> bool:
@@ -72,7 +72,7 @@ class Clock(NamedTuple):
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later, if its end is ignored."""
+        """Return the probability that the clock rings at time ``at`` or later, as if it had no last time."""
         if at <= self.start:
             return 1.0
         return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset
@@ -539,9 +539,9 @@ class _Contest(NamedTuple):
 
     race: Race
     racing: list[tuple[int, Uniform, Clock]]
-    """Those that take part: index, uniform and clock of each."""
+    """Participants: (index in the row, uniform, clock)."""
     plain: bool
-    """Whether all clocks start at once and are not clamped."""
+    """Whether all clocks start at the same time and none is clamped."""
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:

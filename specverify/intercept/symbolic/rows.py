@@ -48,11 +48,11 @@ class Ask(NamedTuple):
     """The operation and line of the foreign code that needs an answer, which may be computed later."""
 
     operation: str = ""
-    """Of the author's library, for a refusal."""
+    """Name of the operation in the user's library, for a refusal."""
     place: str = ""
-    """File and line."""
+    """File and line of the operation."""
     dtype: Any = None
-    """What NumPy computes in of numbers; None for its own choice."""
+    """Dtype in which NumPy computes on concrete numbers; None: NumPy's default."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
         """Return ``question()``.

@@ -27,11 +27,11 @@ class Rule(NamedTuple):
 
     of: Callable[[Any], Any]
     back: Callable[[Any], Any]
-    """The inverse, of numbers inside ``images``."""
+    """The inverse function, on numbers inside ``images``."""
     images: tuple[float, float]
-    """The infimum and the supremum of its values, which it does not have."""
+    """Infimum and supremum of the values; neither is attained."""
     slopes: Callable[[Any, Any], tuple[Any, Any]]
-    """``slopes(low, high)``: bounds of its derivative between two numbers, elementwise."""
+    """``slopes(low, high)``: element-wise bounds of the derivative between ``low`` and ``high``."""
 
     def image(self, value: float) -> float:
         """Return the image of a number, also of an infinite one."""
@@ -79,7 +79,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
 _NORMAL = NormalDist()
 _SMALLEST_TAIL = 1e-300
-"""Less probability than this is none."""
+"""A tail probability up to this counts as 0."""
 
 
 def _tail(x: float) -> float:
@@ -142,8 +142,9 @@ RULES: dict[str, Rule] = {
     "laplace": Rule(_each(_laplace), _each(_logistic_of_laplace), _EVERYTHING,
                     _even(lambda x: 1 / (1 + np.exp(-x)), rises=True)),
 }  # fmt: skip
-"""By their names in NumPy. ``normal``, ``cauchy`` and ``laplace`` make a number of that law of a logistic one, and
-``gudermann`` the arc sine of an area tangent: functions of every real number, where those of the libraries are not."""
+"""NumPy name -> monotone function. ``normal``, ``cauchy`` and ``laplace`` map a logistic number to a number of that
+law, and ``gudermann`` is an arc sine of a hyperbolic tangent. These are defined on all real numbers, while the library
+functions are not."""
 
 
 # Steps
@@ -151,9 +152,9 @@ RULES: dict[str, Rule] = {
 
 SCALES = {"times", "power"}
 STEPPED = {"floor", "rounded"}
-"""What gives values a probability."""
+"""Steps whose values have positive probability."""
 _LARGEST_LOGARITHM = 700.0
-"""Below it exponentials are ordinary numbers."""
+"""Below this the exponential is a finite ordinary float."""
 
 
 class MonotoneStep(NamedTuple):
@@ -205,7 +206,7 @@ class MonotoneStep(NamedTuple):
 
 LOG, EXP, FLOOR = MonotoneStep("log"), MonotoneStep("exp"), MonotoneStep("floor")
 MIRRORED = (MonotoneStep("times", -1.0), MonotoneStep("plus", 1.0))
-"""``1 - u``, a uniform number as well as ``u``."""
+"""The steps of ``1 - u``, which is uniform if ``u`` is."""
 
 
 def plus(number: float) -> MonotoneStep:
@@ -308,7 +309,8 @@ _RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep
         times(_power(abs(number), step.number)),
     ),
 }
-"""What stands for two steps, the first of them given by its number."""
+"""Names of two successive steps -> the steps that replace them; the function gets the first step's number and the
+second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:

@@ -36,9 +36,9 @@ from specverify.intercept.symbolic.steps import EXP, LOG, MIRRORED, RULES, STEPP
 from specverify.laws.rounding import FLOAT32, LARGEST
 
 ADD, MULTIPLY, MAXIMUM = "add", "multiply", "maximum"
-"""What joins two random numbers, by the names of the table of primitives."""
+"""Names of the primitives that combine two random numbers."""
 VALUE_OF: dict[str, Callable[[float, float], float]] = {ADD: operator.add, MULTIPLY: operator.mul, MAXIMUM: max}
-"""What each of them makes of two numbers."""
+"""Name of a combination -> the function on floats."""
 
 # Enclosures
 
@@ -46,9 +46,9 @@ VALUE_OF: dict[str, Callable[[float, float], float]] = {ADD: operator.add, MULTI
 
 
 OUTWARDS = 1e-15
-"""More than NumPy rounds in one operation, relative to the result."""
+"""Relative widening of a bound, more than NumPy rounds in one operation."""
 Ends: TypeAlias = tuple[Any, Any]
-"""Lower and upper bounds, arrays of one shape."""
+"""Lower and upper bounds, arrays of equal shape."""
 
 
 class Formula(NamedTuple):
@@ -57,7 +57,7 @@ class Formula(NamedTuple):
     name: str
     """``uniform``, ``number``, ``add``, ``multiply`` or ``maximum``."""
     operands: tuple[Any, ...]
-    """Formulas; the place of a uniform number; a number."""
+    """Formulas; for ``uniform`` the index of the uniform; for ``number`` its value."""
     steps: tuple[MonotoneStep, ...] = ()
     low: float = -inf
     high: float = inf
@@ -79,9 +79,9 @@ class Enclosed(NamedTuple):
     """Lower and upper bounds of a quantity and of its slopes on several boxes of uniform numbers."""
 
     value: Ends
-    """``[boxes]``."""
+    """Bounds of the value, each ``[boxes]``."""
     slopes: Ends
-    """``[uniform numbers, boxes]``: of differences of values, by those of each uniform number."""
+    """Bounds of the difference quotients with respect to each uniform, each ``[uniforms, boxes]``."""
 
 
 def enclosed(formula: Formula, low: Any, high: Any) -> Enclosed:
@@ -199,22 +199,23 @@ def _outwards(low: Any, high: Any) -> Ends:
 
 
 MOST_UNIFORMS = 4
-"""Uniform numbers that hang together; of more, boxes are too many."""
+"""Limit of uniforms in a joint constraint; with more, branch and bound needs too many boxes."""
 MOST_BOXES = 40_000
-"""Boxes that are looked at for one answer."""
+"""Limit of boxes examined for one probability."""
 FINE = 1e-7
-"""A probability known as well as this is not split further."""
+"""Width of an enclosed probability at which no box is split further."""
 SLIGHT = 2.0**-24
-"""An answer that may be impossible, and is no likelier than a uniform of float32 can show, is taken not to come."""
+"""A result that may be impossible, and is less likely than the spacing of float32 uniforms, is not followed."""
 NEAR = 4 * FLOAT32
-"""A bound as near as this to a value that has a probability may be that value, computed in another way."""
+"""A bound this close to a value of positive probability may equal that value, computed in another way."""
 _FLATTEST = 0.02
-"""A slope is raised to this share of the steepest one, so that volumes are no small differences of large numbers."""
+"""Smallest slope, as a share of the steepest one; flatter slopes are raised to it to avoid cancellation in the volumes.
+"""
 _STEEPEST = 1e100
-"""What counts as the slope of what has no bound, which is halved where it is nearest to an end."""
+"""Limit that stands for an unbounded slope; such a side is halved where it is closest to an end."""
 _AT_EDGE = 1e-20
 _ROUNDED = 1e-9
-"""More than a volume under a plane is off by in float64, as a share of its box."""
+"""Bound on the float64 error of the volume under a plane, relative to its box."""
 
 
 class Share(NamedTuple):
@@ -247,13 +248,13 @@ class _Boxes(NamedTuple):
     """Boxes of uniform numbers, each with bounds of the volumes of both answers in it."""
 
     low: Any
-    """``[uniform numbers, boxes]``"""
+    """Lower corners, ``[uniforms, boxes]``."""
     high: Any
     yes: Any
-    """``[2, boxes]``: bounds of the volumes."""
+    """``[2, boxes]``: lower and upper bound of the volume in which the answer is yes."""
     no: Any
     halved: Any
-    """``[boxes]``: which side is to be halved."""
+    """``[boxes]``: index of the side to halve."""
 
     @property
     def unsure(self) -> Any:
@@ -399,9 +400,9 @@ def _beneath(slopes: Any, distance: Any) -> Any:
 
 
 DIGITS = Context(prec=60)
-"""More than are lost by the differences of some ten windows."""
+"""Decimal precision: it exceeds the cancellation in the differences of about ten windows."""
 Polynomial: TypeAlias = list[Decimal]
-"""Coefficients, the constant one first."""
+"""Coefficients, the constant first."""
 
 
 class Window(NamedTuple):
@@ -415,14 +416,14 @@ class Window(NamedTuple):
 class _Segment(NamedTuple):
     start: Decimal
     polynomial: Polynomial
-    """Of what has passed since the start."""
+    """Polynomial in the time since the segment's start."""
 
 
 class _Times(NamedTuple):
     """A quantity ``constant - rate * time`` of an arrival time, or the exponential of that."""
 
     numbers: frozenset[tuple[int, bool]]
-    """The places of the uniform numbers, and whether it is 1 - u that counts."""
+    """Pairs (index of a uniform, whether 1 - u is used)."""
     rate: float
     constant: float
     exponential: bool
@@ -595,7 +596,7 @@ def _moved(polynomial: Polynomial, by: Decimal) -> Polynomial:
 
 
 NEVER = 2.0**-54
-"""Less probability than a uniform of float64 can show."""
+"""Smaller than the probability of any value of a float64 uniform."""
 
 
 class Constrained(Protocol):

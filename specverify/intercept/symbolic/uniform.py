@@ -41,7 +41,7 @@ from specverify.reference import Draws, Site
 
 
 ALIKE = 1e-6
-"""Rates as near as this, relative to each other, are the same one, computed twice in float32."""
+"""Two rates within this relative distance are one rate, computed twice in float32."""
 
 
 class Runner:
@@ -125,7 +125,7 @@ class Place(NamedTuple):
 
     smaller: int
     number: int
-    """How many there are."""
+    """Number of places."""
 
 
 def alike(runner: Runner) -> bool:
@@ -160,11 +160,11 @@ def share_below(place: Place, bound: float) -> float:
 
 
 MARGIN = 0.02
-"""The share of what is known that a number stays away from its ends, where programs may round."""
+"""Relative distance that a value keeps from the ends of its interval, where programs may round."""
 NARROW = 0.02
-"""In less than this, margins are as good as what floats of 16 bits round."""
+"""In an interval narrower than this, the margin is as small as the rounding of 16-bit floats."""
 APART = 0.01
-"""Clocks that ring nearer to each other than this, relative to their time, may be taken for each other."""
+"""Two clock times within this relative distance may be taken for each other."""
 _TRIES = 40
 
 
@@ -240,7 +240,7 @@ def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random
 
 
 NEVER_DRAWN = 2.0**-54
-"""Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
+"""Smaller than the probability of any value of a float64 uniform; the two boundary values are tested separately."""
 
 
 class Known:

@@ -27,9 +27,9 @@ from specverify.reference import Draws, Site
 
 
 _LARGEST_LOGARITHM = 700.0
-"""As in ``steps``."""
+"""Below this the exponential is a finite ordinary float, as in ``steps``."""
 _UNSEEN = 2.0**-60
-"""A uniform number is a multiple of 2**-53 or of a larger one: this, added to it, is lost unless it is 0."""
+"""A uniform is a multiple of 2**-53 or more, so adding at most this changes only a uniform of 0."""
 
 
 class Steps(NamedTuple):
@@ -37,14 +37,14 @@ class Steps(NamedTuple):
 
     name: str
     number: Any = 0.0
-    """A float, or an array of one for each element."""
+    """A float for all elements, or an array with one number for each element."""
 
 
 LOGS, EXPS = Steps(LOG.name), Steps(EXP.name)
 
 
 NEUTRAL = {"times": 1.0, "power": 1.0}
-"""The number with which a step that has another neutral number than 0 changes nothing."""
+"""Step -> the number with which it is the identity, where that is not 0."""
 
 
 def of(step: Steps, values: Any) -> Any:
@@ -140,7 +140,8 @@ _RULES: dict[tuple[str, str], Callable[[Any, Steps], tuple[Steps, ...]]] = {
         Steps("times", np.power(np.abs(number), step.number)),
     ),
 }
-"""What stands for two steps, the first of them given by its numbers: the rules of ``steps``, but for ``floor``."""
+"""Names of two successive steps -> the steps that replace them, given the first step's numbers. The rules are those of
+``steps``, without ``floor``."""
 
 
 # Many
@@ -216,11 +217,11 @@ class Many(NamedTuple):
 
     blocks: tuple[NoiseBlock, ...]
     ids: Any
-    """Which uniform number each element is made of; -1 for a number."""
+    """Index of the uniform of each element; -1 if the element is a concrete number."""
     numbers: Any
-    """The elements that are numbers."""
+    """Values of the concrete elements."""
     steps: tuple[Steps, ...] = ()
-    """Their numbers are floats, or arrays like ``ids``."""
+    """Monotone steps applied to the uniforms; their numbers are floats or arrays shaped like ``ids``."""
     low: Any = -np.inf
     high: Any = np.inf
 

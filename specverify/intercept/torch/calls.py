@@ -118,9 +118,9 @@ def _drawing(*, allowed: bool) -> Iterator[None]:
 
 
 _ATTRIBUTES = {getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "requires_grad")}
-"""What a tensor tells without its numbers."""
+"""Getters of tensor attributes that do not depend on the elements."""
 _ORDINARY = {torch.tensor, torch.Tensor.__dlpack__, torch.Tensor.__format__}
-"""What takes the numbers out of a tensor, and knows none that has no storage."""
+"""Functions that read the elements of a tensor and fail on tensors without storage."""
 _TAKES_OUT: dict[Any, Callable[..., Any]] = {
     torch.Tensor.item: SymbolicTensor.item,
     torch.Tensor.tolist: SymbolicTensor.tolist,

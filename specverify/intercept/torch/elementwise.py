@@ -49,7 +49,7 @@ _ROUNDED_ONCE = {
     if row.rounding is RoundedParts.RESULT
     for name in (row.name, *row.torch, *row.python, "true_divide")
 }
-"""What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""
+"""Operations that torch computes in float32 for a 16-bit tensor and a scalar, rounding only the result."""
 
 
 def result_type(name: str, *operands: Any) -> torch.dtype:
@@ -309,7 +309,7 @@ def composed(made_of: Handler) -> Handler:
 
 
 COMPOSED = {name: composed(made_of) for name, made_of in _MADE_OF.items() if hasattr(torch.ops.aten, name)}
-"""The handler of each, where torch has it."""
+"""Operation -> handler composed of primitives, for the operations that torch has."""
 
 
 def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0, side: str = "right") -> Any:
@@ -325,7 +325,7 @@ def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0,
 
 
 REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  # noqa: SLF001 - it has no public name
-"""Functions that are whole in C++, and write there into a tensor of their own where nobody sees it."""
+"""Functions implemented in C++ that write into an internal tensor -> handler."""
 
 
 # Whole numbers
@@ -334,10 +334,10 @@ REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  #
 NAMES = frozenset(names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome")) | {
     "rsub"
 }
-"""What is answered, by its name in ``torch.ops.aten``."""
+"""Names in ``torch.ops.aten`` of the operations handled here."""
 
 MOST_ELEMENTS = 256
-"""With more of them it costs more to compute each by itself than to look at all."""
+"""Above this number of elements, forcing all is cheaper than a symbolic rule for each."""
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:

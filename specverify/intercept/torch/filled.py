@@ -226,13 +226,13 @@ _OPERATORS = {
     if row.family is Family.ARITHMETIC and hasattr(torch.Tensor, f"__i{operator}__")
 }
 _MOVES = {"copy_", *(f"{name}_" for name in names_of(OF_TORCH, Family.INSERTION))}
-"""What puts elements into a tensor as they are."""
+"""Operations that write elements into a tensor unchanged."""
 
 
 _RESHAPING = ("t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_", "resize_",
               "resize_as_", "set_")  # fmt: skip
 RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
-"""What changes a shape in place, and writes no elements: see ``filled``."""
+"""Functions that change a shape in place without writing elements: see ``filled``."""
 
 
 @cache

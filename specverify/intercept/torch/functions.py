@@ -64,24 +64,24 @@ from specverify.reference import Draws, Site
 
 
 FEW = 11
-"""So many bits of a uniform, or less, are so few numbers that a law shows it."""
+"""A uniform of at most this many bits has so few values that its discreteness changes the law."""
 BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
-"""Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
+"""Dtype -> bits of its significand; its largest uniform is 1 - 2**-bits."""
 
 
 class Noise(NamedTuple):
     """A continuous law from which torch draws."""
 
     image: Callable[[Uniform], Continuous]
-    """What a number is of a uniform one."""
+    """Maps a uniform to the drawn number."""
     fill: Callable[..., Any]
-    """What draws in fact: ``fill(tensor, generator=generator)``."""
+    """``fill(tensor, generator=generator)``: the real torch function."""
     exponential: bool = True
-    """Whether values at the ends are those of an exponential, else of a uniform."""
+    """Whether boundary values are those of an exponential; otherwise those of a uniform."""
     alone: bool = False
-    """Whether each number of a tensor in host memory is drawn as one that is drawn alone."""
+    """Whether torch draws each element of a CPU tensor as it draws a single number."""
     way: tuple[Hashable, ...] = ()
-    """What tells it from other laws that one call draws from."""
+    """Key that distinguishes this law from other laws of the same call; () if there is only one."""
 
 
 UNIFORM = Noise(Continuous, torch.Tensor.uniform_, exponential=False, alone=True)
@@ -393,7 +393,7 @@ def _law(
 
 
 _MOST_OF_LAW = 4096
-"""Numbers of one call that are made one by one."""
+"""Limit of numbers of one call that are created one by one."""
 
 
 def _drawn_from(method: Any, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
@@ -569,7 +569,7 @@ def function_of(func: Any) -> Any:
 
 _DIGITS = {torch.float64: 2**53 + 1, torch.float32: 2**24 + 1, torch.float16: 2**11 + 1, torch.bfloat16: 2**8 + 1,
            torch.int32: 2**31, torch.int16: 2**15, torch.int8: 2**7, torch.uint8: 2**8, torch.bool: 2}  # fmt: skip
-"""Where ``random_`` without an end ends, by the dtype."""
+"""Dtype -> exclusive upper end of ``random_`` without arguments."""
 ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.multinomial: _multinomial,
     torch.Tensor.multinomial: _multinomial,
@@ -599,6 +599,6 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
         for method in [getattr(torch.Tensor, name)]
     },
 }
-"""What each function gives instead: called with the draws of the run, and with its own arguments."""
+"""torch function -> replacement, called with the draws of the run and the function's own arguments."""
 MAKES = {torch.rand, torch.randn, torch.randint, torch.randperm}
-"""Those that make a tensor of the dtype that is asked for."""
+"""Those that return a tensor of the requested dtype."""

@@ -267,7 +267,7 @@ _DRAW_NOTHING: set[Any] = {
     torch.Tensor.__reversed__,
     torch.Tensor.__contains__,
 }
-"""Functions of torch itself that are written in Python and make no random number."""
+"""Functions of torch written in Python that draw no random number."""
 
 
 @cache

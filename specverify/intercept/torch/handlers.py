@@ -251,7 +251,7 @@ _FAMILIES = {
     Family.CHOICE: choosing,
     Family.LOGIC: of_bools,
 }
-"""What adapts the arguments of torch for the rows of a family, by the name of a row."""
+"""Family -> adapter of torch arguments, called with the name of a primitive."""
 _OF_ROWS: dict[Family, Any] = {
     Family.REDUCTION: reducing,
     Family.EXTREME: extremes,
@@ -267,7 +267,7 @@ _OF_ROWS: dict[Family, Any] = {
     Family.COPY: lambda name: same,
     Family.SHAPE: lambda name: shaped(getattr(aten, name)),
 }
-"""The same by the name of an operation of torch, whose schema has its arguments."""
+"""Family -> adapter of torch arguments, called with the name of a torch operation, whose schema lists the arguments."""
 _where: Any = choosing(*names_of(OF_TORCH, Family.CHOICE))
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_to_copy": converted,
@@ -278,7 +278,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 _CARRIED = {Family.ARITHMETIC, Family.CLAMP, Family.COMPARISON, Family.CHOICE, Family.REDUCTION, Family.EXTREME,
             Family.SCAN, Family.ORDER_ALONE, Family.SELECTION}  # fmt: skip
-"""What is done to logits and probabilities between a model and a decision: see ``alternatives``."""
+"""Families that occur between logits and a decision: see ``alternatives``."""
 _FOR_EACH_OUTCOME = ("_to_copy", "rsub",
                      *(name for name, row in OF_TORCH.items() if row.family in _CARRIED))  # fmt: skip
 

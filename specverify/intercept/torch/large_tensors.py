@@ -297,7 +297,7 @@ _FAMILIES: dict[Family, Callable[[Any], Handler]] = {
     Family.COPY: lambda row: _copied,
     Family.JOINING: lambda row: _put_together(row.scalar),
 }
-"""What adapts the arguments of torch for the vector rules of a family."""
+"""Family -> adapter of torch arguments for its vector rules."""
 OF_VECTORS: dict[str, Handler] = {
     **{name: _FAMILIES[row.family](row) for name, row in with_rule(OF_TORCH, "vector").items()
        if row.family in _FAMILIES},
@@ -305,7 +305,7 @@ OF_VECTORS: dict[str, Handler] = {
     "_to_copy": _converted,
     "masked_fill": _filled,
 }  # fmt: skip
-"""By the names in ``torch.ops.aten``."""
+"""Name in ``torch.ops.aten`` -> handler for noise vectors."""
 
 
 # Wide operations
@@ -470,7 +470,7 @@ OF_OUTCOMES: dict[str, Handler] = {
     "gather": _gathered,
     "index_select": _index_selected,
 }
-"""By the names in ``torch.ops.aten``."""
+"""Name in ``torch.ops.aten`` -> handler for outcome vectors."""
 
 
 # At large
@@ -478,7 +478,7 @@ OF_OUTCOMES: dict[str, Handler] = {
 
 _TABLES = (OF_VECTORS, OF_OUTCOMES)
 NAMES = frozenset(name for table in _TABLES for name in table)
-"""The operations that are known here, by their names in ``torch.ops.aten``."""
+"""Names in ``torch.ops.aten`` of the operations handled here."""
 
 
 def rules_at_large(name: str) -> list[Handler]:

@@ -52,11 +52,11 @@ _PLAIN = {
     range,
 }
 _OF_NUMPY = {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
-"""Types of entries that NumPy has as well, without conjugates."""
+"""Dtypes that NumPy has as well, without complex numbers."""
 
 
 _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
-"""Types of which nothing is left when their items have been read."""
+"""Types that are completely described by their items."""
 
 
 class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
@@ -182,18 +182,19 @@ class _Pass(NamedTuple):
     kind: Any
     output: dict[str, Any]
     cache: Any
-    """The attributes of the cache that was passed in, or the cache that was made."""
+    """The attributes of the input cache, or the cache that the pass created."""
     caches: bool
-    """Whether the output holds the cache."""
+    """Whether the output contains the cache."""
 
 
 class Passes(NamedTuple):
     """The arguments on which a model's forward pass depends, as declared by its engine."""
 
     cache: str
-    """The name under which a pass is handed its cache, which it writes to, and under which its output holds it."""
+    """Name of the cache argument, to which the pass writes, and of the cache in its output."""
     beside: Callable[[Any], Any] = lambda model: None
-    """``beside(model)``: what else of the model they depend on that may change, such as how many layers are run."""
+    """``beside(model)``: other mutable state of the model on which its passes depend, such as the number of layers run.
+    """
 
 
 class Memory(NamedTuple):
@@ -201,7 +202,7 @@ class Memory(NamedTuple):
 
     passes: dict[bytes, _Pass]
     used: list[int]
-    """``used[0]`` counts the passes that were not computed again."""
+    """``used[0]``: number of passes that were answered from the cache."""
 
 
 @contextmanager

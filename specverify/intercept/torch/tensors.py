@@ -47,20 +47,18 @@ class KnownOperation(NamedTuple):
 
     operation: OpOverload
     handler: Callable[..., Any] | None
-    """What answers it on lazy tensors."""
+    """Handler on symbolic tensors; None if there is none."""
     shares: bool
-    """Whether it writes to an argument, or returns a view of one."""
+    """Whether the operation writes to an argument or returns a view of one."""
     writes: bool
-    """Whether it writes to an argument: in place, or into ``out``."""
+    """Whether the operation writes to an argument, in place or through ``out``."""
     reshapes: bool
-    """Whether it changes the shape of its argument."""
+    """Whether the operation changes the shape of its argument."""
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What answers operations of torch on lazy tensors. ``handlers`` fills it in as the package is imported.
-
-Each is called with the arguments of the operation, and returns ``Declined`` for what it does not answer.
-"""
+"""torch operation -> handler on symbolic tensors, filled when ``handlers`` is imported. A handler gets the arguments of
+the operation and returns ``Declined`` if it has no rule for them."""
 
 
 def known_operation(operation: OpOverload) -> KnownOperation:
@@ -125,9 +123,9 @@ class View(NamedTuple):
 
     base: SymbolicTensor
     again: Callable[[torch.Tensor], torch.Tensor]
-    """Makes the view of an ordinary tensor."""
+    """Returns the same view of an ordinary tensor."""
     places: np.ndarray[Any, Any]
-    """Where its elements are among those of the base."""
+    """Index of each element in the base."""
 
 
 class SymbolicTensor(torch.Tensor):
@@ -139,13 +137,14 @@ class SymbolicTensor(torch.Tensor):
     viewed: View | None
     views: list[ReferenceType[SymbolicTensor]]
     settled: torch.Tensor | None
-    """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
+    """The ordinary tensor that replaces this one once storage was needed, and receives all later writes; None before.
+    """
     read: torch.Tensor | None
-    """A copy whose elements were all looked at, for those who only read."""
+    """A copy with all elements forced, for callers that only read; None if none was made."""
     kinds: tuple[int, frozenset[type]]
-    """The types of its elements, as they were after so many changes."""
+    """Cache: (number of changes, types of the elements at that time)."""
     changes: list[int]
-    """How often elements were overwritten; one list for a tensor and all its views."""
+    """``[count]``: number of writes to the elements; a tensor and its views share the list."""
     _elements: np.ndarray[Any, Any] | Many | Crossing
     _seen: int
 
@@ -331,10 +330,10 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 
 
 def is_settled(value: Any, shares: bool) -> bool:
-    """Return whether an argument has no symbolic element, also inside lists and tuples.
+    """Return whether an argument of an operation has no symbolic element, also inside lists and tuples.
 
-    For an operation that ``shares`` storage with its result it must be an ordinary tensor, because symbolic numbers may
-    be written to the result.
+    ``shares``: the result is a view of the argument. The argument must then be an ordinary tensor, because a later
+    write of symbolic numbers to the view would change it.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -419,7 +418,8 @@ def picked(tensor: SymbolicTensor, places: np.ndarray[Any, Any]) -> np.ndarray[A
 # Alternatives
 
 MOST_CARRIED = 8
-"""With more of them the runs that are saved are fewer than the computations that are made."""
+"""Limit of outcomes for which a computation is carried out on all outcomes at once; with more, that costs more than it
+saves."""
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 

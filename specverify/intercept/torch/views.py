@@ -63,7 +63,7 @@ def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any
 
 _PLACES = frozenset({int, type(None)})
 MOST_REMEMBERED = 1024
-"""Elements of a tensor of which it is remembered where an operation takes them from."""
+"""Limit of elements of a tensor for which the source positions of an operation are cached."""
 
 
 def _are_places(value: Any) -> bool:
@@ -201,7 +201,7 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
 
 
 _PUT = {"self", "src", "source", "values"}
-"""What torch calls a tensor that is put into another one, and that one."""
+"""Parameter names of a tensor that is written into another one, and of that other one."""
 
 
 def moving(function: Any) -> Callable[..., Any]:

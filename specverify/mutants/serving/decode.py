@@ -160,7 +160,7 @@ def follows_grammar(grammar: Grammar | None, new: Tokens) -> bool:
 # Whole runs of the engine: what comes out of one, on one rank or several, and what was seen of it
 
 FAILED: Tokens = (-1,)
-"""What a request ends with whose engine could not go on: the server answers with an error."""
+"""Outcome of a request whose engine raised; the server answers with an error."""
 _CRASHES = (Aborted, IndexError, TypeError)
 
 

@@ -20,7 +20,7 @@ from specverify.reference import Draws, Tokens
 
 MOST_STEPS = 40
 _NOTHING: ExactPmf = (ONE,)
-"""What stands in the flat array where no request has a row."""
+"""Padding row of the flat array at places without a request."""
 
 
 class SeenPasses(NamedTuple):

@@ -34,7 +34,7 @@ class Models(NamedTuple):
     target: Callable[[Sequence[Entry]], ExactPmf]
     draft: Callable[[Sequence[Entry]], ExactPmf]
     by_tokens: Callable[[Tokens], ExactPmf]
-    """The target after clean tokens; of a recurrent target, after the tokens that its state has taken in."""
+    """The target's pmf after the tokens of a clean cache; for a recurrent target, after the tokens in its state."""
 
 
 @cache

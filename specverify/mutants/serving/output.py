@@ -11,7 +11,7 @@ from specverify.reference import Tokens
 # Where a text ends: end-of-sequence tokens, stop strings over a detokeniser, number of new tokens, context length
 
 Pieces = tuple[bytes, ...]
-"""The bytes of every token. A character of several bytes may be split over tokens."""
+"""Token id -> bytes. The bytes of a character may be split over several tokens."""
 
 
 def text_of(tokens: Tokens, pieces: Pieces) -> str:

@@ -23,7 +23,7 @@ from specverify.reference import Tokens
 # A matcher of a small regular language: advance, rollback, mask, a state beyond the end, a trigger to switch it o
 
 DEAD = -2
-"""The state after a token that the grammar forbids: such a draft is never accepted."""
+"""State after a token that the grammar forbids; such a draft is never accepted."""
 
 
 class Matcher(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from specverify.reference import Tokens
 
 ExactPmf: TypeAlias = tuple[Fraction, ...]
-"""A pmf ``[vocabulary]``, exact."""
+"""An exact pmf, ``[vocabulary]``."""
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -22,22 +22,22 @@ class Parameters(NamedTuple):
     """The sampling parameters, as exact rationals."""
 
     temperature: int = 1
-    """The power to which masses are raised, so 1 over what is usually called temperature; 0 is greedy decoding."""
+    """Exponent of the probabilities, that is 1 / temperature in the usual sense; 0 means greedy decoding."""
     repetition: Fraction = ONE
-    """Factor on the mass of every token that occurred, once."""
+    """Factor applied once to the mass of every token that has occurred."""
     frequency: Fraction = ONE
-    """Factor on the mass of every token, once for each time it occurred."""
+    """Factor applied to the mass of every token once per occurrence."""
     bias: tuple[tuple[int, Fraction], ...] = ()
-    """Factors on the masses of single tokens."""
+    """Pairs (token, factor applied to its mass)."""
     top_k: int = 0
     top_p: Fraction = ONE
     min_p: Fraction = ZERO
     bad_words: tuple[Tokens, ...] = ()
-    """Phrases of one or more tokens that must not come out."""
+    """Phrases of one or more tokens that must not be generated."""
     allowed: Tokens = ()
-    """The only tokens that may come out; all of them if empty."""
+    """The only tokens that may be generated; () allows all."""
     min_new: int = 0
-    """New tokens before the first that may end the text."""
+    """Number of new tokens before an end-of-sequence token is allowed."""
 
 
 class Grammar(NamedTuple):
@@ -45,9 +45,9 @@ class Grammar(NamedTuple):
 
     edges: tuple[tuple[int, int, int], ...]
     trigger: int | None = None
-    """The token after which the grammar holds; from the first new token on if None."""
+    """Token after which the grammar applies; None: from the first new token on."""
     last: int = -1
-    """The state in which the text is complete: nothing is prescribed any more."""
+    """The state in which the grammar is complete and no longer restricts tokens."""
 
 
 class Request(NamedTuple):
@@ -60,11 +60,11 @@ class Request(NamedTuple):
     stop_strings: tuple[str, ...] = ()
     grammar: Grammar | None = None
     max_context: int = 24
-    """Tokens of prompt and text together, at most."""
+    """Largest number of tokens of prompt and text together."""
     arrives: int = 0
-    """The step of the engine at which the request comes."""
+    """Engine step at which the request arrives."""
     continues: bool = False
-    """Whether its prompt follows the whole conversation before it, in the same slot."""
+    """Whether the prompt continues the previous conversation in the same slot."""
 
 
 def admit(body: Mapping[str, Any]) -> Request:

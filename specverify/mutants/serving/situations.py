@@ -14,58 +14,56 @@ from specverify.reference import Tokens
 
 LETTERS: Pieces = (b"a", b"b", b"c", b"d", b"e")
 HALVES: Pieces = (b"a", b"\xc3", b"\xa9", b"d")
-"""Tokens 1 and 2 together are one character, each alone none."""
+"""Bytes of four tokens; tokens 1 and 2 together are one character, and neither is a character alone."""
 
 
 class Setup(NamedTuple):
     """One situation of the serving engine: everything but the engine's own functions."""
 
     bodies: tuple[Mapping[str, Any], ...]
-    """What the callers send; see ``request.Request``."""
+    """Request bodies that the callers send; see ``request.Request``."""
     name: str = ""
     vocabulary: int = 3
     shape: str = "generic"
     seed: int = 0
     gammas: Tokens = (2,)
-    """Tokens a request drafts in its rounds, in turn, starting at its number."""
+    """Draft lengths, cycled over the rounds of a request; request i starts at entry i."""
     drafting: str = "sampled"
-    """How: ``sampled`` from the draft model, ``argmax`` of it, or by ``lookup`` in the text."""
+    """``sampled`` from the draft model, its ``argmax``, or ``lookup`` in the text."""
     draft_processed: bool = False
-    """Whether the draft's rows go through the request's parameters and grammar too."""
+    """Whether the request's parameters and grammar also apply to the draft's rows."""
     draft_ids: Tokens = ()
-    """The target ids of the draft's tokens; the same ids if empty."""
+    """Target id of each draft token; () if the ids are the same."""
     flavour: str = "attention"
-    """Or ``recurrent``."""
+    """``attention`` or ``recurrent``."""
     window: int = 0
-    """Entries that the newest token sees, itself included; all if 0."""
+    """Number of cache entries that the newest token attends to, itself included; 0: all."""
     spare: int = 2
-    """Entries beyond the window that a cache holds."""
+    """Number of cache entries stored beyond the window."""
     page_size: int = 2
     pages: int = 16
     chunk: int = 0
-    """Prompt tokens fed a pass; all of them, and the first drafts behind them, if 0."""
+    """Number of prompt tokens per pass; 0: all of them and the first drafts in one pass."""
     alone_first: bool = False
-    """Whether the first new token comes from the pass that feeds the prompt, without drafts."""
+    """Whether the pass over the prompt samples the first new token, without drafts."""
     capacity: int = 4
-    """Requests in the batch, at most."""
+    """Largest number of requests in the batch."""
     rotates: bool = False
     rectangular: bool = False
     padding: int = 0
-    """Rows of the pass that belong to nobody."""
+    """Number of padding rows in a pass."""
     preempted: tuple[tuple[int, int], ...] = ()
-    """(step, request): the request loses its caches before the step."""
+    """Pairs (step, request): the request is preempted and loses its caches before the step."""
     aborted: tuple[tuple[int, int], ...] = ()
-    """(step, request): its caller goes away while the step's pass runs."""
+    """Pairs (step, request): the caller disconnects during the pass of the step."""
     waits: bool = False
     ranks: int = 1
     pieces: Pieces = LETTERS
     outcome: str = "tokens"
-    """What a request ends with: new ``tokens``, those and their ``reported`` probabilities, or what was ``streamed``.
-
-    A request whose caller went away ends with the number of its accepted drafts.
-    """
+    """Outcome of a request: its new ``tokens``; tokens and their ``reported`` probabilities; or the text that was
+    ``streamed``. For a disconnected caller it is the number of accepted drafts."""
     reports: bool = False
-    """Whether the most probable tokens and the prompt's probabilities are handed out beside the tokens."""
+    """Whether the answer contains the most probable tokens and the prompt's probabilities besides the tokens."""
     top: int = 2
 
 
@@ -73,9 +71,10 @@ class Setup(NamedTuple):
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 BALANCED = Grammar(((0, 0, 1), (0, 1, 0), (1, 2, 2), (1, 1, 0), (2, 0, -1), (2, 1, 2)))
-"""Over tokens 0, 1, 2: after a 0 comes no 0 until a 2; complete after 0 .. 2 .. 0."""
+"""A grammar over tokens 0, 1 and 2 that alternates 0 and 2: after a 0 the next 0 is allowed only after a 2. The text is
+complete after 0 .. 2 .. 0."""
 SHORT_GRAMMAR = Grammar(((0, 0, 1), (0, 1, 1), (1, 2, -1)))
-"""Complete after 0 2 or 1 2."""
+"""A grammar whose complete texts are 0 2 and 1 2."""
 
 
 def one(prompt: Tokens = (0, 1), max_new: int = 4, **body: Any) -> tuple[dict[str, Any], ...]:

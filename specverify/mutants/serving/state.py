@@ -28,24 +28,24 @@ class Running(NamedTuple):
     number: int
     request: Request
     tokens: Tokens
-    """The prompt, with the conversation before it, and all committed tokens."""
+    """The earlier conversation, the prompt and all committed tokens."""
     start: int
-    """How many of them the prompt has."""
+    """Number of entries of ``tokens`` that belong to the prompt."""
     history: Tokens
-    """What logits processors are told was committed."""
+    """Tokens passed to logits processors as committed."""
     corpus: Tokens = ()
     """The text that the lookup drafter searches."""
     matcher: Matcher | None = None
     held: int = 0
-    """Entries of the target's cache that count."""
+    """Number of valid entries of the target's cache."""
     pages: tuple[int, ...] = ()
     states: tuple[Tokens, ...] = NO_STATE
-    """Slots for the state of a recurrent target; the first is the live one."""
+    """Slots for the state of a recurrent target; the first slot is the current state."""
     draft: DraftCache = DraftCache()
     pending: Tokens = ()
-    """The drafts of the last round."""
+    """Drafts of the last round."""
     accepted: int = 0
-    """How many of them were accepted."""
+    """Number of accepted drafts of the last round."""
     rounds: int = 0
     chunks: int = 0
     reports: tuple[Report, ...] = ()
@@ -73,7 +73,7 @@ class EngineState(NamedTuple):
     free: tuple[int, ...]
     running: tuple[Running, ...]
     waiting: tuple[int, ...]
-    """Numbers of the requests that were not admitted yet."""
+    """Indices of the requests that are not admitted yet."""
     kept: Kept | None = None
     steps: int = 0
 
@@ -94,13 +94,13 @@ class Work(NamedTuple):
     held: int
     fed: Tokens
     drafts: Tokens
-    """The end of ``fed`` that is not committed."""
+    """The uncommitted tokens at the end of ``fed``."""
     pmfs: tuple[ExactPmf, ...]
-    """The pmfs the drafts were drawn from."""
+    """The pmf from which each draft was drawn."""
     cache: DraftCache
-    """The draft model's cache after it drafted."""
+    """The draft model's cache after drafting."""
     known: int
-    """Committed tokens."""
+    """Number of committed tokens."""
     prefill: bool
 
 
@@ -108,7 +108,7 @@ class Passed(NamedTuple):
     """The result of the target's pass for one request: a row, and a recurrent state, after each token it was fed."""
 
     rows: list[ExactPmf]
-    """A pmf after each token it was fed."""
+    """The pmf after each input token."""
     states: tuple[Tokens, ...] = ()
     start: int = 0
-    """Where its rows began in the flat array of the pass."""
+    """Index of its first row in the flat array of the pass."""

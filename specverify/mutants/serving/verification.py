@@ -8,7 +8,7 @@ from specverify.mutants.serving.request import ONE, ZERO, ExactPmf, argmax, norm
 from specverify.reference import Draws, Site, Tokens
 
 PLACEHOLDER = -1
-"""Stands for a draft that is not there: rows of a batch are padded with it to one length."""
+"""Padding id that fills the rows of a batch up to the longest draft."""
 
 
 def usable(drafts: Tokens) -> int:
