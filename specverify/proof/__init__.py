@@ -125,7 +125,7 @@ def _attempt(
 ) -> Proof:
     rule = find_rule(name, gamma, options, length)
     if what == "declared" and rule.declared_law is None:
-        raise ValueError(f"{rule.name} declares no law of its own, expected a row with a declared bias")
+        raise ValueError(f"{rule.name} declares no biased law, expected a row with a declared bias")
     if name == COUPLING and what != "residual":
         raise ValueError(f"the coupling is no decoder, expected an algorithm for {what!r}, or residual, optimal ...")
     return ProofSearch(STATEMENTS[what], rule, vocabulary, gamma, seconds, progress).run(what)

@@ -26,7 +26,7 @@ from specverify.reference import (
 )
 from specverify.subjects.subject import Subject, Variant
 
-OWN, ANY_LENGTH, DROPPING = "", "any length rule in place of its own", "any rule that takes back its last token"
+OWN, ANY_LENGTH, DROPPING = "", "any length rule instead of the default one", "any rule that takes back its last token"
 COUPLING = "coupling"
 """Name of the subject ``reference.coupling``, a function of pmfs and not a decoder."""
 

@@ -100,7 +100,7 @@ def _whole_decode(subject: ProofSubject, world: World, draws: Draws, place: Roun
 
 def _declared(subject: ProofSubject, world: World, __: Draws, place: RoundStart) -> Shares:
     if subject.declared_law is None:
-        raise ValueError(f"{subject.name} declares no law of its own, expected a row with a declared bias")
+        raise ValueError(f"{subject.name} declares no biased law, expected a row with a declared bias")
     return subject.declared_law(world.task(place.horizon), place.prompt).items()
 
 

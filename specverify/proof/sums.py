@@ -240,7 +240,7 @@ class _Nowhere:
     """The run to which free numbers belong: it allows addition and multiplication and raises on comparison."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
-        raise AssertionError(f"is {polynomial.terms} in {set(signs)}? asked outside of a run")
+        raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")
 
 
 _NOWHERE = _Nowhere()

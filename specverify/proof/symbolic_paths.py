@@ -121,7 +121,7 @@ class PathDraws:
     def _follow(self, question: Any, where: Any) -> PathStep:
         step = self._steps[self.depth]
         if step.question != question:
-            raise NotAFunctionOfItsDraws(f"step {self.depth} asked {where} otherwise on replay")
+            raise NotAFunctionOfItsDraws(f"step {self.depth} differs on replay: {where}")
         self.depth += 1
         if step.condition is not None:
             known = self._signs.get(step.condition.polynomial, ANY)
@@ -190,7 +190,7 @@ def runs_of_paths(
         run = PathDraws(tables, solver, steps)
         outcome = program(run)
         if run.depth < len(steps):
-            raise NotAFunctionOfItsDraws(f"step {run.depth} was not asked on replay")
+            raise NotAFunctionOfItsDraws(f"step {run.depth} does not occur on replay")
         yield outcome, steps
         while steps and steps[-1].index == len(steps[-1].answers) - 1:
             leave(solver, steps.pop())

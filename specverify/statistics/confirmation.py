@@ -157,7 +157,7 @@ def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
     counts = sampler(samples, seed)
     returned = sum(observed_counts(counts).values())
     if returned != samples:
-        raise ValueError(f"the sampler returned {returned} samples for seed {seed}, expected the {samples} asked for")
+        raise ValueError(f"the sampler returned {returned} samples for seed {seed}, expected {samples}")
     return counts
 
 
