@@ -192,7 +192,7 @@ def test_what_makes_no_engine_is_said_in_a_sentence(arguments, said):
 
 def test_an_observer_is_told_token_ids_and_whole_numbers():
     observer = Observer((0,))
-    with pytest.raises(Exception, match="that -1 entries are held"):
+    with pytest.raises(Exception, match="got -1 as the number of cache entries"):
         observer.forward(-1, [0])
     with pytest.raises(Exception, match="expected whole token ids"):
         observer.forward(0, [0.5])
