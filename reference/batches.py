@@ -65,7 +65,11 @@ def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
 
 
 def best_slots(budget: int, confidence: Confidence) -> Plan:
-    """Return the plan that verifies the ``budget`` slots of largest survival in the batch."""
+    """Return the plan that verifies the ``budget`` best drafts of the batch.
+
+    A draft is better if it is more probable that it and all drafts before it are accepted, by ``confidence``. A plan
+    maps the drafts of all requests to the number of drafts to verify for each.
+    """
 
     def plan(drafts: Sequence[Draft]) -> list[int]:
         slots = [
@@ -112,7 +116,7 @@ class OfRequest:
     """The draws of one request of a batch: its sites begin with the request's number."""
 
     def __init__(self, draws: Draws, request: int) -> None:
-        """Answer by ``draws``, with ``request`` at the beginning of every site."""
+        """Pass every draw on to ``draws``, with ``request`` in its site, so that the sites of two requests differ."""
         self._draws, self._request = draws, request
 
     def categorical(self, pmf: Pmf, site: Site) -> int:

@@ -79,7 +79,11 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
-    """Return the path of the highest rank as a chain; each token has its pmf q' as part of a selected path."""
+    """Return the selected path as a chain: among the drafted paths the largest in the order by p/q.
+
+    The pmfs of the chain are q', the law of each token of a selected path (module docstring), not the q it was drawn
+    from.
+    """
     result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))
     tokens: list[int] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.call_verdicts import Finding, compared, wrong_anyway
 from specverify.checks.calls_at_size import described, follows_the_rule, law_of, wrong_on_few_tokens
-from specverify.checks.check import Check, Conditions, Examined, by
+from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.reference import Claim
 from specverify.subjects.subject import GivenCall
 
@@ -53,5 +53,5 @@ CHECK = Check(
     summary="one call at the caller's own vocabulary has the law of the rule, token by token",
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
-    examines=(Examined(GivenCall, by(examine), "no call was given"),),
+    examines=(ExaminedPart(GivenCall, by(examine), "no call was given"),),
 )

@@ -85,7 +85,7 @@ class Need(NamedTuple):
     """Why the check does not apply if the condition holds in no situation."""
 
 
-class Examined(NamedTuple):
+class ExaminedPart(NamedTuple):
     """The situations of one kind that a check examines."""
 
     kind: type[SubjectSituation] | None
@@ -131,7 +131,7 @@ class Check(NamedTuple):
     claim: Claim | None
     """The claim that this check tests; None if every subject must pass it."""
     evidence: Evidence
-    examines: tuple[Examined, ...]
+    examines: tuple[ExaminedPart, ...]
     """The situations that it examines, in their order."""
 
     def obstacle(self, subject: Subject) -> str | None:
@@ -155,9 +155,9 @@ def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject],
     return lambda _: examine
 
 
-def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> Examined:
+def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
     """Return the part of a check that brings its own situations: examinations by name."""
-    return Examined(
+    return ExaminedPart(
         None, by(lambda here, conditions: examinations[here.name](conditions)), "", (),
         lambda _: map(KernelSetting, examinations),
     )  # fmt: skip
@@ -204,9 +204,11 @@ def in_all_scenarios(subject: Subject) -> Iterator[InScenario]:
     return chain(in_scenarios()(subject), in_deep_scenarios(subject))
 
 
-def variants_in(keep: Callable[[Scenario], bool], examine: Callable[[InScenario, Conditions], Examination]) -> Examined:
+def variants_in(
+    keep: Callable[[Scenario], bool], examine: Callable[[InScenario, Conditions], Examination]
+) -> ExaminedPart:
     """Return the part of a check that examines every variant in every scenario that ``keep`` accepts."""
-    return Examined(Variant, by(examine), ONLY_SAMPLED, (), in_scenarios(keep))
+    return ExaminedPart(Variant, by(examine), ONLY_SAMPLED, (), in_scenarios(keep))
 
 
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:

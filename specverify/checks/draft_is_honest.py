@@ -22,7 +22,7 @@ from specverify.checks.check import (
     ONLY_SAMPLED,
     Check,
     Conditions,
-    Examined,
+    ExaminedPart,
     Need,
     by,
     in_scenarios,
@@ -64,7 +64,7 @@ class Drafting(NamedTuple):
 UNKNOWN_DRAFT = "the pmf from which its drafts should be drawn is not given"
 
 
-def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> Examined:
+def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> ExaminedPart:
     """Return the part of a check that examines the drafting step in scenarios with draws and without an end token."""
 
     def proposes(subject: Subject, _: Variant) -> bool:
@@ -75,7 +75,7 @@ def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> Examined
         return Examination(HIDDEN, unknown=True) if propose is None else examine(Drafting(here, propose), conditions)
 
     within = in_scenarios(lambda scenario: not scenario.eos and not scenario.greedy)
-    return Examined(Variant, by(examined), ONLY_SAMPLED, (Need(proposes, HIDDEN),), within)
+    return ExaminedPart(Variant, by(examined), ONLY_SAMPLED, (Need(proposes, HIDDEN),), within)
 
 
 def examine(drafting: Drafting, _: Conditions) -> Examination:

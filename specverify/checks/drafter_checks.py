@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined, by
+from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.checks.compared_laws import compare_laws, enumerated
 from specverify.checks.explaining.one_number_rules import powered
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
@@ -51,7 +51,7 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
             return Examination(said, unknown=True, rational=False)
         return examine(program, law)
 
-    return Check(name, summary, None, Evidence.EXACT, (Examined(EngineProgram, by(examined), "it drafts nothing"),))
+    return Check(name, summary, None, Evidence.EXACT, (ExaminedPart(EngineProgram, by(examined), "it drafts nothing"),))
 
 
 def _follows(program: EngineProgram, law: Law) -> Examination:

@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examine, Examined, Need, by, in_scenarios
+from specverify.checks.check import Check, Conditions, Examine, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
 from specverify.checks.explaining.counterexamples import described, or_none
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
@@ -300,13 +300,13 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(
+        ExaminedPart(
             Variant,
             _verifier_of,
             BY_NAME,
             (Need(lambda subject, _: subject.intercepted, BY_NAME),),
             _with_residuals,
         ),
-        Examined(EngineProgram, by(examine_program), BY_NAME),
+        ExaminedPart(EngineProgram, by(examine_program), BY_NAME),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence
-from specverify.checks.check import ONLY_SAMPLED, Check, Examined, Need, by, in_scenarios
+from specverify.checks.check import ONLY_SAMPLED, Check, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.outcome_sets import examine_outcomes
 from specverify.reference import Task, Tokens
 from specverify.subjects.subject import Variant
@@ -23,7 +23,7 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(
+        ExaminedPart(
             Variant,
             by(examine_outcomes(fault, "nothing follows an end-of-sequence token")),
             ONLY_SAMPLED,

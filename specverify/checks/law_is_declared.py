@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined, Need, by, in_all_scenarios
+from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_all_scenarios
 from specverify.checks.compared_laws import bearing_of, compare
 from specverify.laws.law import Law, total_variation
 from specverify.subjects.subject import EngineProgram, InScenario, Subject, Variant
@@ -36,13 +36,13 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(
+        ExaminedPart(
             Variant,
             by(examine),
             UNDECLARED,
             (Need(lambda _, variant: variant.declared_law, UNDECLARED),),
             _declaring,
         ),
-        Examined(EngineProgram, by(examine), UNDECLARED, (Need(lambda _, program: program.target, UNDECLARED),)),
+        ExaminedPart(EngineProgram, by(examine), UNDECLARED, (Need(lambda _, program: program.target, UNDECLARED),)),
     ),
 )

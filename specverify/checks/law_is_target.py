@@ -7,7 +7,7 @@ from specverify.checks.check import (
     ONLY_SAMPLED,
     Check,
     Conditions,
-    Examined,
+    ExaminedPart,
     Need,
     by,
     in_all_scenarios,
@@ -29,8 +29,8 @@ CHECK = Check(
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(Variant, by(examine), ONLY_SAMPLED, (), in_all_scenarios),
-        Examined(
+        ExaminedPart(Variant, by(examine), ONLY_SAMPLED, (), in_all_scenarios),
+        ExaminedPart(
             EngineProgram,
             by(examine),
             ONLY_SAMPLED,

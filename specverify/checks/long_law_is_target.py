@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from specverify.base.verdict import Counterexample, DoesNotApply, Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined, Need, by, in_scenarios
+from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.explaining.counterexamples import described, readable
 from specverify.laws.long_texts import (
     NotRational,
@@ -87,7 +87,7 @@ CHECK = Check(
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(
+        ExaminedPart(
             Variant,
             by(examine),
             NO_STATE,

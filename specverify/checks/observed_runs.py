@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import Conditions, Examined, Need, by
+from specverify.checks.check import Conditions, ExaminedPart, Need, by
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import Rounding
@@ -57,14 +57,14 @@ def needs_told(field: str) -> tuple[Need, ...]:
     )
 
 
-def watched(field: str, examine: ExamineRuns, *needs: Need) -> Examined:
+def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
     """Return the part of a check that examines every program whose observer records ``field``."""
 
     def examined(program: EngineProgram, conditions: Conditions) -> Examination:
         assert program.watch is not None
         return examine(Observable(program, program.watch), conditions)
 
-    return Examined(EngineProgram, by(examined), NOT_OBSERVED, (*needs, *needs_told(field)))
+    return ExaminedPart(EngineProgram, by(examined), NOT_OBSERVED, (*needs, *needs_told(field)))
 
 
 def seen_in(watch: Watch) -> Seen:

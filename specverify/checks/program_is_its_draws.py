@@ -21,7 +21,7 @@ from specverify.checks.check import (
     Check,
     Conditions,
     Examine,
-    Examined,
+    ExaminedPart,
     in_scenarios,
     only_sampled,
 )
@@ -80,7 +80,7 @@ BITS = "what hangs on such a number (its bits, say) is not followed: compare it 
 REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
-class _Runs(NamedTuple):
+class _RunNumbers(NamedTuple):
     """How many coupled and how many fed runs are made."""
 
     coupled: int
@@ -89,7 +89,7 @@ class _Runs(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _Runs(4, 1, few=0), _Runs(40, FEW), _Runs(2, 0, few=0)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 0, few=0)
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
@@ -168,7 +168,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
                 where = f"{described(program)}, {which}"
                 examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
                 pairs = min(RUNS, program.replays // 2, conditions.replays)
-                number = _Runs(pairs, min(FEW, program.replays // 4, conditions.replays))
+                number = _RunNumbers(pairs, min(FEW, program.replays // 4, conditions.replays))
                 examination = _in_both_directions(examination, run, number, conditions.seed, where)
             examinations.append(examination)
             if examinations[-1].unknown:
@@ -239,7 +239,7 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
 def _in_both_directions(
     held: Examination,
     run: Callable[[Draws], Any],
-    number: _Runs,
+    number: _RunNumbers,
     seed: int,
     where: str,
     *,
@@ -302,9 +302,9 @@ CHECK = Check(
     claim=None,
     evidence=Evidence.EQUAL,
     examines=(
-        Examined(Variant, _variant_of, ONLY_SAMPLED, (), _scenarios),
-        Examined(EngineProgram, lambda subject: partial(examine_program, subject), ONLY_SAMPLED),
-        Examined(
+        ExaminedPart(Variant, _variant_of, ONLY_SAMPLED, (), _scenarios),
+        ExaminedPart(EngineProgram, lambda subject: partial(examine_program, subject), ONLY_SAMPLED),
+        ExaminedPart(
             GivenCall,
             lambda subject: partial(examine_call, subject),
             ONLY_SAMPLED,

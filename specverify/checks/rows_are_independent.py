@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined, Need, by, in_deep_scenarios, in_scenarios
+from specverify.checks.check import Check, Conditions, ExaminedPart, Need, by, in_deep_scenarios, in_scenarios
 from specverify.checks.compared_laws import Probabilities, compare, of_engine
 from specverify.checks.explaining.counterexamples import described, readable
 from specverify.laws.deep_scenarios import CROWDED
@@ -79,7 +79,7 @@ CHECK = Check(
     claim=Claim.LOSSLESS,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(
+        ExaminedPart(
             Variant,
             by(examine),
             ONE_ROW,

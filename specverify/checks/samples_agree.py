@@ -13,7 +13,7 @@ from typing import Any
 from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined
+from specverify.checks.check import Check, Conditions, ExaminedPart
 from specverify.laws.near_ties import greedy_parting
 from specverify.reference import Claim, Tokens
 from specverify.statistics import FitVerdict, agreement
@@ -67,7 +67,7 @@ CHECK = Check(
     claim=Claim.LOSSLESS,
     evidence=Evidence.STATISTICAL,
     examines=(
-        Examined(
+        ExaminedPart(
             SampledPair,
             lambda subject: partial(examine, subject.name),
             "there is no call without speculation to sample beside it",

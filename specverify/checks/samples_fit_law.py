@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined
+from specverify.checks.check import Check, Conditions, ExaminedPart
 from specverify.reference import Tokens
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from specverify.subjects.subject import SampledSetting
@@ -149,5 +149,7 @@ CHECK = Check(
     summary="a planned sample fits the exact law, with a declared alarm rate and the TV it could have seen",
     claim=None,
     evidence=Evidence.STATISTICAL,
-    examines=(Examined(SampledSetting, lambda subject: partial(examine, subject.name), "it has no setting to sample"),),
+    examines=(
+        ExaminedPart(SampledSetting, lambda subject: partial(examine, subject.name), "it has no setting to sample"),
+    ),
 )

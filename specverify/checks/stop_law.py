@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, Examined, by
+from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.observed_runs import refuted
 from specverify.reference import Tokens
@@ -49,5 +49,5 @@ CHECK = Check(
     summary="output ends exactly where it ends without speculation: length, end of sequence, stop strings",
     claim=None,
     evidence=Evidence.EXACT,
-    examines=(Examined(EngineProgram, by(examine), "it is no engine; see eos_is_final and horizon_is_respected"),),
+    examines=(ExaminedPart(EngineProgram, by(examine), "it is no engine; see eos_is_final and horizon_is_respected"),),
 )

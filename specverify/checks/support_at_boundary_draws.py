@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import at_place, described, places_of
-from specverify.checks.check import Check, Conditions, Examined, by
+from specverify.checks.check import Check, Conditions, ExaminedPart, by
 from specverify.checks.graded_edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
 from specverify.checks.observed_runs import refuted
 from specverify.checks.verifier_calls import (
@@ -340,8 +340,8 @@ CHECK = Check(
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
     examines=(
-        Examined(EngineProgram, by(examine_program), NO_UNIFORMS),
-        Examined(GivenCall, by(examine_given), NO_UNIFORMS),
+        ExaminedPart(EngineProgram, by(examine_program), NO_UNIFORMS),
+        ExaminedPart(GivenCall, by(examine_given), NO_UNIFORMS),
         called_in(lambda scenario: True, examine_calls_at_ends, NO_UNIFORMS, ROUNDING_SCENARIOS),
     ),
 )

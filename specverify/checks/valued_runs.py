@@ -71,10 +71,11 @@ def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: 
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Describe the behaviour with values of a program that raises with symbolic numbers, if it differs; else "".
+    """Describe a difference between symbolic and plain numbers in a program that raises an error; "" if there is none.
 
-    At most ``number`` paths are tried. Returns "" also if none of the paths raises, or if the values of its numbers
-    cannot be determined.
+    A path that raises with symbolic numbers is run again with plain floats from the same cells. The text describes what
+    happens there, if that is not the same error. At most ``number`` paths are tried. Returns "" also if no path raises,
+    or if no plain values of its numbers can be determined.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks.check import Conditions, Examined, Need, by, in_scenarios
+from specverify.checks.check import Conditions, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.wording import apart, short
@@ -65,7 +65,7 @@ def called_in(
     examine: ExamineCalls,
     absent: str = NO_VERIFIER,
     more: tuple[Scenario, ...] = (),
-) -> Examined:
+) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios of two drafts that ``keep`` accepts.
 
     A single row is examined with the last gamma only, because it has at most two drafts here. ``more`` are scenarios
@@ -87,7 +87,7 @@ def called_in(
         return examine(CalledVerifier(here, here.variant.intercepted), conditions)
 
     needs = (Need(lambda _, variant: variant.intercepted, absent),)
-    return Examined(Variant, by(examined), absent, needs, within)
+    return ExaminedPart(Variant, by(examined), absent, needs, within)
 
 
 def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:

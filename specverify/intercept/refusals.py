@@ -36,11 +36,11 @@ REASONS: dict[str, Reason] = {
         f"compare the random number with what it would be compared with afterwards, or {SAMPLES}",
     ),
     "float-needed": Reason(
-        "A library takes nothing but plain floats or ints, and was given a random number.",
-        "compare the random number itself, and hand over the outcome",
+        "A library accepts only plain floats or ints, and received a random number.",
+        "compare the random number itself, and pass the outcome",
     ),
     "order-alone-is-known": Reason(
-        "Of several random numbers the order is known, and the value of one is needed.",
+        "Only the order of several random numbers is known, and the value of one is needed.",
         "use the place (`argmax`, `indices`), or compare the numbers before they are put in order",
     ),
     "unknown-sign": Reason(
@@ -127,7 +127,7 @@ REASONS: dict[str, Reason] = {
         "draw by the methods of the generator",
     ),
     "endless-at-an-end": Reason(
-        "A loop draws until a number is another one, and would never end at a value that the generator returns.",
+        "A loop draws again until a number differs from some value, and never ends where it cannot differ.",
         "bound the loop",
     ),
     # arrays

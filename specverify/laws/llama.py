@@ -119,7 +119,7 @@ def _heads(rows: Array, heads: int) -> Array:
 
 
 def _rotated(rows: Array, sizes: LlamaSizes) -> Array:
-    """Return the rows with rotary positions applied: each pair of one element per half of a head is rotated."""
+    """Return ``rows`` with rotary position embeddings: element i of both halves of a head are rotated together."""
     half = sizes.head_width // 2
     angles = np.arange(rows.shape[1])[:, None] * sizes.theta ** (-np.arange(half) / half)
     first, second = rows[..., :half], rows[..., half:]

@@ -41,7 +41,10 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
 
 
 def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) in float64 that become ``just_below`` when rounded to float32; p and q agree at one token only."""
+    """Return (p, q): in float32 every p is one float below its q, except at one token, where they are equal.
+
+    They are computed in float64, where p and q are closer than this, and are returned in ``dtype``.
+    """
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
         middle = (wanted.astype(np.float64) + np.nextafter(wanted, np.float32(0))) / 2

@@ -290,7 +290,10 @@ def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Verify each pair of candidates with the hub token first, whichever was drawn first."""
+    """Verify each pair of candidates with SpecHub's hub token first, even if the other was drawn first.
+
+    The hub is the most probable token under q.
+    """
     hub = argmax(pmfs[0])
     return through_the_hub(draws, p, tuple(sorted(tokens, key=lambda token: token != hub)), pmfs, depth)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.compared_laws import enumerated
 from specverify.checks.explaining.wording import short
 from specverify.laws.rounding import NEGLIGIBLE
@@ -91,5 +91,5 @@ def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) 
         summary="no token comes out that the declared constraint forbids",
         claim=None,
         evidence=Evidence.EXACT,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )

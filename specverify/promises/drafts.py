@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.laws.certain_tables import open_after
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Tokens
@@ -109,5 +109,5 @@ def drafts_check(make: Callable[..., object]) -> Check:
         summary="every draft is the draft model's choice after the text as it is",
         claim=None,
         evidence=Evidence.EQUAL,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), lambda _: map(KernelSetting, by_name)),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), lambda _: map(KernelSetting, by_name)),),
     )

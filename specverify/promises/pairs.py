@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.reference import Tokens
 from specverify.subjects.paired import OTHER_STATE, Pairing
 from specverify.subjects.sampler import Sampler, drawn
@@ -223,7 +223,7 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
         summary=promise.summary,
         claim=None,
         evidence=Evidence.STATISTICAL,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )
 
 
@@ -255,7 +255,7 @@ def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> I
 
 
 def _rows_continued(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield a text, and the same text cut after each of its tokens and continued."""
+    """Yield pairs of an uncut text and a cut and continued one, for a cut after each token of the text."""
 
     def after(prefix: Tokens) -> Tokens:
         named = Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.laws.scenarios import Scenario
 from specverify.promises.pairs import MISS, share_seen
 from specverify.reference import LanguageModel, Tokens
@@ -165,5 +165,5 @@ def ranks_check(make: Make, size: int, promise: str) -> Check:
         summary="all ranks emit the same tokens, also at near ties",
         claim=None,
         evidence=Evidence.STATISTICAL,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), lambda _: map(KernelSetting, SCENARIOS)),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), lambda _: map(KernelSetting, SCENARIOS)),),
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
 from specverify.promises.values import Kind, Off, absent, followed, listed_names, refuted
 from specverify.subjects.answering import Answering, Facts
@@ -199,5 +199,5 @@ def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kin
         summary="reported drafts, acceptance, rates and usage are those of the run",
         claim=None,
         evidence=Evidence.EQUAL,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )

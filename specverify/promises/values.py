@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks.check import NO_ENGINE, Check, Conditions, Examined, by
+from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import paths
@@ -741,5 +741,5 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
         summary="log-probabilities, top-k lists, text and finish reason are those of the tokens, on every path",
         claim=None,
         evidence=Evidence.EQUAL,
-        examines=(Examined(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
     )

@@ -347,10 +347,11 @@ def write_certificate(
         proof: The result of ``prove`` for a statement in ``CERTIFIED``.
         subject: The rule that the proof is about, from ``find_rule``.
         seconds: Time limit in seconds.
-        progress: Called with what has been written so far.
+        progress: Called with a short text on how many places and polynomials are done.
 
     Raises:
-        NoCertificate: The statement has no certificates, the proof is open, or a step cannot be written as a sum.
+        NoCertificate: The statement has no certificates, the proof is open, or no sum of products was found
+            that proves a step.
     """
     if proof.subject.startswith("mutant:"):
         raise NoCertificate("there are no certificates of planted bugs, expected an algorithm of 'specverify list'")

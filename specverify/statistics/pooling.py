@@ -38,11 +38,11 @@ class Partition(NamedTuple):
 def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
     """Return the partition of ``law`` on which ``samples`` samples are tested.
 
-    Outcomes with an expected count below ``minimum_expected`` are pooled. If the expected count of the pooled cell is
-    still below it, the least likely other outcome (the first in the law's order among equals) joins the cell. Every
-    cell then has an expected count of at least ``minimum_expected``, unless all outcomes together have less and share
-    one cell. A cell counts as pooled only if it holds two outcomes or more. Raises ``ValueError`` for an illegal law,
-    count or threshold.
+    Outcomes with an expected count below ``minimum_expected`` are pooled into one cell. If the expected count of this
+    cell is still too small, the least likely of the other outcomes (the first in the law's order among equals) joins
+    it. Every cell then has an expected count of at least ``minimum_expected``, unless that of all outcomes together is
+    smaller; then they share one cell. A cell is only called pooled if it holds two outcomes or more. Raises
+    ``ValueError`` for an illegal law, count or threshold.
     """
     check_count(samples, "samples")
     check_positive(minimum_expected, "minimum_expected", "samples")

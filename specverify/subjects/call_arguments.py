@@ -45,7 +45,10 @@ def run_seeds() -> Iterator[None]:
 
 @contextmanager
 def sample_seeds(seed: int) -> Iterator[None]:
-    """In the ``with`` block, pass consecutive seeds that begin at an offset derived from the sample's ``seed``."""
+    """Pass consecutive integers to the seed arguments of calls inside the ``with`` block.
+
+    The first is computed from ``seed``, the seed of a sample, so that a sample can be repeated.
+    """
     with _seeds_from(random.Random(seed).getrandbits(30) + FIRST_SEED):  # noqa: S311 - a sample is repeatable
         yield
 

@@ -188,7 +188,7 @@ def _one_row(item: Any) -> Any:
 
 
 def _piece(piece: Any) -> list[Any]:
-    """Return the ids of one piece of a generator: a token, or a chunk of new tokens."""
+    """Return the token ids of one item that an engine yields: one token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
         return elements_of_row(_one_row(piece))
     return [piece]

@@ -80,7 +80,10 @@ def hard_calls(
 
 
 def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights of p and q: p has half of its mass at the tokens where ids are truncated, q much less."""
+    """Return weights of p and q; half the mass of p is at token ids next to the limits of narrow integer types.
+
+    A token id that is truncated to such a type names another token there. q has much less mass at them.
+    """
     at = np.array(edges(vocabulary))
     p, q = rng.exponential(size=(2, vocabulary))
     p[at] += p.sum() / len(at) * rng.uniform(0.5, 1.5, len(at))

@@ -66,7 +66,10 @@ def _above(pmf: Any, threshold: float, near: float) -> tuple[Any, Any]:
 
 
 def _nucleus(pmf: Any, mass: float, near: float) -> tuple[Any, Any]:
-    """Return masks of the tokens that top-p (``mass``) keeps, and of those that a tie or rounding may add or remove."""
+    """Return two masks: the tokens that top-p with the threshold ``mass`` keeps, and those that it may keep or drop.
+
+    A token may be kept or dropped if a tie, or a rounding error of ``near`` in the cumulated sum, decides about it.
+    """
     order = np.argsort(-pmf, kind="stable")
     ranked = pmf[order]
     before = np.cumsum(ranked) - ranked

@@ -45,7 +45,7 @@ class _EmissionLaw(NamedTuple):
 
 
 class _LawMemory:
-    """The memoised laws of the calls of one verifier, the last one used."""
+    """The memoised laws of the calls of one verifier, the verifier that was used last."""
 
     def __init__(self) -> None:
         self.verify: Any = None

@@ -64,9 +64,10 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 
 
 def table() -> str:
-    """Return the Markdown table of ``check_sampler`` and vLLM's statistics on each law.
+    """Return a Markdown table with the verdict of ``check_sampler`` and of vLLM's statistics for each law.
 
-    vLLM's statistics get as many samples as ``check_sampler`` needed, and ``MORE`` times as many.
+    vLLM's statistics are computed twice: with the number of samples that ``check_sampler`` needed, and with ``MORE``
+    times that number.
     """
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]

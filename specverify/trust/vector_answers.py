@@ -118,9 +118,10 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant under the names of a vector's inputs.
+    """Return the options of a variant, keyed by the names that a vector's inputs have.
 
-    For a verifier, the integers in its label.
+    A variant whose builder has keyword arguments has these. For a verifier they are the integers in the label of the
+    variant, such as ``gamma=3``.
     """
     keywords = getattr(variant.build, "keywords", {})
     if keywords:

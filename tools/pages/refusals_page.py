@@ -19,9 +19,10 @@ UNKNOWN: it is never guessed. A refusal names the operation of your library, you
 torch.lgamma at my_sampler.py:31: the value of a uniform random number is needed, not only a comparison with it; ...
 ```
 
-It wins over what happens afterwards: over an error that your code raises because of it, over one that swallows it, and
-over errors about the kind of arrays where it was refused in every attempt to find out which arrays it takes. Each
-refusal is an exception with the fields `code`, `reason`, `operation`, `place` and `way_out`. These are the codes.
+A refusal decides the verdict even if your code catches it, or raises another error because of it. The kind of arrays
+that your code takes is found by trials; if every trial was refused, the refusal is reported and not the errors of type.
+Each refusal is an exception with the fields `code`, `reason`, `operation`, `place` and `way_out`. These are the codes;
+`sampled=True` is an option of `check_engine`, and a *real vocabulary* has thousands of tokens.
 
 | code | reason | way out |
 |---|---|---|

@@ -105,9 +105,10 @@ def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
 
 
 def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
-    """Return whether a round's draws have the bounds and the last row that a rule predicts.
+    """Return whether a rule predicts the draws of a round.
 
-    ``q_rule`` gives the q of a child, and ``residual`` the row r after its rejection.
+    It predicts the acceptance probability of each tried child, and the pmf of the token that is drawn last. ``q_rule``
+    gives the q of a child, and ``residual`` the row r after its rejection.
     """
     items, nodes = list(one.items), (-1,)
     for depth, token in enumerate(one.emitted):

@@ -20,14 +20,14 @@ from specverify.engines.huggingface.rows import rows
 SHOWN = 4
 """The number of settings that are named per option; further ones are counted."""
 NOT_COVERED = "not covered"
-_ONLY_STATIC = "does not touch speculation, because only static caches read it, which speculation refuses"
-_MOVED = "does not touch speculation, because the way of decoding it chooses is no longer in the library"
-_BEAMS = "does not touch speculation, because beams alone read it, which pass the assistant over"
-_SHOWN = "asked for by the checks themselves (scores match), in every row that is looked into"
+_ONLY_STATIC = "no effect on speculation: only static caches read it, and speculation rejects them"
+_MOVED = "no effect: the decoding method that it selects was removed from the library"
+_BEAMS = "no effect on speculation: only beam search reads it, and beam search ignores the assistant"
+_SHOWN = "set by the check *scores match* itself, in every setting whose forward passes are recorded"
 REASONS: dict[str, str] = {
     "synced_gpus": "cannot run here: needs a process group of several devices",
     "watermarking_config": "cannot be enumerated here: its processors draw from a generator seeded by the context",
-    "custom_generate": "a callable replaces the loop and is not handed the assistant; a string names foreign code",
+    "custom_generate": "a callable replaces the loop and does not receive the assistant; a string names foreign code",
     "compile_config": _ONLY_STATIC,
     "disable_compile": _ONLY_STATIC,
     "max_cache_len": _ONLY_STATIC,
@@ -40,9 +40,9 @@ REASONS: dict[str, str] = {
     "constraints": _MOVED,
     "force_words_ids": _MOVED,
     "low_memory": _MOVED,
-    "continuous_batching_config": "does not touch speculation, because continuous batching refuses an assistant",
-    "is_assistant": "does not touch the caller: the library sets it in the assistant's own calls",
-    "transformers_version": "does not touch speculation, because it names the version that wrote a file",
+    "continuous_batching_config": "no effect on speculation: continuous batching rejects an assistant",
+    "is_assistant": "not for callers: the library sets it in the assistant's own calls",
+    "transformers_version": "no effect on speculation: it names the version that wrote a file",
     "output_scores": _SHOWN,
     "output_logits": _SHOWN,
     "output_attentions": _SHOWN,

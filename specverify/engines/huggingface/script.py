@@ -295,7 +295,7 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls, and whether every speculative call gets new objects.
+    """Return the recorded arguments of the calls, and whether the engine makes new objects for each speculative call.
 
     ``extra`` are further arguments of the calls.
     """

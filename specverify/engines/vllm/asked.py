@@ -13,7 +13,7 @@ FINE: Final = 0.07
 
 
 class Drawing(NamedTuple):
-    """How the texts of a request are drawn: seeds, other requests, and copies."""
+    """How the texts of a request are drawn: with which seeds, beside which other requests, and how many per request."""
 
     seeded: bool = False
     """Whether each text has its own seed; if not, all use the engine's generator."""

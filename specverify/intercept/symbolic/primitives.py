@@ -545,9 +545,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, by a race of all their parts.
+    """Return whether ``left`` is below ``right``, decided by one race of all clocks that both are made of.
 
-    ``place`` is the comparing line; ``or_equal`` includes equality. Raises ``NeedsValue`` if the parts are no race.
+    ``place`` is the source line of the comparison; ``or_equal`` includes equality. Raises ``NeedsValue`` if the numbers
+    are no clocks of a race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)

@@ -72,7 +72,7 @@ class Clock(NamedTuple):
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later, if its end is ignored."""
+        """Return the probability that the clock rings at time ``at`` or later, as if it had no last time."""
         if at <= self.start:
             return 1.0
         return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset

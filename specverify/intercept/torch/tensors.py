@@ -330,10 +330,10 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 
 
 def is_settled(value: Any, shares: bool) -> bool:
-    """Return whether an argument has no symbolic element, also inside lists and tuples.
+    """Return whether an argument of an operation has no symbolic element, also inside lists and tuples.
 
-    For an operation that ``shares`` storage with its result it must be an ordinary tensor, because symbolic numbers may
-    be written to the result.
+    ``shares``: the result is a view of the argument. The argument must then be an ordinary tensor, because a later
+    write of symbolic numbers to the view would change it.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)

@@ -64,7 +64,10 @@ def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
 
 
 def _picture(row: Parting, ends: tuple[float, float]) -> Markup:
-    """Return the picture of a row on a scale between ``ends``, which are log10; an infinite gap is an arrow."""
+    """Return the picture of one row: its gap, a total variation, on a logarithmic scale.
+
+    ``ends`` are the ends of the scale, as log10 of the gap. An infinite gap is drawn as an arrow.
+    """
     low, high = ends
 
     def place(value: float) -> float:
