@@ -294,7 +294,7 @@ def test_drafts_that_count_behind_a_rejection_are_told():
         return [*draft_tokens[:kept].tolist(), drawn(row if row.any() else p[kept])]
 
     here = in_scenario(verify, 2, SMALL._replace(horizon=3))
-    said = "drafts are accepted by the number of tests that pass, also behind the first rejection (no cumulative produ"
+    said = "drafts are accepted by the number of tests that pass, also after the first rejection (no cumulative produ"
     assert fault_of_rounds(here).sentence.startswith(said)
 
 

@@ -229,7 +229,7 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
         for i, value in enumerate(given.accept):
             known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
             if not fits(value, known.accept[i], given.slack):
-                return f"by what is drafted behind them: whether draft {i + 1} is accepted depends on draft {i + 2}"
+                return f"depending on later drafts: whether draft {i + 1} is accepted depends on draft {i + 2}"
     return ""
 
 

@@ -205,7 +205,7 @@ def _first(row: Any) -> Handler:
     def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
         if count != 1 or is_declined(content):
-            return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
+            return Declined("there is no rule for the first ranks of a noise vector, only for the first one")
         contests = row.vector(content, largest=largest)
         best, places = [each.best() for each in contests], [each.winner() for each in contests]
         return (
