@@ -167,7 +167,7 @@ def test_numbers_of_two_draws_are_not_numbers_of_one():
     assert "several draws" in total.behind[()].unread
     with_coin = law_of(lambda: (token() + (torch.rand(1) < 0.25)) % SIZE).behind[()]
     assert np.all(with_coin.masses <= 0.75 * PMF + 0.25 * np.roll(PMF, 1) + 1e-12)
-    smaller = law_of(lambda: (token() < token()).long())
+    smaller = law_of(lambda: (token() < token()).to(torch.int64))
     assert smaller.behind[()].unread
 
     def beside_itself():
