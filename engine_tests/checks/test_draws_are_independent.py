@@ -245,7 +245,7 @@ def test_a_verifier_that_draws_afresh_holds(name):
 def test_a_subject_that_asks_for_its_draws_by_name_is_not_examined():
     from reference import ALGORITHMS
 
-    assert "nothing is intercepted" in CHECK.obstacle(algorithm_subject(ALGORITHMS[0]))
+    assert "no draw is intercepted" in CHECK.obstacle(algorithm_subject(ALGORITHMS[0]))
     assert CHECK.obstacle(Subject("engine", "", frozenset(), situations=(assisted(),))) is None
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.intercept import caller
-from specverify.intercept.cpython import probe
+from specverify.intercept.cpython import sandbox
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import Tape
 from test_support.jax import verifiers
@@ -74,7 +74,7 @@ def test_numbers_that_are_made_of_the_words_of_a_key_are_no_draws_and_leave_it_u
 
 @pytest.fixture
 def unknown_version(monkeypatch):
-    remembered = (caller._is_ours_or_of_library, probe._is_other_library)
+    remembered = (caller._is_ours_or_of_library, sandbox._is_other_library)
     for function in remembered:
         function.cache_clear()
     with monkeypatch.context() as changed:
@@ -85,7 +85,7 @@ def unknown_version(monkeypatch):
 
 
 def test_draws_of_a_version_that_is_not_known_are_named(unknown_version):
-    with probe.probed() as found, answered_everywhere(Tape(0)):
+    with sandbox.probed() as found, answered_everywhere(Tape(0)):
         jax.random.uniform(jax.random.PRNGKey(0))
     assert any("uniform" in line for line in found().unanswered)
 

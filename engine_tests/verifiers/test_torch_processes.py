@@ -89,4 +89,6 @@ def test_rows_of_tables_become_tensors_without_a_warning_and_a_write_through_one
         assert {verdict.status for verdict in check_decoder(right)} == {Status.HOLDS}
         first, *_ = check_decoder(wrong, on_fail=None)
     assert first.status is Status.UNUSABLE
-    assert re.match(r"ValueError: the pmf after \(0,\) was written into since it was handed out", first.statement)
+    assert re.match(
+        r"ValueError: the pmf after \(0,\) was modified by the caller after it was returned", first.statement
+    )

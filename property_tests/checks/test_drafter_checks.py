@@ -165,7 +165,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
     ("wrong", "row"), [(cold, r"\(0\.\d+, 0\.\d+, 0\.\d+\)"), (argmax_with_q, r"\((0, )*1(, 0)*\)")]
 )
 def test_the_row_that_drafts_come_from_is_in_the_first_line(wrong, row):
-    with pytest.raises(SpeculationRefuted, match=rf"draft 1 is drawn from {row}, and q says \(0\.\d+, "):
+    with pytest.raises(SpeculationRefuted, match=rf"draft 1 is drawn from {row}, expected q = \(0\.\d+, "):
         check_drafter(wrong, checks=["drafts_follow_q"])
 
 

@@ -145,7 +145,7 @@ def test_a_defect_of_ours_is_no_verdict_either(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "specverify: a defect of its own: ZeroDivisionError: division by zero" in capsys.readouterr().err
+    assert "specverify: internal error: ZeroDivisionError: division by zero" in capsys.readouterr().err
 
 
 def test_a_process_that_shared_work_and_died_is_named():

@@ -97,7 +97,7 @@ def test_what_follows_forced_tokens_is_judged_for_each_of_them():
     assert code == 1
     assert "forgets after (1, 2) (1,) came" in said
     assert said.count("samples fit law - refuted") == 1
-    assert "each prefix has a law of its own" in sampled(command("follows"), *asked, "a text")[1]
+    assert "each prefix has its own law" in sampled(command("follows"), *asked, "a text")[1]
     assert "--after is 'x', expected token ids" in sampled(command("follows"), *asked, "3", "--after", "x")[1]
 
 
@@ -158,7 +158,7 @@ def test_a_server_against_its_own_logarithms_and_against_a_law(law_file):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("dies", "ended with exit status 7 before it answered; it said: out of device memory"),
+        ("dies", "ended with exit status 7 before it answered; its last output: out of device memory"),
         ("killed", "was killed by SIGKILL before it answered"),
         ("hangs", "did not answer within 0.5 s"),
         ("garbage", "answered 'loading ...', expected a JSON object in one line"),
@@ -179,7 +179,7 @@ def test_a_program_that_misbehaves_is_named(law_file, kind, said):
         ("python:programs:nothing", [], "programs:nothing cannot be loaded: AttributeError"),
         ("python:programs:hungry", ["--memory", "2"], "MemoryError"),
         ("command:no-such-program", [], "cannot be started: no such file or directory"),
-        ("http://127.0.0.1:9/v1/completions", [], "cannot be asked: "),
+        ("http://127.0.0.1:9/v1/completions", [], "the request failed: "),
         ("ftp://host", [], "is no black box, expected python:module:callable, command:PROGRAM or http"),
     ],
 )

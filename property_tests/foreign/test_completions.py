@@ -234,7 +234,7 @@ def test_texts_of_tokens_that_do_not_sum_to_one_refute_nothing(tmp_path):
     with fake_server("SGLang", WRONG, two_of_four) as texts, fake_server("vLLM", WRONG, two_of_four) as ids:
         code, _, said = sampled(tmp_path, texts, "--logprobs")
         assert code == 3
-        assert "it tells texts of tokens and no ids" in said
+        assert "it returns texts of tokens without ids" in said
         assert sampled(tmp_path, ids, "--logprobs")[0] == 1
 
 
@@ -351,7 +351,7 @@ def mute(body, headers):
         ),
         (lost, "status 404: Not Found; expected a path that ends in /v1/completions"),
         (slow, "did not answer within 1 s"),
-        (dying(), "it cannot be asked: Remote end closed connection without response"),
+        (dying(), "the request failed: Remote end closed connection without response"),
         (empty, 'it answered {"choices": []}, and neither tokens nor a text are in it'),
         (wordless, "and neither tokens nor a text are in it"),
         (mute, "and no log-probabilities of next tokens are in it"),
@@ -369,7 +369,7 @@ def test_a_server_that_misbehaves_is_named_in_one_sentence(answer, said, tmp_pat
 def test_a_server_that_is_not_there_is_named_in_one_sentence(tmp_path):
     code, _, said = sampled(tmp_path, "http://127.0.0.1:9", "--logprobs")
     assert code == 2
-    assert "it cannot be asked: Connection refused" in said
+    assert "the request failed: Connection refused" in said
 
 
 def test_the_key_of_a_server_is_sent(tmp_path, monkeypatch):

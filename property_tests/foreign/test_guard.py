@@ -185,4 +185,7 @@ def test_a_subject_that_no_check_applies_to_is_not_passed():
 
 
 def test_a_write_into_an_array_that_was_handed_out_is_named():
-    check_named(verdicts_of("writes_into_p"), rf"ValueError: .*it writes into one \({HERE}\)")
+    check_named(
+        verdicts_of("writes_into_p"),
+        rf"ValueError: .*it writes into an argument array; copy the array first \({HERE}\)",
+    )

@@ -98,7 +98,7 @@ def test_an_order_of_uniforms_is_a_permutation():
 
 
 def test_a_value_at_a_place_of_very_many_is_refused():
-    with pytest.raises(NeedsValue, match="at a place of the order of more than 64"):
+    with pytest.raises(NeedsValue, match="an order statistic of more than 64"):
         law(lambda: np.sort(RNG.random(65))[3] < 0.3)
 
 

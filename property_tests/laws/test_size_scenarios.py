@@ -75,6 +75,45 @@ def test_a_size_on_request_refutes_what_holds_without_it(fault, sizes):
         check(fault, sizes=sizes)
 
 
+def with_slots(slots, scenario):
+    """An engine that keeps q of the drafts of a round in ``slots`` rows."""
+
+    def choice(p):
+        return int(np.random.choice(len(p), p=p / p.sum()))
+
+    def round_of(text):
+        rows, drafts, new = {}, (), ()
+        for place in range(scenario.gamma or 2):
+            rows[place % slots] = scenario.draft(text + drafts)
+            drafts += (choice(rows[place % slots]),)
+        for place, draft in enumerate(drafts):
+            p, q = scenario.target(text + new), rows[place % slots]
+            if q[draft] == 0 or np.random.random() >= p[draft] / q[draft]:
+                residual = np.maximum(p - q, 0)
+                return (*new, choice(residual if residual.any() else p))
+            new += (draft,)
+        return (*new, choice(scenario.target(text + new)))
+
+    def decode():
+        new = ()
+        while len(new) < scenario.horizon:
+            new += round_of(scenario.prompt + new)
+        return new[: scenario.horizon]
+
+    return decode
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize("slots", [4, 6])
+def test_slots_of_q_that_are_too_few_for_the_drafts_are_refuted(slots):
+    make, options = partial(with_slots, slots), {"quick": True, "checks": ["law_is_target"]}
+    if slots == 6:
+        check_engine(make, sizes=Sizes(gamma=6), **options)
+    else:
+        with pytest.raises(SpeculationRefuted, match="draft 1"):
+            check_engine(make, sizes=Sizes(gamma=6), **options)
+
+
 def in_pages(scenario):
     """The target reads its text from pages of 64."""
 

@@ -83,7 +83,7 @@ def test_a_length_rule_that_is_missing_at_some_options_is_not_replaced_at_those(
         (("nasd", 1, 1), "at least 2 tokens"),
         (("nasd", 2, -1), "gamma >= 0"),
         (("nasd", 2, 1, "truth"), "no statement 'truth'"),
-        (("nasd", 2, 1, "declared"), "declares no law"),
+        (("nasd", 2, 1, "declared"), "declares no biased law"),
         (("coupling", 2, 1), "no decoder"),
         (("rsd", 2, 1, "stopping"), "no length rule"),
         (("draft-and-verify", 2, 1, "stopping"), "no length rule"),

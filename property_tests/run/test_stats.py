@@ -148,7 +148,7 @@ def test_an_interrupt_prints_what_is_done_and_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(stats, "run_statistics", interrupted)
     result = run(*TWO, "--quick", "--json", str(data))
     assert result.exit_code == UNKNOWN
-    assert "interrupted: 1 of 2 settings were judged, nothing is known of the others" in result.output
+    assert "interrupted: 1 of 2 settings were examined; the others have no verdict" in result.output
     report = json.loads(data.read_text("utf-8"))
     assert report["complete"] is False
     assert {row["subject"] for row in report["rows"]} <= {"reference:lenience", "reference:autoregressive"}

@@ -127,7 +127,7 @@ def test_a_right_engine_holds_when_it_is_looked_into(check):
 
 def test_rows_that_are_not_told_are_not_judged():
     said = check_named("processors_see_their_prefix").obstacle(made_subject(watched, "an engine"))
-    assert said == "its rows are not told"
+    assert said == "its rows are not reported"
 
 
 def test_drafts_of_an_unknown_pmf_are_not_judged():
@@ -136,7 +136,9 @@ def test_drafts_of_an_unknown_pmf_are_not_judged():
         return Made(partial(speculates, scenario, observer=observer), observer=observer)
 
     subject = made_subject(make, "an engine")
-    assert check_named("draft_is_honest").obstacle(subject) == "what its drafts should be drawn from is not told"
+    assert (
+        check_named("draft_is_honest").obstacle(subject) == "the pmf from which its drafts should be drawn is not given"
+    )
 
 
 @pytest.mark.thorough
@@ -190,7 +192,7 @@ def test_what_makes_no_engine_is_said_in_a_sentence(arguments, said):
 
 def test_an_observer_is_told_token_ids_and_whole_numbers():
     observer = Observer((0,))
-    with pytest.raises(Exception, match="that -1 entries are held"):
+    with pytest.raises(Exception, match="got -1 as the number of cache entries"):
         observer.forward(-1, [0])
     with pytest.raises(Exception, match="expected whole token ids"):
         observer.forward(0, [0.5])

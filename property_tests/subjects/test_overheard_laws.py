@@ -49,7 +49,7 @@ def verdicts(decode, *checks, paths=1000, between=lambda: None):
 SAID = {
     fresh: (Status.HOLDS, "nothing is used twice in"),
     one_uniform_twice: (Status.UNKNOWN, "and the law is what was promised. It may do harm, here or with other models"),
-    two_together_and_one_alone: (Status.UNKNOWN, "whether that is one decision is not told of several"),
+    two_together_and_one_alone: (Status.UNKNOWN, "whether that is one decision cannot be determined"),
 }
 
 

@@ -1,1 +1,1 @@
-"""What every other package of specverify uses: verdicts as data, replay identifiers, argument checks, parallel work."""
+"""Parts used by every other package: verdicts, replay identifiers, argument checks, parallel work."""

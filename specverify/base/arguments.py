@@ -1,6 +1,6 @@
-"""Validation of arguments before any work begins.
+"""Validation of arguments at the start of a call.
 
-Every error is one sentence: the name of the argument, the value given, and the value expected.
+Every error message is one sentence with the name of the argument, the value given and the value expected.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check_seed(value: Any, name: str = "the seed") -> None:
 
 
 def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
-    """Raise ``ValueError`` unless ``value`` is a time limit."""
+    """Raise ``ValueError`` unless ``value`` is a time limit in seconds: positive and at most ``LONGEST``."""
     expected = f"a number of seconds from {least:g} to {LONGEST:g}"
     check_number(value, name, expected, lambda seconds: least <= seconds <= LONGEST)
 
@@ -102,9 +102,9 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``value`` is callable and accepts this number of arguments.
+    """Raise ``ValueError`` unless ``value`` is callable and accepts the given number of positional arguments.
 
-    The number is not checked where the signature cannot be read.
+    If its signature cannot be read, the number is not checked.
     """
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number

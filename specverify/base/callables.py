@@ -11,10 +11,10 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 
 
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a hashable callable that calls ``function`` and equals only wrappers of the same object.
+    """Return a hashable callable that calls ``function`` and is equal only to wrappers of the same object.
 
-    Data classes and named tuples are equal if their fields are, whatever their code computes, and some are not
-    hashable. A cache keyed by them would mix up two functions.
+    Data classes and named tuples compare by their fields, whatever their code computes, and some are not hashable. A
+    cache with such keys would confuse two functions.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):

@@ -1,7 +1,7 @@
 """Edges: faults that occur only if a random number is at an end of its interval, each with its probability.
 
-An edge does not make a law wrong: the law of the program is right to within the probability of the edge. An edge
-refutes if its probability per draft is at least the option ``edge``; a less likely one is a note of a verdict HOLDS.
+An edge does not make a law wrong: the law of the program is correct up to the probability of the edge. An edge refutes
+if its probability per draft is at least the option ``edge``; a less likely edge becomes a note of a verdict HOLDS.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ MOST_SHOWN: Final = 3
 
 
 def check_edge(value: Any, name: str = "edge") -> None:
-    """Raise ``ValueError`` unless ``value``, the probability from which on an edge refutes, is in [0, 1)."""
+    """Raise ``ValueError`` unless ``value``, the smallest probability at which an edge refutes, is in [0, 1)."""
     check_number(value, name, "a probability of at least 0 and below 1", lambda number: 0 <= number < 1)
 
 
 def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
-    """Return an edge, a fault at an end of a random number's interval, as JSON-able data.
+    """Return an edge (a fault at an end of a random number's interval) as JSON-able data.
 
     Args:
         fault: Description of the wrong output.
         when: The random number and the value at which the fault occurs.
-        probability: Upper bound on the frequency of the fault per draft.
+        probability: Upper bound on the probability of the fault per draft.
     """
     return {"fault": fault, "when": when, "probability": probability, "cases": 1}
 
 
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the edges of two lists as one list.
+    """Return the edges of two lists as one list, with one entry for each random number.
 
-    Edges of the same random number are merged: the likelier one remains, with the total number of cases.
+    The entry of a random number is its most likely edge, with the total number of cases.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:
@@ -55,7 +55,7 @@ def once_in(probability: float) -> str:
 
 
 def edge_lines(edges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line for each edge of a verdict, the likeliest first, and the number of edges that were left out."""
+    """Yield one line for each edge of a verdict, the most likely first, then the number of edges not listed."""
     ordered = sorted(edges, key=lambda edge: -edge["probability"])
     for edge in ordered[:MOST_SHOWN]:
         cases = f", in {edge['cases']} cases" if edge["cases"] > 1 else ""

@@ -1,4 +1,4 @@
-"""The figures that checks count and measure, by name, and how the figures of several cases merge into one.
+"""The figures (counts and measurements) of checks, and how the figures of several cases are merged.
 
 Figures that are fields of ``verdict.Verdict`` are not merged here.
 """

@@ -36,7 +36,7 @@ def pack_replay(replay: Replay) -> str:
 
 
 def unpack_replay(identifier: str) -> Replay:
-    """Return the case that a replay identifier describes; raises ``ValueError`` in one sentence if the text is none."""
+    """Return the case that a replay identifier describes; raises ``ValueError`` if the text is no identifier."""
     try:
         padded = identifier + "=" * (-len(identifier) % 4)
         unpacked = zlib.decompressobj()

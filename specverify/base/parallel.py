@@ -1,6 +1,6 @@
-"""Independent pieces of work, shared among processes; results in order, or as they finish.
+"""Parallel execution of independent work in processes, with results in order or as they finish.
 
-The processes run on this machine, or inside ``shared_among`` on a cluster. The work and the scheduling code are the
+The processes run on this machine, or on a cluster inside ``shared_among``. The work and the scheduling code are the
 same.
 """
 
@@ -53,10 +53,10 @@ def in_parallel(
 def as_finished(
     works: Sequence[Callable[[], Result]], jobs: int, patience: float | None = None
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the index and the result of each of ``works`` as it finishes. The pieces start in their order.
+    """Yield the index and the result of each of ``works`` as it finishes. The works start in their order.
 
-    A keyboard interrupt reaches this process alone, which then ends the workers. Raises ``WorkerDied`` if a worker ends
-    before its work, or if no piece finishes for ``patience`` seconds.
+    A keyboard interrupt reaches only this process, which then ends the workers. Raises ``WorkerDied`` if a worker ends
+    before its work is finished, or if no work finishes for ``patience`` seconds.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):
@@ -88,8 +88,8 @@ def as_finished(
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Context manager that runs the parallel work of its block on a backend of joblib.
 
-    It yields how many pieces of work run at a time, or None if each call decides that. Raises ``ValueError`` in one
-    sentence if the backend is not available.
+    It yields the number of works that run at a time, or None if each call decides that. Raises ``ValueError`` if the
+    backend is not available.
 
     Args:
         backend: ``loky`` for processes of this machine, as many as each call requests; ``dask`` or ``ray`` for a
@@ -174,7 +174,7 @@ _cluster: ContextVar[_Cluster | None] = ContextVar("_cluster", default=None)
 
 
 def _quietly(action: Callable[[], Any]) -> Any:
-    """Call ``action`` without joblib's warning about unfinished tasks, and return its result."""
+    """Call ``action`` and return its result; joblib's warning about unfinished tasks is suppressed."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)
         return action()

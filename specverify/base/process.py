@@ -1,10 +1,10 @@
-"""The state of the process that a subject may change (directory, signals, streams, workers), and what it changed.
+"""Detect and undo changes that a subject makes to the process: directory, signals, streams, workers.
 
 A subject is called many times in one process, often between other tests of its author. Four changes are faults: another
 working directory, another signal handler or timer, replaced or closed standard streams, and a number of workers that
-grows with every call. All but the workers are restored. A pool of workers is recorded and left running, because the
-subject may rely on it. ``os.environ``, ``sys.path`` and the filters of warnings are not examined: libraries change them
-when they are imported, and a right subject may import late.
+grows with every call. All but the workers are undone. A pool of workers is recorded and left running, because the
+subject may rely on it. ``os.environ``, ``sys.path`` and the warning filters are not examined: libraries change them
+when they are imported, and a correct subject may import late.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def joined_changes(one: Changes, other: Changes) -> Changes:
 
 
 def process_state() -> ProcessState:
-    """Return the current state of the process. Pass it to ``changes_since`` exactly once: it holds open descriptors."""
+    """Return the current state of the process. It holds open descriptors: pass it to ``changes_since`` exactly once."""
     return ProcessState(
         directory=_directory(),
         handlers={number: signal.getsignal(number) for number in signal.Signals},
@@ -149,7 +149,7 @@ def _stream_faults(before: ProcessState) -> Iterator[str]:
 
 
 def _opened(fd: int) -> Any:
-    """Return a new text stream for the standard descriptor ``fd``; for ``os.devnull`` if ``fd`` is closed too."""
+    """Return a new text stream for the standard descriptor ``fd``, or for ``os.devnull`` if ``fd`` is closed."""
     mode = "r" if fd == 0 else "w"
     try:
         return os.fdopen(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
@@ -169,7 +169,10 @@ def _behind(fd: int) -> tuple[int, int] | None:
 
 
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return faults and notes about threads and processes since ``before`` that still run after a short wait."""
+    """Return faults and notes about threads and processes started after ``before`` that still run.
+
+    They get a short time to end.
+    """
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children
     while (threads or children) and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Verdicts as data: the question, the answer, and the strength of the evidence."""
+"""Verdicts as data: the claim, the status, and the strength of the evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Status(StrEnum):
-    """The three verdicts. UNKNOWN is never counted as a pass."""
+    """The status of a verdict. UNKNOWN never counts as a pass."""
 
     HOLDS = "holds"
     DECLARED_BIAS = "declared bias"
@@ -32,7 +32,7 @@ class Evidence(StrEnum):
 
 
 class Counterexample(NamedTuple):
-    """A failure that can be checked by hand: setting, expected and actual result, cause, and how to reproduce it."""
+    """A failure that can be checked by hand: setting, expected and actual result, cause, and the replay command."""
 
     let: tuple[str, ...]
     then: str
@@ -95,4 +95,4 @@ def word_of(verdict: Verdict) -> str:
 
 
 class DoesNotApply(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised while a case is examined, if the check does not apply to the subject. The message is the reason."""
+    """Raised while a case is examined if the check does not apply to the subject; the message is the reason."""

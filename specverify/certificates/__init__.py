@@ -1,7 +1,7 @@
-"""Certificates: the evidence of a verdict in a file, and a small checker that shares no code with its producer.
+"""Certificates: the evidence of a verdict in a file, and a small checker that shares no code with the writer.
 
-``enumerations`` adds up the tree of an enumeration. ``checker`` checks a proof by exact arithmetic on the content of
-the file; both import the standard library alone. ``runs`` compares the tree of a proof with runs of the algorithm, by
+``enumerations`` sums the tree of an enumeration. ``checker`` checks a proof by exact arithmetic on the content of the
+file. Both import only the standard library. ``runs`` compares the tree of a proof with runs of the algorithm from
 ``specverify.reference``; ``files`` reads the file. Nothing here imports interception, enumeration or the solver.
 """
 

@@ -1,4 +1,4 @@
-"""Check a certificate of an enumeration: add up its tree in rationals and compare the law with the stated one.
+"""Check a certificate of an enumeration: sum its tree in rationals and compare the law with the stated one.
 
 A certificate lists every draw of a program with the probability of each outcome, the result of each path, the law of
 the results, the promised law and the distance of the two laws. The promised law is the product of the target's pmfs,
@@ -27,7 +27,7 @@ Law = dict[Tokens, Fraction]
 
 
 class Tree(NamedTuple):
-    """The sums of a tree of draws: its law and counts."""
+    """The law of a tree of draws, and its counts of draws and paths."""
 
     law: Law
     missing: Fraction
@@ -94,7 +94,10 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law:
-    """Return the promised law of a certificate: that of its second tree, or the product of the target's pmfs."""
+    """Return the promised law of a certificate.
+
+    It is the law of its second tree, or without one the product of the target's pmfs.
+    """
     if "plain" in certificate:
         plain = _added_up(certificate["plain"], exact=exact, where=f"{where}, without speculation")
         require(plain.missing > 0, f"{where}: branches of the call without speculation are left out")
@@ -120,7 +123,10 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 
 
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
-    """Return the law and counts of a tree; raises unless every draw has each outcome once, summing to 1."""
+    """Return the law and the counts of a tree, as sums over its paths.
+
+    Raises ``CertificateRefused`` unless every draw lists each outcome once, with probabilities that sum to 1.
+    """
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0
     near = Fraction(0) if exact else SPACING

@@ -1,4 +1,4 @@
-"""Read a certificate and accept it, or name the place that does not hold."""
+"""Read a certificate file and accept it, or name the first place that is wrong."""
 
 from __future__ import annotations
 
@@ -104,9 +104,10 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 
 
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
-    """Return the places (text, remaining tokens) that a proof must have.
+    """Return the places (text, remaining tokens) that a proof must contain.
 
-    One text suffices if a draft model's pmfs are free, because all pmfs are unknown; else many texts are needed.
+    If the algorithm uses a draft model with free pmfs, one text suffices, because all pmfs are symbolic. Otherwise
+    every text of up to ``LONGEST_TEXT`` tokens is required.
     """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])

@@ -1,7 +1,8 @@
-"""Replay a certificate: run the subject on the random numbers of some of its paths, and compare the results.
+"""Replay a certificate: run the subject on the recorded random numbers of some paths, and compare the results.
 
-A certificate lists, for some paths, the calls of the subject: arguments, values that libraries returned, and results.
-Here the libraries return these values, by patches of this file alone. Any other draw, result or source is refused.
+For these paths a certificate lists the calls of the subject: arguments, values that libraries returned, and results.
+During the replay the libraries return these values; only this file patches them. Any other draw, result or source of
+randomness raises ``CertificateRefused``.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the source file of a function, or of the class of an object."""
+    """Return the path of the source file of a function, or of the class of an object."""
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
 def replay(data: Mapping[str, Any]) -> int:
-    """Run the subject on the random numbers of every listed path, and return the number of runs.
+    """Run the subject on the random numbers of every listed path; return the number of runs.
 
-    Raises ``CertificateRefused`` if no path is listed, or if a run returns another result than its path.
+    Raises ``CertificateRefused`` if no path is listed, or if the result of a run differs from the recorded one.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -115,7 +116,7 @@ def plain(value: Any) -> Any:
 
 
 def read(written: Any) -> Any:
-    """Return the argument or drawn value that ``written``, JSON data, stands for."""
+    """Return the argument or drawn value that the JSON data ``written`` represent."""
     if not isinstance(written, dict):
         return written
     kind = written["kind"]
@@ -133,7 +134,7 @@ def read(written: Any) -> Any:
 
 @contextmanager
 def answered(drawn: Drawn) -> Iterator[None]:
-    """Context manager: the drawing calls of ``random``, NumPy and torch return the values in ``drawn``."""
+    """Context manager in which the drawing functions of ``random``, NumPy and torch return the values in ``drawn``."""
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
         stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
@@ -153,7 +154,10 @@ def answered(drawn: Drawn) -> Iterator[None]:
 
 
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
-    """Return the next value of ``drawn`` for a call of ``library.name``; raises if another call is listed."""
+    """Return the next value of ``drawn`` for a call of ``library.name``.
+
+    Raises ``CertificateRefused`` if the next entry is for another call.
+    """
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
         raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")
@@ -169,7 +173,7 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager that replaces methods in the dictionary of a type, which Python itself does not permit."""
+    """Context manager that replaces methods of a built-in type through its dictionary; plain assignment would raise."""
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):
@@ -187,7 +191,7 @@ def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Draw
 
 @contextmanager
 def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None]:
-    """Context manager that replaces ``function`` by ``stand_in`` under every name in every module."""
+    """Context manager that replaces ``function`` by ``stand_in`` under every name in every imported module."""
     places = [
         (vars(module), name)
         for module in list(sys.modules.values())
@@ -205,7 +209,7 @@ def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None
 
 
 def _torch_patched(drawn: Drawn) -> Any:
-    """Return the torch mode in which operations that draw return the values in ``drawn``."""
+    """Return a torch mode in which operations that draw return the values in ``drawn``."""
     torch = importlib.import_module("torch")
     mode = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 

@@ -1,4 +1,4 @@
-"""Run the algorithm of a proof on random rational tables: its draws and results must be those of the tree."""
+"""Run the algorithm of a proof on random rational tables and compare its draws and results with the tree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class RunStep(NamedTuple):
 
 
 class Scripted:
-    """An interpreter that follows a script of outcomes, then takes first possible outcomes and records the others."""
+    """Draws that first return the outcomes of a script, then the first possible outcome of each draw.
+
+    The other possible outcomes are recorded for later runs.
+    """
 
     def __init__(self, script: Sequence[int]) -> None:
         """Store ``script``, the outcomes of the first draws."""
@@ -46,7 +49,7 @@ class Scripted:
 
 
 def every_run(program: Callable[[Scripted], Tokens]) -> Iterator[tuple[Tokens, list[RunStep]]]:
-    """Yield the result and the draws of every run of a program."""
+    """Yield the result and the draws of every path of a program."""
     left: list[list[int]] = [[]]
     while left:
         draws = Scripted(left.pop())
@@ -61,9 +64,9 @@ def run_beside(
     tables: int,
     where: str,
 ) -> int:
-    """Run a certificate's algorithm on random tables and compare it with the tree of a place; return the run count.
+    """Run a certificate's algorithm on random tables and compare it with the tree of a place.
 
-    Raises ``CertificateRefused`` if a draw or an end differs.
+    Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
     """
     vocabulary, text, runs = data["vocabulary"], tuple(place["text"]), 0
     for seed in range(tables):
@@ -117,7 +120,7 @@ Rows = Mapping[tuple[str, tuple[Any, ...]], Row]
 def _random_tables(
     listed: Sequence[Any], vocabulary: int, rng: random.Random
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
-    """Return random values of all unknowns, and the pmfs they form; small numbers make ties and zeros common."""
+    """Return random values of all unknowns and the pmfs that they form. Small numerators make ties and zeros common."""
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
     for kind, text, unknowns in listed:
@@ -179,7 +182,10 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return the rule that asks before each draft whether to draft it; the answer may depend on the text so far."""
+    """Return a length rule that decides by an open question before each draft.
+
+    The answer may depend on the text so far.
+    """
     text: list[Tokens] = [()]
 
     def plan(state: None, prefix: Tokens) -> Plan:
@@ -194,9 +200,9 @@ def any_length(chosen: Chosen, most: int) -> LengthRule:
 
 
 def check_refutation(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
-    """Recompute the mass of the outcome that a refutation names; return it and the target's.
+    """Recompute the mass of the outcome that a refutation names; return it and the target's mass.
 
-    Raises ``CertificateRefused`` unless they are the stated ones and differ.
+    Raises ``CertificateRefused`` unless both equal the stated masses and differ from each other.
     """
     rows = {
         (kind, tuple(text)): tuple(map(Fraction, values)) for kind in ("target", "draft") for text, values in data[kind]

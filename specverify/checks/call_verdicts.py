@@ -226,7 +226,7 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
 
 
 def _behind(count: int) -> str:
-    return "at once" if not count else f"behind {count} kept draft{'s' * (count > 1)}"
+    return "at once" if not count else f"after {count} accepted draft{'s' * (count > 1)}"
 
 
 def _many(outside: Any) -> str:

@@ -61,7 +61,7 @@ class Drafting(NamedTuple):
     propose: Propose
 
 
-UNKNOWN_DRAFT = "what its drafts should be drawn from is not told"
+UNKNOWN_DRAFT = "the pmf from which its drafts should be drawn is not given"
 
 
 def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> ExaminedPart:

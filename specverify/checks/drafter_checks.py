@@ -60,7 +60,7 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
     result = None
     for place in range(longest):
         seen, expected = _at(law, place)
-        result = compare_laws(law._replace(probabilities=seen), expected, "what q says")
+        result = compare_laws(law._replace(probabilities=seen), expected, "q")
         if result.refuted or result.unknown:
             where = f"draft {place} {program.name}: {result.statement}"
             example = _off(program, seen, expected) if result.refuted else None
@@ -115,11 +115,12 @@ def _off(program: EngineProgram, seen: dict[object, float], expected: dict[objec
     history, q = tokens[:-1], rows[-1]
     masses = [seen.get(((*history, token), rows), 0.0) for token in range(len(q))]
     drawn = tuple(mass / sum(masses) for mass in masses) if sum(masses) > 0 else q
-    behind = f" behind {history}" if history else ""
+    behind = f" after {history}" if history else ""
     return Counterexample(
         (f"propose {program.name}", *(f"q of draft {place} = {_shown(row)}" for place, row in enumerate(rows))),
         f"{said}, but do with {seen.get(worst, 0.0):.6g}",
-        fault=f"draft {len(tokens)}{behind} is drawn from {_shown(drawn)}, and q says {_shown(q)}{_cause(drawn, rows)}",
+        fault=f"draft {len(tokens)}{behind} is drawn from {_shown(drawn)}, expected q = {_shown(q)}"
+        f"{_cause(drawn, rows)}",
     )
 
 
@@ -164,7 +165,7 @@ def _respected(program: EngineProgram, law: Law) -> Examination:
     gamma = program.source.gamma
     for draft in law.probabilities:
         if len(draft.tokens) > gamma:
-            return _refuted(program, draft, f"{len(draft.tokens)} tokens are drafted, asked for were {gamma} at most")
+            return _refuted(program, draft, f"{len(draft.tokens)} tokens are drafted, expected at most {gamma}")
     return Examination("never more than gamma tokens are drafted", figures={"runs": law.runs})
 
 

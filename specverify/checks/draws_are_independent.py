@@ -46,7 +46,9 @@ ROUNDS_TWICE = 4
 RUNS_A_PATH = 10
 """Most runs to compute the law of a block, per path that was examined for reuse. A first, shorter computation often
 suffices to show a wrong law."""
-MEANT = "If it is meant so, say so by expected_failures; what it does to the law, samples tell (sampled=True)"
+MEANT = (
+    "If the reuse is intended, list it in expected_failures; samples decide whether it changes the law (sampled=True)"
+)
 
 
 class DecodeBlock(NamedTuple):
@@ -62,7 +64,7 @@ class DecodeBlock(NamedTuple):
     """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
 
-BY_NAME = "its draws are asked for by name, nothing is intercepted"
+BY_NAME = "it requests its draws by name, so no draw is intercepted"
 
 
 def _several_rounds(scenario: Scenario) -> bool:
@@ -137,7 +139,7 @@ def _by_its_law(
     told = refusal or _compared(block, conditions)
     compared = told if isinstance(told, Comparison) else None
     if (block.whole and not (compared and compared.refuted)) or (compared and compared.unknown):
-        but = compared.statement if compared else f"what becomes of the law is not known: {told}"
+        but = compared.statement if compared else f"its effect on the law is unknown: {told}"
         statement = f"{said}, and {but}. It may do harm, here or with other models. {MEANT}"
         return Examination(statement, unknown=True, rational=False)
     figures = compared.figures if compared else {}

@@ -25,7 +25,7 @@ CHECK = Check(
     examines=(
         variants_in(
             lambda scenario: scenario.shape in {"generic", "peaked", "equal"},
-            examine_outcomes(fault, "every output has the length asked for"),
+            examine_outcomes(fault, "every output has the requested length"),
         ),
     ),
 )

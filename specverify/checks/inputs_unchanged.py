@@ -8,7 +8,7 @@ from specverify.checks.observed_runs import NOT_OBSERVED, Observable, Run, Seen,
 from specverify.checks.verifier_calls import CalledVerifier, after_calls, called_in, examine_calls
 from specverify.subjects.subject import EngineProgram
 
-HOLDS = "the caller's objects are unchanged, but for what is documented to change"
+HOLDS = "the caller's objects are unchanged, except those documented to change"
 SHAPES = {"generic", "zeros", "point_draft"}
 
 

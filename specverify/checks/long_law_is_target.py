@@ -29,7 +29,7 @@ MORE = (0, 2)
 UNMERGED = "its states cannot be merged by the last tokens: {}"
 
 
-OWN_LAW = "it declares a law of its own"
+OWN_LAW = "it declares another law than the target's"
 NO_STATE = "only a decoder with a state has states that can be merged"
 _in_long_scenarios = in_scenarios()
 

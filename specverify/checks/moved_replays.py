@@ -23,16 +23,14 @@ MISS = 1e-3
 MOST_ESTIMATED = 1e6
 """The largest number of paths that is estimated."""
 WAY_OUT = (
-    "pass the generator in or use torch, NumPy, JAX or random, whose draws are answered; or let samples decide "
+    "pass the generator in or use torch, NumPy, JAX or random, whose draws are intercepted; or let samples decide "
     "(sampled=True, or the check samples_agree)"
 )
 CARRIED = (
     "if it keeps something from call to call, such as numbers drawn ahead, a pool of n-grams or how many drafts to "
     "make, let each call begin as the first one did ({how}); else "
 )
-BY_ENGINES = (
-    "make the engine in it, or hand over make(scenario) whose call takes the prompt, which is made anew for every run"
-)
+BY_ENGINES = "create the engine inside the call, or pass make(scenario), which returns a new call(prompt) for every run"
 BY_VERIFIERS = "make the verifier in it: lambda *given: MyVerifier()(*given)"
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
 AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"

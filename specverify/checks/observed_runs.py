@@ -53,7 +53,7 @@ def needs_told(field: str) -> tuple[Need, ...]:
     """Return the conditions on an engine's program whose ``field`` of the observer's record is examined."""
     return (
         Need(lambda _, program: program.watch, NOT_OBSERVED),
-        Need(lambda _, program: field in program.tells, f"its {field} are not told"),
+        Need(lambda _, program: field in program.tells, f"its {field} are not reported"),
     )
 
 

@@ -41,7 +41,7 @@ _examined = examine_runs(fault, "every row was processed with its own prefix")
 def examine(observable: Observable, conditions: Conditions) -> Examination:
     """Search every recorded run for a row with wrong tokens; unknown if the rows were not recorded."""
     if any(len(run.seen.rows) != len(run.seen.forwards) for run in seen_in(observable.watch).runs):
-        said = "what its logits processors are shown is not told, one entry a forward pass"
+        said = "the inputs of its logits processors are not reported, expected one entry per forward pass"
         return Examination(said, unknown=True, rational=False)
     return _examined(observable, conditions)
 

@@ -42,7 +42,7 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
     if result.verdict is FitVerdict.FITS:
         return Examination("samples with and without speculation agree", rational=False, figures=figures)
     if result.verdict is FitVerdict.UNKNOWN:
-        return Examination("the control was not told apart", unknown=True, rational=False, figures=figures)
+        return Examination("the samples did not refute the control", unknown=True, rational=False, figures=figures)
     parted = greedy_parting(pair.name, pair.logits, ours, theirs)
     if parted is not None:
         figures["partings"] = [parted._asdict()]

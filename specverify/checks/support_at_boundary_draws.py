@@ -113,7 +113,7 @@ def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
     return False
 
 
-NO_UNIFORMS = "it draws no uniforms: it asks for outcomes"
+NO_UNIFORMS = "it draws no uniforms: it draws outcomes directly"
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:

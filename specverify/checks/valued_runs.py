@@ -87,7 +87,7 @@ def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: i
         if values is None:
             return ""
         again = _raised(partial(valued, _Outcomes(first.decisions), Boundary(0.5, values=values)))
-        goes_on = f"it raises {again}" if again else "it goes on"
+        goes_on = f"it raises {again}" if again else "it continues"
         return "" if again == raised else f"it raises {raised}; with {_shown(values)} for its random numbers {goes_on}"
     return ""
 

@@ -49,7 +49,7 @@ def main() -> None:
         from specverify.base.parallel import WorkerDied
         from specverify.foreign.places import sentence_of
 
-        said = str(error) if isinstance(error, WorkerDied) else f"a defect of its own: {sentence_of(error)}"
+        said = str(error) if isinstance(error, WorkerDied) else f"internal error: {sentence_of(error)}"
         say(errors, f"specverify: {said}")
         sys.exit(UNUSABLE)
 
@@ -72,7 +72,10 @@ def prove(
     gamma: Annotated[int, option("Drafted tokens of a round, at most.", "--gamma", check_count, "gamma", 0)] = 1,
     what: Annotated[str, typer.Option(help="The statement: law, joint, acceptance, stopping, greedy ...")] = "law",
     timeout: Annotated[
-        float, option("Seconds after which it stays open.", "--timeout", check_seconds, "the time limit", 0.0)
+        float,
+        option(
+            "Time limit in seconds; after it the result is unknown.", "--timeout", check_seconds, "the time limit", 0.0
+        ),
     ] = 300.0,
     cache: Annotated[
         Path | None, option("A folder of proofs to look in first, and to add to.", "--cache", check_folder, "--cache")

@@ -73,7 +73,7 @@ def sample_command(
     ] = False,
     prompt: Annotated[str, typer.Option(help="Token ids with spaces between, or a text.")] = "",
     after: Annotated[
-        list[str] | None, typer.Option(help="Token ids behind the prompt, as if they had been sampled; repeatable.")
+        list[str] | None, typer.Option(help="Token ids after the prompt, as if they had been sampled; repeatable.")
     ] = None,
     max_tokens: Annotated[
         int, option("Tokens of a sample.", "--max-tokens", check_count, "the tokens of a sample")
@@ -98,7 +98,7 @@ def sample_command(
             help="Sampling option of the reference alone, instead of the --set of this KEY; repeatable.",
         ),
     ] = None,
-    model: Annotated[str, typer.Option(help="The model that an endpoint is asked for.")] = "",
+    model: Annotated[str, typer.Option(help="Name of the model in requests to an endpoint.")] = "",
     eos: Annotated[str | None, typer.Option(help="The token that ends a sample early, an id or a word.")] = None,
     tv: Annotated[float, option("Total variation within which it holds.", "--tv", check_probability, "tv")] = 0.05,
     tolerance: Annotated[float | None, typer.Option("--tolerance", hidden=True, callback=_renamed)] = None,
@@ -128,7 +128,7 @@ def sample_command(
     from specverify.run.sequential_samples import SamplingPlan
 
     if sum((law is not None, reference is not None, logprobs)) != 1:
-        stop("a sample is judged by something: expected exactly one of --law, --reference and --logprobs")
+        stop("a sample needs a law to compare with: expected exactly one of --law, --reference and --logprobs")
     if logprobs and temperature == 0:
         stop("--logprobs judges samples, and temperature 0 draws none, expected --reference")
     if reference_settings and reference is None:
@@ -216,7 +216,7 @@ def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple
     Stops the command unless they and the prompt are token ids, or if a ``law`` file is given.
     """
     if after and (law is not None or not isinstance(prompt, tuple)):
-        stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
+        stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has its own law")
     result = [_ids_or_text(prefix) for prefix in after]
     for prefix in result:
         if not isinstance(prefix, tuple) or not prefix:

@@ -145,7 +145,7 @@ def _summed_up(rows: list[FitRow], interrupted: str) -> int:
         say(console, f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")
     console.print(f"{len(rows) - len(unexpected)} of {len(rows)} rows as they must be")
     if interrupted:
-        console.print(f"interrupted: {interrupted} settings were judged, nothing is known of the others")
+        console.print(f"interrupted: {interrupted} settings were examined; the others have no verdict")
     if not unexpected:
         return UNKNOWN if interrupted else HOLDS
     return UNKNOWN if all(row.verdict == "unknown" for row in unexpected) else REFUTED

@@ -48,7 +48,7 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
     """Return the samples of ``function`` for one question, or ``{"error": sentence}`` if it cannot be answered."""
     try:
         if question.get("ask") != "sample":
-            return {"error": "a function of Python tells no logarithms of probabilities, expected a law or a reference"}
+            return {"error": "a Python function returns no log-probabilities, expected a law or a reference"}
         parameters = inspect.signature(function).parameters
         given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
         given |= _options(question.get("options", {}), parameters)

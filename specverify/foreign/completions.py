@@ -329,7 +329,7 @@ def post_json(url: str, body: Mapping[str, Any]) -> Any:
         return HttpRefusal(error.code, _message(error.read(2**16).decode("utf-8", "replace")))
     except (URLError, OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise UnusableAnswer(f"it cannot be asked: {getattr(reason, 'strerror', None) or reason}") from None
+        raise UnusableAnswer(f"the request failed: {getattr(reason, 'strerror', None) or reason}") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -126,7 +126,7 @@ def _death(program: _Program) -> str:
     program.said.seek(max(0, program.said.tell() - 4096))
     lines = program.said.read().decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"{program.name} {how} before it answered" + (f"; it said: {last[:300]}" if last else "")
+    return f"{program.name} {how} before it answered" + (f"; its last output: {last[:300]}" if last else "")
 
 
 def _limit_memory(process: int, memory: int | None) -> None:

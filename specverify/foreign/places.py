@@ -39,7 +39,7 @@ def sentence_of(error: BaseException) -> str:
         place = _foreign((file_of(frame), line) for frame, line in traceback.walk_tb(error.__traceback__))
         return f"{message} ({place})" if place else message
     if isinstance(error, ValueError) and "read-only" in message:
-        message += ", because the arrays that a subject is handed are not its own: it writes into one"
+        message += ", because it writes into an argument array; copy the array first"
     told = f"{type(error).__name__}{f': {message}' if message else ''} ({place_of_error(error.__traceback__)})"
     return f"{told}{GIVEN}{given}" if (given := given_when_raised(error)) else told
 

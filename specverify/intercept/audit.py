@@ -238,7 +238,7 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
         each.add(drawn)
     if others or any(len(each) == 2 for each in sides):
         return audit.refusal(
-            "random numbers decide together, and again: whether that is one decision is not told of several"
+            "random numbers decide jointly more than once: whether that is one decision cannot be determined"
         )
     return ""
 

@@ -154,7 +154,7 @@ class Coupled:
     def key(self) -> Any:
         """Return the JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
         if not self._keys:
-            raise self._part("a key is asked for that the plain run did not ask for")
+            raise self._part("the program requests a key that the plain run did not request")
         return self._keys.popleft()
 
     def push(self, items: Sequence[Item]) -> None:
@@ -206,11 +206,11 @@ class Coupled:
             self._answered.append(float(masses[min(result, len(masses) - 1)]))
             return result
         if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
-            raise self._part(f"{name} asks for one of {_shown(masses)}, and {self._of} drew {item.outcome}")
+            raise self._part(f"{name} draws one of {_shown(masses)}, but {self._of} drew {item.outcome}")
         if item.weights is not None:
             weights = np.asarray(item.weights, dtype=np.float64)
             if len(weights) != len(masses) or np.abs(weights / weights.sum() - masses).max() > TIE:
-                raise self._part(f"{name} asks with weights {_shown(masses)}, drawn from {_shown(weights)}")
+                raise self._part(f"{name} draws with weights {_shown(masses)}, expected {_shown(weights)}")
         self._answered.append(float(masses[item.outcome]))
         return item.outcome
 
@@ -257,9 +257,7 @@ class Coupled:
         value = value_of(of, self.value)
         for bound_before, below in self._told.setdefault(of, []):
             if (below and bound > bound_before) or (not below and bound < bound_before) or bound == bound_before:
-                self._differ(
-                    f"{uniforms[0].draw.name}: a question to several numbers is asked that was answered before"
-                )
+                self._differ(f"{uniforms[0].draw.name}: the same joint comparison of several numbers is made twice")
         self._told[of].append((bound, value < bound))
         if _is_near(value, bound, TIE):
             self.ties.append(f"{uniforms[0].draw.name}: {value} and {bound}")
@@ -270,7 +268,7 @@ class Coupled:
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
         if any(all((one, other) in self._order for other in known if other != one) for one in known):
-            self._differ(f"{name}: an order is asked for that was answered before")
+            self._differ(f"{name}: the order of the same numbers is requested twice")
         result = self._least(times, [float(mass) for mass in pmf], name)
         behind = {later for other in known for later in (other, *(b for a, b in self._order if a == other))}
         self._order |= {(known[result], later) for later in behind - {known[result]}}

@@ -294,7 +294,7 @@ class NumpyGenerator:
         elif count > np.count_nonzero(pmf):
             raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
         elif p is None and not shuffle:
-            raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
+            raise refusal("parameters", f"{site[0]} is called for an order that is not random")
         else:
             result = one_by_one(draws, site, pmf, count)
         if size is None and dimensions == 0:

@@ -86,7 +86,7 @@ REASONS: dict[str, Reason] = {
         "draw fresh noise for each decision",
     ),
     "order-of-joined": Reason(
-        "The order, or the largest, is asked for of numbers that are made of several random ones.",
+        "The order or the maximum is requested of numbers that combine several random numbers.",
         f"compare them two at a time, or {SAMPLES}",
     ),
     # draws

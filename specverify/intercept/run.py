@@ -116,8 +116,8 @@ class Process:
         """Traced functions, and whether they draw; kept so that no other one gets their number."""
         self.jax_halves: dict[int, tuple[Any, frozenset[Any]]] = {}
         """Traced functions, and the floats of 16 bits in them."""
-        self.jax_exact: dict[int, tuple[Any, int | None]] = {}
-        """Traced functions, and how many operations on floats NumPy computes in them; None if not all of them."""
+        self.jax_exact: dict[int, tuple[Any, tuple[str, ...] | None]] = {}
+        """Traced functions, and the operations on floats in them; None if NumPy does not compute every operation."""
         self.jax_lines: dict[int, tuple[Any, str]] = {}
         """Equations, and the line that each was traced from."""
         self.jax_arrays: dict[Any, Any] = {}

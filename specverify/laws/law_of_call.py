@@ -162,7 +162,7 @@ class _Reader:
             if any(isinstance(result, Ending) and not _same(result, ending) for result in endings):
                 deciding.append(number)
         if len(deciding) > 1:
-            read = read._replace(unread="several draws that it looks at decide its last token together")
+            read = read._replace(unread="several draws with forced outcomes decide its last token jointly")
         elif deciding:
             read = self._of_draw(deciding[0], read, briefly=briefly)
         return read._replace(runs=self._runs)
@@ -217,7 +217,7 @@ class _Reader:
         except self._said:
             raise
         except NotAFunctionOfItsDraws:
-            return f"it goes on in another way where {outcome} is drawn"
+            return f"it continues differently if {outcome} is drawn"
         except Exception as error:  # noqa: BLE001 - it raises for one token and not for another: that is a finding
             return self._fault(number, outcome, f"it raises {type(error).__name__}: {' '.join(str(error).split())}")
 

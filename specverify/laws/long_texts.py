@@ -247,7 +247,7 @@ def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Patter
         chances = expectation(one, pattern), expectation(other, pattern)
         if chances[0] != chances[1]:
             return Pattern(place, tokens, *chances)
-    raise AssertionError("a text has different probabilities, and no part of it does")
+    raise AssertionError("a text has different probabilities, but none of its parts does")
 
 
 def _only(token: int, vocabulary: int) -> list[int]:

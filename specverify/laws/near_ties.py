@@ -65,7 +65,7 @@ class Parting(NamedTuple):
     def __str__(self) -> str:
         verdict = "a near-tie" if self.near_tie else "no tie"
         return (
-            f"at new token {self.position} speculation says {named(self.speculative)} and the target alone "
+            f"at new token {self.position} speculation emits {named(self.speculative)} and the target alone "
             f"{named(self.plain)}: {verdict}, their logits are {self.gap:.3g} apart and rounding explains "
             f"{self.bound:.3g}"
         )

@@ -2,14 +2,15 @@
 
 Rows are one-hot, so each scenario has one path. A fault at the edge of a page, a ring, a window, a block or a graph
 shows at a power of two, plus or minus one. A text of 132 tokens passes every such length up to 129; prompts end at each
-of them.
+of them. For a number of drafts, further scenarios have one row that is not one-hot: a row of q from another place of
+the round is only seen there, because a one-hot token that is rejected for its q is emitted as the replacement.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from specverify.laws.certain_tables import CERTAIN
+from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Tokens
 
@@ -27,7 +28,8 @@ class Sizes(NamedTuple):
     """Sizes that an engine must handle in addition to the defaults; 0 adds none.
 
     Every engine made for a scenario meets texts of 132 tokens, prompts that end at and beside the powers of two up to
-    128, and batches of nine rows. The situations of a size have one path each, so large ones are cheap.
+    128, and batches of nine rows. The situations of a size have one path each, or a few for ``gamma``, so large ones
+    are cheap.
 
     Examples:
         >>> Sizes(horizon=256, vocabulary=151_936).rows
@@ -64,9 +66,16 @@ def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
         scenarios.append(Scenario(CERTAIN, 4, (0,), sizes.horizon, seed=213))
     if sizes.gamma:
         scenarios += [Scenario(CERTAIN, 4, (0,), 3 * (sizes.gamma + 1), seed=seed) for seed in (214, 215)]
+        scenarios += _open_rows(sizes.gamma)
     if sizes.vocabulary:
         scenarios.append(Scenario(CERTAIN, sizes.vocabulary, (0, sizes.vocabulary - 1), 6, seed=216))
     return tuple(dict.fromkeys(scenarios))
+
+
+def _open_rows(gamma: int) -> tuple[Scenario, ...]:
+    """Return scenarios of one round, each with one open row, at nine places from the first draft to the bonus token."""
+    places = dict.fromkeys(1 + round(point * gamma / 8) for point in range(9))
+    return tuple(Scenario(open_after(place), 3, (0,), gamma + 1, seed=30) for place in places)
 
 
 def _beside(length: int) -> tuple[int, ...]:

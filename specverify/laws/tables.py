@@ -164,7 +164,9 @@ def unchangeable(model: LanguageModel) -> LanguageModel:
             _torch_warned()
             if pmf.tobytes() != content:
                 keep(tokens)
-                raise ValueError(f"the pmf after {tokens} was written into since it was handed out, and is asked again")
+                raise ValueError(
+                    f"the pmf after {tokens} was modified by the caller after it was returned, and is requested again"
+                )
         return pmf
 
     return row

@@ -65,12 +65,12 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
     """
     result = asked_of(likeliest_trace(make, scenario), scenario)
     if not result.drafts:
-        said = "the draft model of the scenario was never asked, so no draft was examined"
+        said = "the scenario's draft model was never called, so no draft was examined"
         return Examination(said, unknown=True, rational=False)
     strange = result.strange_drafts or result.strange_targets
     if not strange and result.ahead == 0:
         said = (
-            "the draft model is asked about every text behind the prompt after the target was: its drafts may be made "
+            "the draft model is called on every text after the target was: its drafts may be made "
             "for a place that is decided already, from a text that lacks its last token"
         )
         return Examination(said, unknown=True, rational=False)
@@ -89,7 +89,7 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
         (
             f"setting {scenario.name}: p = q is one-hot after every text",
             f"the text is {result.text[: at + 3]} ...",
-            f"the draft model was asked about {', '.join(map(str, result.drafts[:6]))}",
+            f"the draft model was called after {', '.join(map(str, result.drafts[:6]))}",
         ),
         fault,
         fault=fault,

@@ -82,7 +82,7 @@ def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
     for other, own in zip(others, neighbours, strict=True):
         served.texts((other,), (own,), 4 * OTHER_STATE + seed)
     after = served.texts((mine,), (seed,), 5 * OTHER_STATE + seed)[0]
-    yield _pair(seed, alone, after, "a request served first, and served behind others")
+    yield _pair(seed, alone, after, "a request served first, and served after others")
 
 
 def _resume_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
@@ -91,7 +91,7 @@ def _resume_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None
         text = pairing.prompt + whole[:cut]
         rest = pairing.make().texts((text,), (seed,), (2 + cut) * OTHER_STATE + seed)[0]
         continued = (whole[:cut] + rest)[: len(whole)]
-        yield _pair(seed, whole, continued, f"a text in one piece, and cut behind new token {cut} and continued")
+        yield _pair(seed, whole, continued, f"a text in one piece, and cut after new token {cut} and continued")
 
 
 def _prompts(pairing: Pairing) -> tuple[Tokens, ...]:

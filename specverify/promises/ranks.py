@@ -107,7 +107,7 @@ def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions
                 texts = run((scenario, seed))
                 compared += 1
                 if isinstance(texts, Silent):
-                    said = f"{texts.said}: ranks that wait for each other, or a slow engine, which no clock decides"
+                    said = f"{texts.said}: either the ranks wait for each other or the engine is slow"
                     return Examination(said, unknown=True, rational=False, figures={"pairs": compared})
                 if isinstance(texts, Unlike):
                     return _refuted(scenario, seed, seeded_call, texts.said, (), compared)
@@ -118,7 +118,7 @@ def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions
             f"all {size} ranks emit the same tokens at near ties", rational=False, figures={"pairs": compared}
         )
     seen = f"a difference in {share_seen(compared):.0%} of the texts would have been seen"
-    said = f"all {size} ranks emit the same tokens: {seen}, but for a probability of {MISS:g}"
+    said = f"all {size} ranks emit the same tokens: {seen}, with error probability {MISS:g}"
     return Examination(said, rational=False, figures={"pairs": compared})
 
 

@@ -95,7 +95,7 @@ def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
             if after > before:
                 return Off(
                     f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}"
-                    ": a draft is accepted only behind an accepted one"
+                    ": a draft can be accepted only after an accepted one"
                 )
         if rounds is not None and positions and positions[0] > rounds:
             return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
@@ -136,7 +136,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     target, draft = facts.target, facts.draft
     common = {text for text in asked if any(min(a, b) > 0 for a, b in zip(target(text), draft(text), strict=True))}
     if accepted > len(common):
-        why = f"the draft model was asked about {len(asked)} texts"
+        why = f"the draft model was called after {len(asked)} texts"
         apart = f", and after {len(asked) - len(common)} of them p and q have no token in common"
         return Off(f"{accepted} drafts are reported as accepted, {len(common)} can have been: {why}{apart}")
     size = len(answer.prompt)
@@ -176,7 +176,7 @@ def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off
     let: list[str] = []
     if facts is not None and facts.target is not None and facts.draft is not None:
         let = [
-            f"the draft model was asked about {text}: p = {short_row(list(facts.target(text)))}  "
+            f"the draft model was called after {text}: p = {short_row(list(facts.target(text)))}  "
             f"q = {short_row(list(facts.draft(text)))}"
             for text in asked[:8]
         ]

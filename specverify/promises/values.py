@@ -110,7 +110,7 @@ def nothing_says(known: KnownValues) -> str:
     if not open_names:
         return ""
     return (
-        f"nothing says what the {listed(open_names)} should be, only that equal tokens have equal ones: let the call "
+        f"no expected value is known for {listed(open_names)}, except that equal tokens have equal ones: let the call "
         f"without speculation return them too, or state a function, returns={{{open_names[0]!r}: function}}"
     )
 
@@ -189,7 +189,7 @@ def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
             continue
         value = answer.values[name]
         if isinstance(value.value, Unreadable):
-            return Off(f"the {name} are {value.value.said}, which is no form that is known for them")
+            return Off(f"the {name} are {value.value.said}, expected one of the documented forms")
         off = _COMPARED.get(name, _compare_other)(name, kind, value, answer, known)
         if off is not None and not off.undecided:
             return off
@@ -596,7 +596,7 @@ def _part_that_differs(found: str, wanted: str) -> str:
     if wanted.startswith(found):
         return f"the end {wanted[len(found) :]!r} is lost"
     if found.startswith(wanted):
-        return f"{found[len(wanted) :]!r} is behind its end"
+        return f"{found[len(wanted) :]!r} is after its end"
     at = next(i for i, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other)
     return f"they differ from character {at + 1} on"
 
@@ -616,7 +616,7 @@ def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: 
     why = (
         f"ends with the end-of-sequence token {answer.new[-1]}"
         if ended
-        else f"has the {facts.horizon} tokens asked for"
+        else f"has the {facts.horizon} requested tokens"
     )
     return Off(
         f"the finish reason is {value.value!r}, and the text {why}: expected {min(expected, key=len)!r} or the like"

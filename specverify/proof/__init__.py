@@ -55,14 +55,14 @@ def prove(
     cache: Path | None = None,
     progress: Callable[[str], None] = lambda doing: None,
 ) -> Proof:
-    """Prove or refute ``what`` of an algorithm for all target and draft pmfs over ``vocabulary`` tokens.
+    """Prove or refute a statement about an algorithm, for all target and draft pmfs over ``vocabulary`` tokens.
 
-    ``algorithm_name`` is a registry name or ``mutant:NAME``, built with the options of its first example, with
-    ``gamma``, and with ``options``; ``coupling`` for the statements about no decoder. ``what`` is a key of
-    ``STATEMENTS`` or ``LINEAR``; ``timeout`` is in seconds, and the result is UNKNOWN after it. An algorithm whose
-    length rule computes with floats is proved with an arbitrary length rule in its place, which the statement mentions.
-    ``cache`` is a folder of earlier proofs; ``progress`` is called with the work done. Raises ``ValueError`` for an
-    unknown name, a vocabulary below 2 or a negative gamma.
+    ``algorithm_name`` is a registry name or ``mutant:NAME``; the algorithm is built with the options of its first
+    example, with ``gamma``, and with ``options``. The name ``coupling`` selects the statements that concern no decoder.
+    ``what`` is a key of ``STATEMENTS`` or ``LINEAR``. ``timeout`` is in seconds; after it the result is UNKNOWN. If the
+    length rule of the algorithm computes with floats, an arbitrary length rule replaces it, and the statement mentions
+    this. ``cache`` is a folder of earlier proofs; ``progress`` is called with a description of the work done. Raises
+    ``ValueError`` for an unknown name, a vocabulary below 2 or a negative gamma.
     """
     if vocabulary < 2 or gamma < 0:
         raise ValueError(f"vocabulary is {vocabulary} and gamma {gamma}, expected at least 2 tokens and gamma >= 0")
@@ -125,7 +125,7 @@ def _attempt(
 ) -> Proof:
     rule = find_rule(name, gamma, options, length)
     if what == "declared" and rule.declared_law is None:
-        raise ValueError(f"{rule.name} declares no law of its own, expected a row with a declared bias")
+        raise ValueError(f"{rule.name} declares no biased law, expected a row with a declared bias")
     if name == COUPLING and what != "residual":
         raise ValueError(f"the coupling is no decoder, expected an algorithm for {what!r}, or residual, optimal ...")
     return ProofSearch(STATEMENTS[what], rule, vocabulary, gamma, seconds, progress).run(what)

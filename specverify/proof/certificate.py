@@ -60,7 +60,7 @@ class _ProofPath:
 
 
 class Writer:
-    """Write the places of one proof; polynomials and ratios are listed once and referred to by number."""
+    """Writes the places of one proof. Polynomials and ratios are stored once and referred to by index."""
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
         """Prepare a certificate of ``what`` about ``subject``; ``seconds`` is the time limit, counted from now."""
@@ -141,7 +141,7 @@ class Writer:
         known: list[SignCondition],
         paths: list[_ProofPath],
     ) -> Node:
-        """Return a node of the certificate's tree, for the rest of ``path``; a branch that is left out has its reason.
+        """Return the subtree of the certificate for the rest of ``path``; an omitted branch is stored with the reason.
 
         ``known`` are the conditions that hold at the node; finished paths are appended to ``paths``.
         """
@@ -198,7 +198,7 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the evidence that the paths with the result ``outcome`` add up to the target's probability."""
+        """Return the evidence that the weights of the paths with result ``outcome`` sum to the target's probability."""
         terms, written = [], []
         for end, path in enumerate(paths):
             if path.tokens != outcome[: len(path.tokens)]:
@@ -213,9 +213,9 @@ class Writer:
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
-        """Return, for the draws of ``path`` that need no cells of their own, the reason.
+        """Return why draws of ``path`` need no case distinction, for each such draw.
 
-        Either the comparisons imply that the outcome is possible, or the weight has the probability of the draw as a
+        Either the comparisons imply that the outcome is possible, or the weight contains the draw's probability as a
         factor and its denominators stay positive where that probability is 0.
         """
         top, below = _ratio(weight)
@@ -244,9 +244,9 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the evidence for a sum, by cells: it is split by the sign of one polynomial after another.
+        """Return the evidence for a sum, split into cells by the sign of one polynomial after another.
 
-        In a cell every term is in the sum or not. ``facts`` are the signs already known.
+        Within a cell each term either counts or does not. ``facts`` are the signs already known.
         """
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
@@ -297,7 +297,7 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Add one path, with its ``tokens`` at the end, to a tree of draws and comparisons.
+    """Insert one path, which ends with its ``tokens``, into a tree of draws and comparisons.
 
     Branches are keyed by answers.
     """
@@ -310,7 +310,7 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 
 
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
-    """Return the target's probability of the tokens of ``outcome`` after their first ``start``."""
+    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on."""
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]
         for position in range(start, len(outcome))
@@ -377,7 +377,7 @@ def write_certificate(
 
 
 def written_option(value: Any) -> Any:
-    """Return an option of an algorithm as JSON; ``specverify.certificates.runs.read_option`` is the inverse."""
+    """Return an option of an algorithm as JSON, the inverse of ``specverify.certificates.runs.read_option``."""
     if isinstance(value, Fraction):
         return {"fraction": str(value)}
     if isinstance(value, (tuple, list)):

@@ -32,10 +32,10 @@ _INEQUATION = frozenset({NEGATIVE, POSITIVE})
 
 
 class Contradictions:
-    """Search for contradictions among conditions; ``number_of`` returns a polynomial's number in the certificate."""
+    """Searches for contradictions among conditions. ``number_of`` maps a polynomial to its index in the certificate."""
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Start without cached results; they are cached because few conditions contradict each other in many places."""
+        """Start with an empty cache of results: the same few conditions contradict each other at many places."""
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
@@ -162,7 +162,7 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 
 
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
-    """Return a contradiction with condition i renamed to ``places[i]``; each split adds one condition."""
+    """Return a contradiction with condition i renamed to ``places[i]``. Each split into cases adds one condition."""
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}
         return {"split": places[written["split"]], **cases}

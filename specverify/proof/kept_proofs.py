@@ -1,4 +1,4 @@
-"""Proofs cached in a folder, valid as long as no source file on which they rest has changed."""
+"""Cache of proofs in a folder. An entry is valid as long as no source file on which the proof depends has changed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Statements about every possible rule: the rule itself is unknown, and the conditions on it are linear.
+"""Statements about every possible verification rule: the rule is unknown, and the conditions on it are linear.
 
 The effect of a rule on one drafted token is a matrix of probabilities, ``k[d][v]`` for d drafted and v emitted.
-Losslessness, acceptance and total variation are linear in it, so linear arithmetic bounds the best rule, for all p and
-q.
+Losslessness, acceptance and total variation are linear in the matrix. Linear arithmetic therefore bounds the best rule,
+for all p and q.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """The conditions of a counterexample for which the solver searches, and its q if it is fixed."""
+    """The conditions of a counterexample for which the solver searches, and the pmf q if it is fixed (else None)."""
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()
@@ -49,7 +49,7 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
 def optimal(vocabulary: int) -> Iterator[Sought]:
     """Yield the conditions of a lossless rule that emits its draft more often than ``sum min(p, q)``.
 
-    That they have no solution proves the bound.
+    If they have no solution, the bound is proved.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -61,7 +61,7 @@ def optimal(vocabulary: int) -> Iterator[Sought]:
 def price(vocabulary: int) -> Iterator[Sought]:
     """Yield the conditions of a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
 
-    That they have no solution proves the bound.
+    If they have no solution, the bound is proved.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -120,7 +120,7 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
     """Prove a statement about every rule, or search for a rule that violates it; return the result.
 
-    If a rule is found, ``figures`` contain it.
+    The ``figures`` of a refutation contain the rule that was found.
     """
     started = time.perf_counter()
     questions, says = LINEAR[what]

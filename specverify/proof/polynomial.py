@@ -1,6 +1,6 @@
-"""Polynomials with rational coefficients in numbered unknowns: the arithmetic in which identities are decided.
+"""Polynomials with rational coefficients in numbered unknowns, used to decide identities.
 
-A polynomial is zero for all values of its unknowns exactly when it has no terms, so equality needs no solver.
+A polynomial is 0 for all values of its unknowns if and only if it has no terms, so equality needs no solver.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ Monomial: TypeAlias = tuple[int, ...]
 
 
 class Polynomial:
-    """An immutable sum of coefficients times monomials.
-
-    ``constant_polynomial`` and ``unknown`` make the simplest ones.
-    """
+    """An immutable sum of coefficients times monomials, created by ``constant_polynomial`` and ``unknown``."""
 
     __slots__ = ("_hash", "terms")
 

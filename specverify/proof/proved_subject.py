@@ -26,13 +26,13 @@ from specverify.reference import (
 )
 from specverify.subjects.subject import Subject, Variant
 
-OWN, ANY_LENGTH, DROPPING = "", "any length rule in place of its own", "any rule that takes back its last token"
+OWN, ANY_LENGTH, DROPPING = "", "any length rule instead of the default one", "any rule that takes back its last token"
 COUPLING = "coupling"
 """Name of the subject ``reference.coupling``, a function of pmfs and not a decoder."""
 
 
 class ProofSubject(NamedTuple):
-    """The decoder that a proof is about, as a function of the world, and the law it declares if it is biased."""
+    """The decoder of a proof, as a function of the world (the models), and the law that it declares if it is biased."""
 
     name: str
     options: str
@@ -84,7 +84,7 @@ def _no_rule(shown: str) -> str:
 
 
 class _NamedSubject(NamedTuple):
-    """The subject that a name denotes, before its options are chosen; ``defaults`` are its default options."""
+    """The subject of a name before options are applied; ``defaults`` are its default options."""
 
     shown: str
     build: Callable[..., Decoder]
@@ -114,11 +114,12 @@ def _first_variant(subject: Subject, name: str) -> Variant:
 
 
 def any_length(world: World, most: int) -> LengthRule:
-    """Return a length rule that stands for all: before each token it is an open question whether to draft it.
+    """Return a length rule that represents all rules: before each token an open question decides whether to draft it.
 
-    The answer may be any function of the text so far and of all pmfs, so a proof holds for every rule that decides
-    before a token is drawn, including random rules, as mixtures. A rule that depends on a drawn token and keeps it
-    decides about the next token. ``most`` is the largest number of drafts.
+    The answer may be any function of the text so far and of all pmfs. A proof therefore holds for every rule that
+    decides before a token is drawn, and for random rules, which are mixtures of such rules. A rule that stops after a
+    drawn token and keeps the token is covered too: it decides about the next token. ``most`` is the largest number of
+    drafts.
     """
     text: list[Tokens] = [()]
 
@@ -134,7 +135,7 @@ def any_length(world: World, most: int) -> LengthRule:
 
 
 def _dropping(drafter: Drafter, world: World) -> Drafter:
-    """Return a drafter that removes its last token if the open question about that token is answered yes."""
+    """Return a drafter that removes the last drafted token if the open question about it is answered with yes."""
 
     def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, gamma, stop_after)

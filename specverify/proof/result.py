@@ -39,4 +39,4 @@ class Proof(NamedTuple):
 
 
 class ReplayFailed(AssertionError):  # noqa: N818 - named for what it says of the search
-    """Raised if the ordinary enumeration does not confirm a refutation, which is an error in this package."""
+    """Raised if the ordinary enumeration does not confirm a refutation. This is a defect of specverify."""

@@ -41,7 +41,7 @@ LONGEST_TEXT = 3
 
 
 class ProofSearch:
-    """One attempt to prove one statement: the part covered so far, and the time limit."""
+    """One attempt to prove one statement, with its progress and its time limit."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class ProofSearch:
         seconds: float,
         progress: Callable[[str], None] = lambda doing: None,
     ) -> None:
-        """Prepare a proof.
+        """Prepare the search.
 
-        ``seconds`` is the time limit, counted from now, and ``progress`` is called with the work done.
+        ``seconds`` is the time limit from now; ``progress`` is called with a description of the work done.
         """
         self._progress = progress
         self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
@@ -123,9 +123,10 @@ class ProofSearch:
         return reason, model
 
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
-        """Prove the statement after ``prompt``.
+        """Prove the statement for the text ``prompt``.
 
-        Return why it fails or stays open ("" if neither), the failing model, and whether the draft model was queried.
+        Returns a triple: why the statement fails or stays open ("" if it is proved), the model at which it fails (else
+        None), and whether the draft model was queried.
         """
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond
@@ -176,9 +177,9 @@ class ProofSearch:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
     def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
-        """Compare both programs of a proved statement in a few known worlds (pmfs with numbers) by enumeration.
+        """Cross-check a proved statement: enumerate both programs on a few concrete models.
 
-        Raises ``ReplayFailed`` if the statement fails in one of them although it was proved.
+        Raises ``ReplayFailed`` if the statement fails on one of them.
         """
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
@@ -188,9 +189,9 @@ class ProofSearch:
         self._figures["worlds"] += WORLDS
 
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
-        """Return the first refutation among known worlds, small denominators first.
+        """Return the first refutation among concrete models, small denominators first.
 
-        Else ``reason``, why the proof is open.
+        If there is none, return ``reason``, which states why the proof is open.
         """
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)
@@ -211,14 +212,14 @@ class ProofSearch:
         return reason, None
 
     def _wrong(self, model: Model, place: RoundStart) -> Hashable | None:
-        """Return the first outcome for which the statement fails in a known world, ``model``; None if there is none."""
+        """Return the first outcome for which the statement fails on the concrete models ``model``, or None."""
         left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
         outcomes = sorted(left.keys() | right.keys(), key=repr)
         failures = (x for x in outcomes if sign(left.get(x, 0) - right.get(x, 0)) in self._statement.forbidden)
         return next(failures, None)
 
     def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
-        """Compute both masses of a refuted outcome again with fractions; return the refutation as text, and the world.
+        """Recompute both masses of a refuted outcome with fractions; return the refutation as text, and the models.
 
         Raises ``ReplayFailed`` if the statement holds for these masses.
         """

@@ -1,7 +1,7 @@
-"""Decide the signs of polynomials under conditions by z3, which returns feasibility and rational points.
+"""Decide the signs of polynomials under conditions with z3, which returns feasibility and rational points.
 
-Linear conditions go to an incremental solver of linear arithmetic. If there are other conditions, the linear part is
-solved first and its point is tried on them; the expensive solver gets only the remaining cases.
+Linear conditions go to an incremental solver of linear arithmetic. If there are nonlinear conditions, the linear part
+is solved first and its solution is tested on them. Only if the test fails, the expensive nonlinear solver is called.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _RELATIONS: dict[frozenset[int], Callable[[Any], Any]] = {
 
 
 class Feasibility:
-    """A stack of conditions on unknowns, which z3 tests for solutions.
+    """A stack of conditions on unknowns, whose satisfiability z3 decides.
 
-    ``axioms(unknown)`` returns the row of an unknown and the conditions that its entries always satisfy.
+    ``axioms(unknown)`` returns the row of an unknown and the conditions that the entries of the row always satisfy.
     """
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:
-        """Start without conditions; every query after ``deadline``, a value of ``time.perf_counter``, raises.
+        """Start without conditions.
 
-        The exception is ``ProofOutOfTime``.
+        A query after ``deadline``, a value of ``time.perf_counter``, raises ``ProofOutOfTime``.
         """
         self._axioms, self.deadline = axioms, deadline
         self._linear = z3.SolverFor("QF_LRA")
@@ -75,7 +75,7 @@ class Feasibility:
         self.unanswered = 0
 
     def push(self, *conditions: SignCondition) -> None:
-        """Add conditions, which one ``pop`` removes."""
+        """Add a group of conditions, which the next matching ``pop`` removes."""
         self._levels.append((len(self._higher), set(self._known)))
         self._linear.push()
         self._add(conditions)
@@ -87,7 +87,7 @@ class Feasibility:
         self._linear.pop()
 
     def mentioned(self) -> set[int]:
-        """Return all unknowns of the rows of which some unknown occurs in a current condition."""
+        """Return all unknowns of every row that has an unknown in a current condition."""
         return {number for row in self._known for number in row.unknowns}
 
     def feasible(self, *conditions: SignCondition) -> bool:
@@ -95,7 +95,7 @@ class Feasibility:
         return self._asked(conditions, feasible_only=True) is not None
 
     def point(self, *conditions: SignCondition) -> dict[int, Fraction] | str | None:
-        """Return a rational point that satisfies all conditions; None if there is none; a reason if it is undecided."""
+        """Return a rational point that satisfies all conditions, None if there is none, or why it is undecided."""
         return self._asked(conditions)
 
     def _asked(

@@ -1,7 +1,7 @@
-"""The statements that can be proved: two programs give every outcome the same mass, in every world.
+"""The statements that can be proved: two programs give every outcome the same mass, for all models.
 
-A program runs once for every path and yields (outcome, share) pairs: the mass of an outcome is the sum over paths of
-weight times share. The same two programs run on unknown tables and, to replay a failure, on known ones.
+A program runs once for every path and yields pairs (outcome, share). The mass of an outcome is the sum over the paths
+of weight times share. The same two programs run on symbolic tables and, to replay a failure, on concrete ones.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ Program: TypeAlias = Callable[[ProofSubject, World, Draws, RoundStart], Shares]
 
 
 class Statement(NamedTuple):
-    """A statement: ``left`` and ``right`` give every outcome masses whose difference has no forbidden sign.
+    """A statement about the masses that the programs ``left`` and ``right`` give to each outcome.
 
-    If only the negative sign is forbidden, ``left`` is at least ``right``.
+    Their difference must not have a forbidden sign. If only the negative sign is forbidden, ``left`` is at least
+    ``right``.
     """
 
     left: Program
@@ -99,7 +100,7 @@ def _whole_decode(subject: ProofSubject, world: World, draws: Draws, place: Roun
 
 def _declared(subject: ProofSubject, world: World, __: Draws, place: RoundStart) -> Shares:
     if subject.declared_law is None:
-        raise ValueError(f"{subject.name} declares no law of its own, expected a row with a declared bias")
+        raise ValueError(f"{subject.name} declares no biased law, expected a row with a declared bias")
     return subject.declared_law(world.task(place.horizon), place.prompt).items()
 
 

@@ -1,11 +1,12 @@
-"""Decide whether a sum of weights, each counted where its conditions hold, is zero or never negative everywhere.
+"""Decide whether a sum of conditional weights is zero, or nonnegative, for all values of the unknowns.
 
-The unknowns are split into cells by the sign of one condition after another, until in each cell every weight counts or
-does not. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver searches the
-cell for a point where the sum is not zero; there may be none, because a cell may lie in a plane.
+The space of the unknowns is split into cells by the sign of one condition after another, until in each cell the
+conditions of every weight are decided. In a cell the sum is one quotient of polynomials. If it is not the zero
+polynomial, the solver searches the cell for a point where the sum is not zero. There may be none, because a cell can
+lie in a plane.
 
-The condition that an outcome has positive probability needs no cell of its own if the weight has that probability as a
-factor: the weight is then 0 if the condition fails. This holds as long as no denominator vanishes there, which is
+The condition that a drawn outcome has positive probability needs no cells if the weight contains that probability as a
+factor: the weight is then 0 where the condition fails. This requires that no denominator vanishes there, which is
 checked.
 """
 
@@ -24,7 +25,7 @@ LARGEST_DENOMINATOR = 16
 
 
 class ConditionalWeight(NamedTuple):
-    """A weight and its conditions; those in ``drawn`` only state that a draw had positive probability."""
+    """A weight and its conditions. Conditions in ``drawn`` only state that a drawn outcome has positive probability."""
 
     weight: Any
     conditions: tuple[SignCondition, ...] = ()
@@ -32,14 +33,14 @@ class ConditionalWeight(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A point at which the statement is false; or None and the reason why it is undecided."""
+    """A point at which the statement is false, or None with the reason why the statement is undecided."""
 
     point: dict[int, Fraction] | None
     reason: str = ""
 
 
 class Decided(NamedTuple):
-    """The number of cells examined, and the first failure, if any."""
+    """The number of cells examined, and the first failure (None if there is none)."""
 
     cells: int
     failure: Failure | None
@@ -73,9 +74,9 @@ def decide_sign(
 
 
 def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int, Fraction] | None:
-    """Return a rational point of the current cell that satisfies ``conditions``, each value as simple as possible.
+    """Return a rational point of the current cell that satisfies ``conditions``, with values as simple as possible.
 
-    Unknowns are fixed one after the other at the fraction of the smallest denominator that leaves a point.
+    The unknowns are fixed one after the other, each at the fraction with the smallest denominator that stays feasible.
     """
     solver.push(*conditions)
     pushed = 1
@@ -108,7 +109,7 @@ def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int,
 def _cells(
     terms: list[ConditionalWeight], facts: dict[Polynomial, frozenset[int]], solver: Feasibility
 ) -> Iterator[Any]:
-    """Yield the sum in each cell; the conditions of the cell are in the solver until the next cell.
+    """Yield the sum in each cell. While a cell is yielded, its conditions are in the solver.
 
     ``facts`` are the signs already known.
     """
@@ -135,7 +136,7 @@ def _cells(
 def conditions_left(
     conditions: Iterable[SignCondition], facts: Mapping[Polynomial, frozenset[int]]
 ) -> tuple[SignCondition, ...] | None:
-    """Return the conditions that the known signs do not decide, in order; None if one of them contradicts the signs."""
+    """Return, in order, the conditions that the known signs leave undecided; None if they contradict one."""
     left = []
     for condition in conditions:
         known = facts.get(condition.polynomial, ANY)
@@ -149,8 +150,8 @@ def conditions_left(
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
     """Remove conditions of draws that the comparisons imply, or whose probability is a factor of the weight.
 
-    Only comparisons are relied on, never another draw that may have been removed too. Where a removed draw is the first
-    impossible one on the path, its probability is 0 there, not negative, because it was drawn from a pmf.
+    The proof of redundancy uses comparisons only, since another draw's condition may have been removed too. Where a
+    removed draw is the first impossible one on the path, its probability is exactly 0, because it was drawn from a pmf.
     """
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
@@ -179,7 +180,10 @@ def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool
 
 
 def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
-    """Merge terms: add the weights of equal conditions, drop sums of 0, join equal weights of opposite conditions."""
+    """Merge terms: add the weights of equal conditions and join equal weights of complementary conditions.
+
+    Sums of 0 are removed.
+    """
     while True:
         sums: dict[frozenset[SignCondition], list[Any]] = {}
         for term in terms:
@@ -193,10 +197,7 @@ def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
 
 
 def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[SignCondition], Any]]:
-    """Return the terms after joining those of equal weight whose conditions differ only in one polynomial's sign.
-
-    Each term is joined at most once.
-    """
+    """Join terms of equal weight whose conditions differ only in the sign of one polynomial, each term at most once."""
     waiting: dict[Any, frozenset[SignCondition]] = {}
     joined: list[tuple[frozenset[SignCondition], Any]] = []
     taken: set[frozenset[SignCondition]] = set()
@@ -227,7 +228,7 @@ def sign_classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[fr
 
 
 def _added(weights: list[Any]) -> Any:
-    """Return the sum of weights; weights with equal denominators, which are many, are added first."""
+    """Return the sum of weights. Weights with equal denominators, which are common, are added first."""
     groups: dict[Any, Any] = {}
     for weight in weights:
         key = weight.denominators if isinstance(weight, Real) else ()
@@ -236,17 +237,17 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """The run of free numbers, which can be added and multiplied but not compared."""
+    """The run to which free numbers belong: it allows addition and multiplication and raises on comparison."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
-        raise AssertionError(f"is {polynomial.terms} in {set(signs)}? asked outside of a run")
+        raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")
 
 
 _NOWHERE = _Nowhere()
 
 
 def free_number(weight: Any) -> Any:
-    """Return a weight or polynomial as a free number: it belongs to no run and can be added to others."""
+    """Return a weight or polynomial as a number of no run, so that it can be added to other such numbers."""
     if isinstance(weight, Polynomial):
         return number(_NOWHERE, weight)
     return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight

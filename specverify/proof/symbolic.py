@@ -1,8 +1,8 @@
-"""Symbolic real numbers: quotients of polynomials that can be elements of NumPy object arrays.
+"""Symbolic real numbers: quotients of polynomials, usable as elements of NumPy object arrays.
 
-Arithmetic is exact and builds larger quotients. A comparison has no fixed answer, so the run of the number decides it:
-the run follows one answer now and the other in a later run, and records the condition. A denominator is always positive
-on the path of its run: a division first determines its sign, and a division by zero raises, as with fractions.
+Arithmetic is exact. A comparison has no fixed answer, so the run of the number decides it: the run follows one answer
+now and the other in a later run, and records the condition. Denominators are always positive on the path of their run:
+a division first determines the sign of the divisor, and a division by zero raises, as with fractions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 
 
 class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if the program needs the value of a probability, which has no value in a proof for all probabilities."""
+    """Raised if the program needs the concrete value of a probability, which a proof does not have."""
 
 
 class Oracle(Protocol):
@@ -49,7 +49,10 @@ class Real:
     __slots__ = ("denominators", "numerator", "run")
 
     def __init__(self, run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> None:
-        """``denominators`` are primitive and positive on the run's path; equal factors are adjacent."""
+        """Store the quotient.
+
+        ``denominators`` are primitive and positive on the run's path; equal factors are adjacent.
+        """
         self.run, self.numerator, self.denominators = run, numerator, denominators
 
     def __add__(self, other: Any) -> Any:
@@ -171,7 +174,7 @@ class Real:
 
 
 def number(run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> Any:
-    """Return the quotient as a number of ``run``, with common factors cancelled; a ``Fraction`` without unknowns."""
+    """Return the quotient in lowest terms, as a number of ``run``, or as a ``Fraction`` if no unknown is left."""
     left: list[Polynomial] = []
     for factor in sorted(denominators, key=hash) if numerator else ():
         divided = quotient(numerator, factor)

@@ -1,8 +1,8 @@
-"""Enumerate every path of a program whose probabilities are unknown: draws branch, and so do undecided comparisons.
+"""Enumerate every path of a program with symbolic probabilities; draws and undecided comparisons branch.
 
-A path has a weight, a quotient of polynomials, and the conditions under which it exists: the comparisons on it that
-have another possible answer, and that every drawn outcome has positive probability. The law of the program is the sum
-of the weights of the paths whose conditions hold. Paths whose conditions no point satisfies are left out.
+A path has a weight (a quotient of polynomials) and the conditions under which it exists. The conditions are the
+comparisons on the path that have another possible answer, and that every drawn outcome has positive probability. The
+law of the program is the sum of the weights of the paths whose conditions hold. Infeasible paths are omitted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
     """Raised if a program drew from weights that are no pmf at ``point``."""
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
-        """``point`` maps unknowns to the values at which the weights are no pmf."""
+        """Store ``point``, which maps unknowns to values at which the weights are no pmf."""
         super().__init__(sentence)
         self.point = point
 
@@ -40,7 +40,7 @@ class GuardedPath(NamedTuple, Generic[Outcome]):
 
 
 class PathStep:
-    """One draw or comparison on the current path, and its remaining possible answers."""
+    """One draw or comparison on the current path, and the answers that remain to be followed."""
 
     def __init__(
         self, question: Any, answers: list[tuple[Any, SignCondition | None]], weights: tuple[Any, ...]
@@ -60,10 +60,10 @@ class PathStep:
 
 
 class PathDraws:
-    """The draws of one path, and the decisions on its symbolic numbers: replay the given steps, then open new ones."""
+    """The draws and comparisons of one run: it first replays the given steps, then appends new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
-        """``steps`` is shared with the enumeration and grows with each query of the program."""
+        """Store ``steps``, a list shared with the enumeration, to which each query of the program is appended."""
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
         self._signs: dict[Polynomial, frozenset[int]] = {}
@@ -104,7 +104,7 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return the sign condition in lowest terms: without constant factor and factors known to be positive."""
+        """Return the sign condition in lowest terms: constant factors and factors known to be positive are removed."""
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):
             factor = unknown(number)
@@ -121,7 +121,7 @@ class PathDraws:
     def _follow(self, question: Any, where: Any) -> PathStep:
         step = self._steps[self.depth]
         if step.question != question:
-            raise NotAFunctionOfItsDraws(f"step {self.depth} asked {where} otherwise on replay")
+            raise NotAFunctionOfItsDraws(f"step {self.depth} differs on replay: {where}")
         self.depth += 1
         if step.condition is not None:
             known = self._signs.get(step.condition.polynomial, ANY)
@@ -190,7 +190,7 @@ def runs_of_paths(
         run = PathDraws(tables, solver, steps)
         outcome = program(run)
         if run.depth < len(steps):
-            raise NotAFunctionOfItsDraws(f"step {run.depth} was not asked on replay")
+            raise NotAFunctionOfItsDraws(f"step {run.depth} does not occur on replay")
         yield outcome, steps
         while steps and steps[-1].index == len(steps[-1].answers) - 1:
             leave(solver, steps.pop())

@@ -1,4 +1,4 @@
-"""Tables of unknown pmfs: one pmf of free probabilities for every text, created on first use."""
+"""Tables of symbolic pmfs: for every text a pmf of free probabilities, created on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """The pmf (or open question) made of some unknowns, with the conditions on them."""
+    """The unknowns of one pmf, or of one open question, and the conditions on them."""
 
     kind: str
     text: Tokens
@@ -28,10 +28,10 @@ class UnknownRow(NamedTuple):
 
 
 class UnknownTables:
-    """All unknown pmfs of one proof. A pmf over V tokens has V - 1 unknowns; its last entry is 1 minus their sum."""
+    """All symbolic pmfs of one proof. A pmf over V tokens has V - 1 unknowns; its last entry is 1 minus their sum."""
 
     def __init__(self, vocabulary: int) -> None:
-        """``vocabulary`` is V, at least 2."""
+        """Start without pmfs; ``vocabulary`` is V, at least 2."""
         self.vocabulary = vocabulary
         self.rows: dict[tuple[str, Tokens], UnknownRow] = {}
         self._owners: list[UnknownRow] = []
@@ -48,7 +48,7 @@ class UnknownTables:
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
     def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:
-        """Return the pmf that an unknown belongs to, and the conditions that always hold for its entries."""
+        """Return the row to which an unknown belongs, and the conditions that its entries always satisfy."""
         return self._owners[number], self._owners[number].axioms
 
     def _made(self, kind: str, text: Tokens) -> UnknownRow:
@@ -67,7 +67,7 @@ class UnknownTables:
 
 
 class World(Protocol):
-    """The world in which a statement is tested: two models, and the answers to open questions."""
+    """The interface of what a statement is tested on: two models, and the answers to open questions."""
 
     @property
     def vocabulary(self) -> int:
@@ -79,17 +79,17 @@ class World(Protocol):
         ...
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer to an open question, which is the same whenever the question is the same."""
+        """Return the answer to an open question (True is yes). Equal questions have equal answers."""
         ...
 
 
 class UnknownWorld:
-    """All worlds at once, on one path: the pmfs of ``tables`` as symbolic numbers of ``run``."""
+    """The world of a proof, on one path: the pmfs of ``tables`` as symbolic numbers of ``run``."""
 
     def __init__(self, tables: UnknownTables, run: Oracle) -> None:
         """Store the tables.
 
-        A new object is made for every path, so that a decoder's cached data end with their path.
+        Each path has an object of its own, so that data cached by a decoder do not reach another path.
         """
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
@@ -104,7 +104,10 @@ class UnknownWorld:
 
 
 class Model(NamedTuple):
-    """One world, at which a statement fails. Texts without a pmf have the uniform pmf; open questions default to no."""
+    """Concrete models at which a statement fails.
+
+    A text without a pmf has the uniform pmf; an open question without an answer has the answer no.
+    """
 
     vocabulary: int
     target: Mapping[Tokens, tuple[Fraction, ...]]
@@ -137,7 +140,10 @@ def _one_hot(world: World) -> LanguageModel:
 
 
 def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
-    """Return the world that ``tables`` give at ``point``; pmfs that the point does not determine are left out."""
+    """Return the concrete models that ``tables`` give at ``point``.
+
+    Pmfs that ``point`` does not determine are omitted.
+    """
     target: dict[Tokens, tuple[Fraction, ...]] = {}
     draft: dict[Tokens, tuple[Fraction, ...]] = {}
     choices: dict[tuple[Any, ...], bool] = {}
@@ -154,7 +160,7 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 
 
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
-    """Return a random world with all queried pmfs; about a quarter of the entries are 0."""
+    """Return random concrete models with a pmf for every queried text; about a quarter of the entries are 0."""
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():
         weights = [rng.choice((0, 1, 2, 3)) for _ in row.entries]

@@ -1,4 +1,4 @@
-"""A proof as text: the statement, or the pmfs at which it fails and the outcome there."""
+"""Format a proof as text: the statement, or the pmfs at which it fails and the outcome there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def proof_text(proof: Proof) -> str:
 
 
 def model_lines(model: Model) -> Iterator[str]:
-    """Yield one line for each text whose pmf matters, then one for each answer to an open question."""
+    """Yield one line for each text whose pmf the program read, then one for each answer to an open question."""
     for text in sorted(model.target.keys() | model.draft.keys(), key=lambda text: (len(text), text)):
         rows = [("p", model.target.get(text)), ("q", model.draft.get(text))]
         yield f"after {text}: " + "   ".join(f"{letter} = {_row(row)}" for letter, row in rows if row is not None)

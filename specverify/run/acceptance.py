@@ -60,7 +60,9 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
     def seen(accepted: Sequence[int] | None) -> None:
         nonlocal found, counts, course
         if plan is not None and accepted is None:
-            raise UnusableSubject(f"{name} does not tell how many drafts it accepted, expected accepted beside tokens")
+            raise UnusableSubject(
+                f"{name} does not report the number of accepted drafts, expected accepted beside tokens"
+            )
         if accepted is None:
             return
         new = np.bincount(accepted, minlength=len(counts))

@@ -181,7 +181,7 @@ def _logprobs(ask: Ask, name: str, wanted: SampleRequest, prefix: Tokens) -> Rep
     except (TypeError, ValueError):
         raise UnusableSubject(f"{name} answered {shown(pairs)}, expected logprobs: pairs of token, logarithm") from None
     if not logprobs:
-        raise UnusableSubject(f"{name} tells no logprobs, expected a law or a reference")
+        raise UnusableSubject(f"{name} returns no logprobs, expected a law or a reference")
     return ReportedLogprobs(logprobs, answer.get("processed") is True)
 
 

@@ -34,7 +34,8 @@ def said_of_campaign(results: Path) -> RunSaid:
         asked = asked_in(file)
         if not asked:
             raise ValueError(
-                f"the results {str(results)!r} do not say what was asked: run the campaign again, which adds it"
+                f"the results {str(results)!r} do not record the plan of the campaign: run the campaign "
+                "again, which adds it"
             )
         campaign = _campaign(asked, results)
         verdicts, unfinished = list[Verdict](), list[str]()

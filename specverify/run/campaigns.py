@@ -152,7 +152,9 @@ def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> St
             size = min(plan.largest_call, left)
             batch = drawn(box.sampler, next(seeds), size), drawn(box.sampler, next(seeds), size)
             if words.numbers:
-                raise UnusableSubject(f"{subject.name} tells words, expected token ids: blocks number words anew")
+                raise UnusableSubject(
+                    f"{subject.name} returns words, expected token ids: each block would number the words anew"
+                )
             watched.seen(batch)
             for tokens in batch:
                 law = law_seen(chosen, law, tokens)

@@ -36,7 +36,7 @@ def _stop_fault(program: EngineProgram, _: Examination, conditions: Conditions) 
     stops = stops_of(expected)
     beyond = [new for new in law if first_stop(new, stops) is not None]
     short = [new for new in law if is_unfinished(new, stops)]
-    said = "the output goes on where it should have stopped" if beyond else "the output stops where nothing stops it"
+    said = "the output continues where it should have stopped" if beyond else "the output stops where nothing stops it"
     return _likeliest(law, expected, beyond or short, said)
 
 
@@ -44,7 +44,7 @@ def _support_fault(program: EngineProgram, _: Examination, conditions: Condition
     expected = program.law()
     for result in at_boundaries(program, conditions.runs):
         if result.outside:
-            what = f"tokens of probability 0 come out when every uniform is {result.said}"
+            what = f"tokens of probability 0 are emitted if every uniform is {result.said}"
             return _likeliest(result.law.probabilities, expected, result.outside, what)._replace(uniform=result.uniform)
     raise NoScript("nothing forbidden comes out any more")
 

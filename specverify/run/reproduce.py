@@ -205,7 +205,7 @@ def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
         with program.open() if uniform is None else program.open(forced_uniform=uniform) as run:
             program_law(run, DEFAULTS.runs)
     except SettingRefused as error:
-        raise NoScript(f"the engine refuses it, and says so: {error}") from error
+        raise NoScript(f"the engine rejects it: {error}") from error
     except Exception as error:  # noqa: BLE001 - it is what is looked for
         kind = type(error).__name__
         frames = tuple((at.filename, at.lineno or 0, at.line or "") for at in extract_tb(error.__traceback__))

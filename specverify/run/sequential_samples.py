@@ -159,7 +159,7 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
     reasons += [judge.dependent()] if judge.dependent() else []
     verdicts = judge.verdicts()
     if reasons and not judge.impossible():
-        said = f"only independent samples tell a law, and {reasons[0]}"
+        said = f"a law needs independent samples, and {reasons[0]}"
         verdicts = [item._replace(status=Status.UNKNOWN, statement=said, counterexample=None) for item in verdicts]
     return [*verdicts, *independent]
 

@@ -274,7 +274,7 @@ def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, bega
         if check.name in inapplicable:
             yield inapplicable[check.name]
         elif not isinstance(stopped, Stopped):
-            yield verdict_of(subject.name, check, Status.UNUSABLE, "its process told no verdict")
+            yield verdict_of(subject.name, check, Status.UNUSABLE, "its process returned no verdict")
         elif not began or check.name == began:
             yield verdict_of(subject.name, check, stopped.status, stopped.statement)
         else:

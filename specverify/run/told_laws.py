@@ -79,7 +79,7 @@ def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, roundi
         asked[prefix] = told = box.logprobs(prefix, wanted)
         shares = {token: math.exp(value) for token, value in told.logprobs.items()}
         if sum(shares.values()) > 1 + max(rounding, 1e-3):
-            raise UnusableSubject(f"{box.sampler.name} tells probabilities that sum to {sum(shares.values()):.4g}")
+            raise UnusableSubject(f"{box.sampler.name} returns probabilities that sum to {sum(shares.values()):.4g}")
         for token, share in shares.items():
             if not share or is_ambiguous(token):
                 continue
@@ -104,7 +104,7 @@ def _doubts(
     """Return the reasons to doubt the reported law, and further notes; ``asked`` holds the reports by prefix."""
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
-        doubts.append("it tells texts of tokens and no ids, and a token that is not told may have the same text")
+        doubts.append("it returns texts of tokens without ids, and an unlisted token may have the same text")
     if any(_differs(asked[()], box.logprobs((), wanted), rounding) for _ in range(REPEATED)):
         doubts.append("its log-probabilities after the prompt differ from one call to the next")
     for name in _options(wanted):

@@ -111,7 +111,7 @@ def printed_file(report: str) -> Path:
 
 MOST_PRINTED = 1 << 20
 """The largest size in bytes of the printed output of one process."""
-CUT = "\nspecverify: more was printed, of which nothing is kept\n"
+CUT = "\nspecverify: further output was discarded\n"
 
 
 def cut_short(file: Path) -> bool:

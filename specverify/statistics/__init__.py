@@ -1,4 +1,4 @@
-"""Planned statistics: what samples can decide about a law, with which error, and how many of them it takes."""
+"""Planned statistics: deviations that samples detect, error probabilities, and the number of samples required."""
 
 from __future__ import annotations
 

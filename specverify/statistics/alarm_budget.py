@@ -1,4 +1,4 @@
-"""One false-alarm probability for a whole run, divided over everything the run may refute."""
+"""The false-alarm probability of a whole run, divided among all tests that can refute."""
 
 from __future__ import annotations
 

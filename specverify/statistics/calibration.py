@@ -26,11 +26,11 @@ from specverify.base.arguments import check_positive, check_probability
 
 
 def calibrated_level(level: float, minimum_expected: float = 10.0) -> float:
-    """Return the level to declare so that a correct sampler is rejected with probability at most ``level``.
+    """Return the nominal level at which a correct sampler is rejected with probability at most ``level``.
 
-    The compensation is that of the hardest law known, a single rare cell (see the module). ``minimum_expected`` is the
-    smallest expected count of a cell. The result is at most ``level``; power planned at the result stays true. Raises
-    ``ValueError`` for a level outside (0, 1).
+    The correction is that of the hardest law known, a single rare cell (see the module). ``minimum_expected`` is the
+    smallest expected count of a cell. The result is at most ``level``; power that is planned at the result remains
+    valid. Raises ``ValueError`` for a level outside (0, 1).
     """
     check_probability(level, "level")
     check_positive(minimum_expected, "minimum_expected", "samples")

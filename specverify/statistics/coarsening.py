@@ -1,11 +1,11 @@
 """Partitions of the outcomes of a large law into few cells, chosen before the first sample.
 
-A bias on thirty tokens of a hundred thousand is diluted in cells of many tokens, and in cells of one token the counts
-are too small. The best partition is not known, so several are used at once, and the mean of their e-values is the
-evidence: this costs no more than the logarithm of their number.
+A bias on thirty of a hundred thousand tokens is diluted in cells of many tokens, while in cells of one token the counts
+are too small. The best partition is unknown, so several are used at once, and the evidence is the mean of their
+e-values. Compared with the best partition this costs at most the logarithm of their number.
 
-To bound the distance to the law, one partition is used: a cell for each of the likeliest outcomes, and one cell for the
-rest. A deviation within that last cell is at most its mass, as in ``goodness_of_fit``, so the bound holds for the law.
+One partition bounds the distance to the law: a cell for each of the most likely outcomes, and one cell for the rest. A
+deviation within that last cell is at most its mass, as in ``goodness_of_fit``, so the bound holds for the law.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ class Coarsening(NamedTuple):
 def coarsenings(
     masses: Array, samples: int, draft: Array | None = None, more: Mapping[str, Array] | None = None
 ) -> tuple[Coarsening, ...]:
-    """Return partitions of a law ``[k]`` for up to ``samples`` samples; in the first, every outcome is a cell.
+    """Return partitions of a law ``[k]`` for up to ``samples`` samples.
 
-    By mass: outcomes that expect ten samples have a cell each, rarer ones share cells of similar mass; and all outcomes
-    in 64 cells of equal mass, sorted by probability. By number: blocks of neighbours. ``draft``: a pmf ``[k]`` of the
-    same outcomes, for cells of similar p/q, which show a wrong residual. ``more``: further labels ``[k]`` by name.
-    Cells that expect fewer than ten samples are joined with a neighbour.
+    The first partition has a cell for every outcome. By mass: outcomes with an expected count of at least ten have a
+    cell each, and rarer ones share cells of similar mass. By rank: 64 cells of equal mass, of outcomes sorted by
+    probability. By index: blocks of neighbouring outcomes. ``draft``: a pmf ``[k]`` of the same outcomes, for cells of
+    similar p/q, which show a wrong residual. ``more``: name -> further labels ``[k]``. Cells with an expected count
+    below ten are joined with a neighbour.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -69,10 +70,11 @@ def coarsenings(
 
 
 def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
-    """Return the partition that bounds the distance best at ``samples`` samples, its ``unseen`` mass, and its noise.
+    """Return the partition with the tightest bound on the distance, its ``unseen`` mass and its ``noise``.
 
-    The likeliest outcomes have a cell each, the rest, of mass ``unseen``, share the last one. ``noise`` is the total
-    variation on the cells that a correct sampler shows: ``sum sqrt(p (1 - p) / (2 pi n))``. Their sum is smallest.
+    The most likely outcomes have a cell each; the others, of total mass ``unseen``, share the last cell. ``noise`` is
+    the expected total variation of a correct sampler on the cells after ``samples`` samples: ``sum sqrt(p (1 - p) / (2
+    pi n))``. The partition minimises ``unseen + noise``.
     """
     order = np.argsort(-masses, kind="stable")
     sorted_masses = masses[order]

@@ -1,21 +1,21 @@
-"""Confidence sequences: intervals that hold at all times together, so that a test may stop at any time.
+"""Confidence sequences: intervals that are valid at all times simultaneously, so that a test may stop at any time.
 
-All rest on one inequality: a nonnegative supermartingale that begins at 1 ever reaches 1/error with probability at most
-``error`` (Ville 1939). Two supermartingales are used.
+Both kinds use Ville's inequality (1939): a nonnegative supermartingale that begins at 1 ever reaches 1/error with
+probability at most ``error``. Two supermartingales are used.
 
-*Sums of bounded numbers.* A sum S of independent centred numbers that are sub-Gaussian with total variance v makes
-``exp(x S - x^2 v / 2)`` one for every x. Mixed over the half of a normal law with variance 1/rho where x > 0, it is ``2
-sqrt(rho / (v + rho)) exp(s^2 / (2 (v + rho))) Phi(s / sqrt(v + rho))``. Since ``Phi(z) >= 1 - exp(-z^2 / 2)`` for z >=
-0, it has reached 1/error wherever s is at least
+*Sums of bounded numbers.* Let S be a sum of independent centred numbers that are sub-Gaussian with total variance v.
+Then ``exp(x S - x^2 v / 2)`` is a supermartingale for every x. Mixed over the half x > 0 of a normal law with variance
+1/rho, it equals, at S = s, ``2 sqrt(rho / (v + rho)) exp(s^2 / (2 (v + rho))) Phi(s / sqrt(v + rho))``. Since ``Phi(z)
+>= 1 - exp(-z^2 / 2)`` for z >= 0, it has reached 1/error wherever s is at least
 
     sqrt(2 (v + rho) log(1 + sqrt((v + rho) / rho) / (2 error))),
 
 so S stays below that at all times with probability at least ``1 - error`` (Howard, Ramdas, McAuliffe and Sekhon,
 "Time-uniform, nonparametric, nonasymptotic confidence sequences", arXiv 1810.08240, proposition 6 and its closed form).
-An indicator has v = 1/4 (Hoeffding 1963). rho decides only at which number of samples it is tightest.
+An indicator has v = 1/4 (Hoeffding 1963). rho only determines the number of samples at which the bound is tightest.
 
 *Coins.* With s heads in n, the mixture of likelihoods under Beta(1/2, 1/2) divided by the likelihood at the true rate r
-is a martingale that begins at 1. The rates at which it is below 1/error are an interval, and r is ever outside it with
+is a martingale that begins at 1. The rates at which it is below 1/error form an interval, and r is ever outside it with
 probability at most ``error`` (Robbins 1970; Lindon and Malek, arXiv 2011.03567, for the multinomial).
 """
 
@@ -33,7 +33,7 @@ TWO_SAMPLES: Final = 0.5
 
 
 class Interval(NamedTuple):
-    """The lower and upper end of an interval; each side has its own error probability."""
+    """The lower and upper end of a confidence interval. Each side has its own error probability."""
 
     lower: float
     upper: float
@@ -102,7 +102,7 @@ def rate_sequence(successes: int, trials: int, error: float) -> Interval:
 
 
 def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
-    """Return the logarithm of the e-value against ``rate``: the mixture over Beta(1/2, 1/2) of the module."""
+    """Return the log e-value against ``rate``, from the mixture over Beta(1/2, 1/2) in the module's description."""
     from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
 
     failures = trials - successes
@@ -115,10 +115,10 @@ def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
 
 
 def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
-    """Return the rate at which the evidence against it reaches ``1/error``, or ``outside``.
+    """Return the end of the interval: the rate at which the evidence against it reaches ``1/error``, else ``outside``.
 
-    It is searched between ``inside``, the observed share, and ``outside``, 0 or 1, which is returned if the evidence
-    never reaches ``1/error``. The evidence grows from the observed share outwards.
+    The search runs from ``inside``, the observed share, to ``outside``, 0 or 1. The evidence grows monotonically in
+    this direction.
     """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside

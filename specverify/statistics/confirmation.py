@@ -1,4 +1,4 @@
-"""The two-stage test: an alarm is confirmed on fresh samples before the verdict is REFUTED."""
+"""The two-stage test: REFUTED requires that fresh samples confirm the alarm of the first stage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ samples."""
 
 
 class FitVerdict(StrEnum):
-    """What the samples say about the sampler: FITS, REFUTED or UNKNOWN."""
+    """The result for a sampler: FITS, REFUTED or UNKNOWN."""
 
     FITS = "fits"
     REFUTED = "refuted"
@@ -34,7 +34,7 @@ class FitVerdict(StrEnum):
 
 
 class ConfirmedFit(NamedTuple):
-    """The verdict on a sampler, with all guarantees that were computed before the first sample."""
+    """The verdict on a sampler, with the guarantees that were planned before the first sample."""
 
     verdict: FitVerdict
     first: GoodnessOfFit
@@ -65,22 +65,22 @@ def confirmed_fit(
 ) -> ConfirmedFit:
     """Decide whether ``sampler`` draws from ``law``.
 
-    Stage one judges ``samples`` samples. If it rejects, stage two judges ``confirmation_factor`` times as many fresh
-    ones, on the same partition. REFUTED needs both, or one outcome of probability zero in either stage, which no
-    correct sampler emits.
+    Stage one tests ``samples`` samples. If it rejects, stage two tests ``confirmation_factor`` times as many fresh
+    samples on the same partition. REFUTED requires that both stages reject, or that one outcome of probability zero
+    occurs in either stage; no correct sampler emits such an outcome.
 
-    False alarm: the stages are independent and each rejects a correct sampler with probability at most
-    ``sqrt(false_alarm)`` (see ``stage_level``), so both do with at most their product.
+    False alarm: the stages are independent, and each rejects a correct sampler with probability at most
+    ``sqrt(false_alarm)`` (see ``stage_level``). Both reject with at most the product, ``false_alarm``.
 
     Miss: ``detectable_tv`` is planned for stage one at ``miss / 2``. Stage two has the same cells and
-    ``confirmation_factor`` times the noncentrality, so it misses at most as often, and by the union bound either stage
-    misses with probability at most ``miss``.
+    ``confirmation_factor`` times the noncentrality, so it misses at most as often. By the union bound, a stage misses
+    with probability at most ``miss``.
 
-    Negative control: the same stage-one test must reject ``samples`` samples of ``perturbed(law, 2 detectable_tv)``, or
-    of the largest perturbation there is. If it does not, or if ``detectable_tv`` is 1, a sampler that was not refuted
-    is UNKNOWN, never FITS. A control at ``2 detectable_tv`` is at least ``detectable_tv`` away after pooling and fails
-    with probability at most ``miss / 2``. Raises ``ValueError`` for illegal numbers and for a sampler that returns
-    another number of samples than it was asked for.
+    Negative control: the stage-one test must reject ``samples`` samples of ``perturbed(law, 2 detectable_tv)``, or of
+    the largest possible perturbation. If it does not, or if ``detectable_tv`` is 1, a sampler that was not refuted is
+    UNKNOWN, never FITS. A control at ``2 detectable_tv`` is at least ``detectable_tv`` away after pooling, so it fails
+    with probability at most ``miss / 2``. Raises ``ValueError`` for illegal numbers, and for a sampler that returns a
+    number of samples other than ``samples``.
     """
     check_callable(sampler, "the sampler", arguments=2)
     check_count(samples, "samples")
@@ -113,12 +113,12 @@ def confirmed_fit(
 
 
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
-    """Return the level that each stage declares so that it rejects a correct sampler at most at ``sqrt(false_alarm)``.
+    """Return the nominal level of each stage, so that it rejects a correct sampler at most with ``sqrt(false_alarm)``.
 
-    The level is less than the square root, by ``calibrated_level``, because the chi-square limit is optimistic at small
-    counts. The bound is exact for the hardest laws known, not a theorem; above ``false_alarm`` = 1e-6 balanced two-cell
-    laws exceed it by the few percent that ``specverify.statistics.calibration`` states. Plan the samples of a run with
-    this level and half of its ``miss``.
+    ``calibrated_level`` reduces the square root, because the chi-square limit is optimistic at small counts. The bound
+    is exact for the hardest laws known; it is not a theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws
+    exceed the bound by the few percent that ``specverify.statistics.calibration`` states. Plan the samples of a run
+    with this level and half of its ``miss``.
     """
     check_probability(false_alarm, "false_alarm")
     return calibrated_level(math.sqrt(false_alarm), minimum_expected)
@@ -157,7 +157,7 @@ def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
     counts = sampler(samples, seed)
     returned = sum(observed_counts(counts).values())
     if returned != samples:
-        raise ValueError(f"the sampler returned {returned} samples for seed {seed}, expected the {samples} asked for")
+        raise ValueError(f"the sampler returned {returned} samples for seed {seed}, expected {samples}")
     return counts
 
 

@@ -1,7 +1,8 @@
 """Pearson's chi-square test of sampled outcomes against an exact law, and the deviations that it detects.
 
-The blind spot: outcomes too rare for a cell of their own are pooled, and mass that only moves within the pooled cell is
-invisible. It is bounded. Write A for the pooled cell, a and a' for its mass under the null p and the true law p'. Then
+Limit: outcomes too rare for a cell of their own are pooled, and the test does not detect mass that only moves within
+the pooled cell. The undetected part is bounded. Write A for the pooled cell, a and a' for its mass under the null p and
+the true law p'. Then
 
     sum over A of |p' - p| = a + a' - 2 sum over A of min(p, p') <= a + a' = |a' - a| + 2 min(a, a'),
 
@@ -10,7 +11,7 @@ and the other cells contribute to the total variation on the partition what they
     TV(p', p) <= TV on the partition + min(a, a') <= TV on the partition + pooled_mass.
 
 Every law at TV at least ``detectable_tv(...) + pooled_mass`` from the null is therefore at least ``detectable_tv(...)``
-away on the partition, and detected. The sum is what a run may claim.
+away on the partition, and detected. A run may claim this sum.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ class GoodnessOfFit(NamedTuple):
 
 
 def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float = 10.0) -> GoodnessOfFit:
-    """Judge ``counts`` (outcome -> number of times observed) against ``law`` (outcome -> probability).
+    """Test ``counts`` (outcome -> number of times observed) against ``law`` (outcome -> probability).
 
-    Cells are those of ``partition``: every cell expects ``minimum_expected`` samples or more. An observed outcome of
-    probability zero refutes at once (statistic infinite, p-value 0) because no correct subject emits it. With one cell
-    the statistic is 0 and the p-value 1.
+    The cells are those of ``partition``: each has an expected count of at least ``minimum_expected``. An observed
+    outcome of probability zero refutes at once (statistic infinite, p-value 0), because no correct subject emits it.
+    With one cell the statistic is 0 and the p-value 1.
 
     The p-value is that of the chi-square limit. At the default ``minimum_expected`` a correct sampler is rejected with
-    at most 1.5 times the declared level at 1e-2, 2.5 times at 1e-3 and 5.3 times at 1e-4; ``calibrated_level`` returns
-    the level to declare where that matters. Raises ``ValueError`` if there is no sample, a count is negative or
+    at most 1.5 times the nominal level at 1e-2, 2.5 times at 1e-3 and 5.3 times at 1e-4; ``calibrated_level`` returns a
+    nominal level that corrects for this. Raises ``ValueError`` if there is no sample, a count is negative or
     fractional, or the law is not one.
     """
     from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
@@ -81,12 +82,12 @@ def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float 
 def detectable_total_variation(
     law: Probabilities, samples: int, false_alarm: float, miss: float, minimum_expected: float = 10.0
 ) -> float:
-    """Return the total variation to ``law`` that ``goodness_of_fit`` detects, known before the first sample.
+    """Return the total variation from ``law`` that ``goodness_of_fit`` detects, planned before the first sample.
 
-    Every law at least this far is rejected at level ``false_alarm`` with probability at least ``1 - miss``: the planned
-    ``detectable_tv`` on the partition plus the mass of the blind spot, capped at 1. A law with one outcome is exact
-    instead: a deviation of mass u is unsupported, and goes unseen with probability ``(1 - u)^n``. Raises ``ValueError``
-    for what ``partition`` or ``detectable_tv`` refuse.
+    Every law at least this far away is rejected at level ``false_alarm`` with probability at least ``1 - miss``. The
+    result is the ``detectable_tv`` on the partition plus the pooled mass, at most 1. A law with a single outcome is
+    treated exactly: a deviation of mass u is unsupported, and stays undetected with probability ``(1 - u)^n``. Raises
+    ``ValueError`` for arguments that ``partition`` or ``detectable_tv`` reject.
     """
     cells = partition(law, samples, minimum_expected)
     check_plan(cells.cells, false_alarm, miss)
@@ -96,11 +97,11 @@ def detectable_total_variation(
 
 
 def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, minimum_expected: float = 10.0) -> int:
-    """Return the number of samples at which ``detectable_total_variation`` is at most ``tv``; one fewer is not enough.
+    """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``.
 
-    The number is found by doubling, then bisection. More samples can detect a little less, when an outcome leaves the
-    pooled cell and adds a degree of freedom, so a smaller number may be enough too. Raises ``ValueError`` if 10**12
-    samples are not enough.
+    One sample fewer is not enough. The number is found by doubling, then bisection. It need not be the smallest one:
+    more samples can detect slightly less, when an outcome leaves the pooled cell and adds a degree of freedom. Raises
+    ``ValueError`` if 10**12 samples are not enough.
     """
     check_probability(tv, "tv")
 

@@ -100,10 +100,10 @@ def contingency(table: Any) -> Contingency:
 
 
 def _dependent(found: Contingency, tv: float, seed: int) -> Any:
-    """Return a sampled table ``[freedom + 1, 2]`` of two dependent variables, as negative control.
+    """Return a sampled table ``[freedom + 1, 2]`` of two dependent variables, the negative control.
 
-    The marginals are uniform, and the total variation between the joint law and their product is ``tv`` or the largest
-    possible. The size and number of samples are those of the table that ``found`` judged.
+    The marginals are uniform. The total variation between the joint law and the product of its marginals is ``tv``, or
+    the largest possible one. The degrees of freedom and the number of samples are those of the table ``found``.
     """
     law = np.full((found.freedom + 1, 2), 1 / (2 * found.freedom + 2))
     half = law.shape[0] // 2

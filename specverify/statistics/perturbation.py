@@ -1,4 +1,4 @@
-"""Laws at a given total variation from another law that are hard to detect; a test must still reject them."""
+"""Laws at a given total variation from another law that are hard to detect; a test must reject them nevertheless."""
 
 from __future__ import annotations
 

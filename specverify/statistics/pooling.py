@@ -1,8 +1,8 @@
-"""Partition of the outcomes of a law into those with a cell of their own and those that share one.
+"""Partition of the outcomes of a law into outcomes with a cell of their own, and outcomes that share the pooled cell.
 
-The partition is a function of the law and of the number of samples, never of the counts. A partition chosen from the
-counts changes the law of the statistic: merging an odd cell hides it, splitting it off exaggerates it, and the declared
-level is wrong either way. A fixed partition also allows the power to be planned before the first sample.
+The partition depends on the law and on the number of samples, never on the counts. A partition chosen from the counts
+would change the law of the statistic: merging a suspicious cell hides it, splitting it off exaggerates it, and the
+nominal level is wrong in both cases. With a fixed partition the power can be planned before the first sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Partition(NamedTuple):
 
 
 def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
-    """Return the partition of ``law`` on which ``samples`` samples are judged.
+    """Return the partition of ``law`` on which ``samples`` samples are tested.
 
     Outcomes with an expected count below ``minimum_expected`` are pooled into one cell. If the expected count of this
     cell is still too small, the least likely of the other outcomes (the first in the law's order among equals) joins

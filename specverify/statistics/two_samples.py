@@ -6,9 +6,9 @@ tends to a chi-square with ``cells - 1`` degrees of freedom; under laws p and p'
 
     (2 TV)^2 <= 2 sum (p - p')^2 / (p + p'),    hence    lambda >= 2 n TV^2:
 
-of each sampler, twice the samples that a comparison with a known law needs. The cells are chosen from a pilot sample of
-the call without speculation, which is thrown away, so that they do not depend on the judged samples; all rarer outcomes
-share one.
+each sampler needs twice the samples that a comparison with a known law needs. The cells are chosen from a pilot sample
+of the call without speculation, which is then discarded, so that they do not depend on the tested samples. All rarer
+outcomes share one cell.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def agreement(
         sampler: Sampler under test, such as a call with speculation.
         plain: Sampler to compare with; a pilot sample of it also chooses the cells.
         detect: Total variation between the laws that must be detected.
-        false_alarm: Probability that equal laws are refuted, at most.
-        miss: Probability that laws at ``detect`` or farther are not refuted, at most.
+        false_alarm: Bound on the probability that equal laws are refuted.
+        miss: Bound on the probability that laws at total variation ``detect`` or more are not refuted.
         seed: Seed of all samples.
 
     As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
@@ -124,11 +124,11 @@ def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSam
 
 
 def _samples(detect: float, rare: float, cells: int, level: float, miss: float) -> int:
-    """Return how many samples of each sampler detect a total variation of ``detect`` between their laws.
+    """Return the number of samples of each sampler that detect a total variation of ``detect``.
 
-    ``rare`` is the probability of the pooled outcomes, among which a difference may hide: it is subtracted from
-    ``detect`` first, up to half of it. ``level`` is the level of each stage and ``miss`` the total miss probability.
-    Raises ``ValueError`` above ``MOST_SAMPLES``.
+    ``rare`` is the probability of the pooled outcomes, within which a difference is not detected: it is subtracted from
+    ``detect`` first, up to half of ``detect``. ``level`` is the level of each stage and ``miss`` the total miss
+    probability. Raises ``ValueError`` above ``MOST_SAMPLES``.
     """
     visible = max(detect - rare, detect / 2)
     samples = math.ceil(noncentrality_needed(cells, level, miss / 2) / (2 * visible**2))

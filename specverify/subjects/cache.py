@@ -98,7 +98,7 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
         return wrong
     told = int(cache.length(held.made))
     count = min(len(held.expected), cache.window) if cache.window and not cache.counts_all else len(held.expected)
-    return None if told == count else f"{who} says that it holds {told}, expected {count}"
+    return None if told == count else f"{who} reports {told} entries, expected {count}"
 
 
 def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:

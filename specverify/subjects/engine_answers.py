@@ -282,7 +282,7 @@ def _cut(rows: list[Any], lengths: Any) -> list[Any]:
         if len(behind) > 1:
             raise UnusableSubject(
                 f"its lengths hold {length} for a row that goes on behind that with {sorted(behind)}, expected the "
-                "number of its new tokens, and one padding id behind them"
+                "number of its new tokens, then a single padding id"
             )
         kept.append(row[:length])
     return kept

@@ -113,8 +113,8 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
         return None
     if "parents" in names:
         raise UnusableSubject(
-            f"{name} takes parents, as a verifier of trees does, expected its form too: it says how trees are drawn, "
-            f"such as {next(iter(TREE_FORMS))}={name}"
+            f"{name} takes parents, as a verifier of trees does, expected its form too, which states how trees are "
+            f"drawn, such as {next(iter(TREE_FORMS))}={name}"
         )
     logits = bool(names & set(PARAMETERS))
     if "lengths" in names:

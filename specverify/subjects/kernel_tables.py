@@ -87,7 +87,7 @@ def certain_but(
         return point
 
     target, draft = (cache(partial(row, model)) for model in models)
-    name = f"table {seed}, certain but behind {' and '.join(map(str, places))} drafts, gamma={KERNEL_GAMMA}"
+    name = f"table {seed}, one-hot except after {' and '.join(map(str, places))} drafts, gamma={KERNEL_GAMMA}"
     return Situation(name, target, draft, KERNEL_GAMMA, pair)
 
 

@@ -69,7 +69,7 @@ class Observer:
         ``[..., held, width]`` for each layer and kind; they are compared with those of plain decoding.
         """
         if not isinstance(held, (int, np.integer)) or isinstance(held, bool) or held < 0:
-            raise UnusableSubject(f"the observer was told that {held!r} entries are held, expected a whole number")
+            raise UnusableSubject(f"the observer got {held!r} as the number of cache entries, expected a whole number")
         arrays = tuple(np.array(_plain(entry), dtype=np.float64) for entry in entries)
         coarsest = max((spacing(entry.dtype) for entry in entries), default=FLOAT64)
         self.forwards.append(Forward(int(held), _whole(fed, "what is fed"), arrays, coarsest))
@@ -78,7 +78,7 @@ class Observer:
     def processed(self, tokens: Any) -> None:
         """Record the input ``tokens`` of a logits processor in the last pass: all tokens before the row it changes."""
         if not self.shown:
-            raise UnusableSubject("the observer was told of a processed row before any forward pass")
+            raise UnusableSubject("the observer got a processed row before any forward pass")
         self.shown[-1].append(_whole(tokens, "what a processor is shown"))
 
     def begin(self) -> None:

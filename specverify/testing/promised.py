@@ -32,7 +32,7 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
     for name, kind in returns.items():
         if not (kind is None or callable(kind) or kind in KINDS):
             said = f"{', '.join(map(repr, KINDS))}, or a function of the new tokens"
-            raise argument_error(f"what returns says of {name}", kind, said)
+            raise argument_error(f"the entry {name} of returns", kind, said)
     return dict(returns)
 
 

@@ -83,7 +83,9 @@ def check_verifier(
     check_callable(verify, "the verifier")
     if cases is not None:
         if form is not None or gammas is not None or options.get("sampled"):
-            raise ValueError("cases are given with form, gammas or sampled, expected cases alone: calls tell the form")
+            raise ValueError(
+                "cases are given with form, gammas or sampled, expected cases alone, because calls determine the form"
+            )
         return judge(subject_plan(calls_subject(verify, name_of(verify), _cases(cases)), options))
     if form is not None:
         check_choice(form, "form", get_args(Form))

@@ -108,7 +108,7 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
         raise NotAsked("another option")
     if inputs["eos"] and not asked.subject.stops_at_eos:
-        raise NotAsked("it knows no end of sequence")
+        raise NotAsked("it has no end-of-sequence token")
     task, prompt = _task(asked, task_of(inputs)), tuple(inputs["prompt"])
     decoder = (variant.remembered or variant.build)(task)
     if inputs["what"] == "round":
@@ -213,7 +213,7 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
     else:
         p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
     if len(p[0]) < LEAST or not all(0 <= token < len(p[0]) for token in inputs["draft"]):
-        raise NotAsked("a coin could not be told from a token")
+        raise NotAsked("a coin is indistinguishable from a token")
     return p, q
 
 

@@ -161,7 +161,7 @@ def one_hot_of_the_cell(weights, key):
     return weights.shape[0] - one_hot.cumsum().sum()
 
 
-@token(wrong=("jnp.log(weights)", "-jnp.log(weights)"), unknown="the largest of several random numbers", jitted=True)
+@token(wrong=("jnp.log(weights)", "-jnp.log(weights)"), unknown="the maximum of several random numbers", jitted=True)
 def more_bits(weights, key):
     """``categorical`` with the noise of more bits, which is made of two uniforms."""
     return jax.random.categorical(key, jnp.log(weights), mode="high")

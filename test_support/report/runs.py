@@ -57,7 +57,7 @@ VERDICTS = (
         NASTY,
         "greedy_is_argmax",
         Status.UNKNOWN,
-        "more samples would tell",
+        "more samples would decide",
         "greedy",
         Evidence.STATISTICAL,
         figures=PARTED,

@@ -19,7 +19,7 @@ LAW = {(0, 1): Fraction(1, 2), (1, 0): Fraction(1, 2)}
         ({(0, 1): Fraction(1, 2), (1,): Fraction(1, 2)}, "the text ends after 1 of 2 new tokens"),
         (
             {(0, 1, 1): Fraction(1, 2), (1, 0): Fraction(1, 2)},
-            "the text goes on with token 1 after its end after new tokens",
+            "the text continues with token 1 after its end after new tokens",
         ),
     ],
 )

@@ -135,6 +135,21 @@ def test_a_residual_of_several_tokens_is_named(wrong, said):
     assert fault_of_rounds(in_scenario(verifier(**wrong), 1, FOUR)).sentence.startswith(said)
 
 
+def of_the_first_position(p, q, draft_tokens):
+    """Take the residual of every rejected draft with q of the first position."""
+    for i, token in enumerate(draft_tokens.tolist()):
+        if RNG.random() >= p[i, token] / q[i, token]:
+            left = np.maximum(p[i] - q[0], 0)
+            return [*draft_tokens[:i].tolist(), drawn(left if left.any() else p[i])]
+    return [*draft_tokens.tolist(), drawn(p[-1])]
+
+
+def test_rules_that_two_drafts_do_not_tell_apart_are_both_named():
+    here = in_scenario(of_the_first_position, 2, Scenario("generic", 3, (0, 1, 0), 3, seed=2))
+    names = "max(p - q, 0) with q one position early, or max(p - q, 0) with the first row of q, expected"
+    assert fault_of_rounds(here).sentence.startswith(f"a rejected draft is replaced by a draw from {names}")
+
+
 def keeps_up_to_the_last_failure(p, q, draft_tokens):
     tokens = draft_tokens.tolist()
     failed = [i for i, token in enumerate(tokens) if RNG.random() >= p[i, token] / q[i, token]]
@@ -294,7 +309,7 @@ def test_drafts_that_count_behind_a_rejection_are_told():
         return [*draft_tokens[:kept].tolist(), drawn(row if row.any() else p[kept])]
 
     here = in_scenario(verify, 2, SMALL._replace(horizon=3))
-    said = "drafts are accepted by the number of tests that pass, also behind the first rejection (no cumulative produ"
+    said = "drafts are accepted by the number of tests that pass, also after the first rejection (no cumulative produ"
     assert fault_of_rounds(here).sentence.startswith(said)
 
 

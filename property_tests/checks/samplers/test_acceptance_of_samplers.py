@@ -72,7 +72,7 @@ def test_without_a_law_it_is_counted_with_a_confidence_sequence():
 def test_who_tells_nothing_cannot_be_judged_by_it():
     found = verdicts_of(right, law=LAW, returns={"accepted": [0.5, 0.5]})
     assert [verdict.status for verdict in found.values()] == [Status.UNUSABLE]
-    assert "does not tell how many drafts it accepted" in found["samples_fit_law"].statement
+    assert "does not report the number of accepted drafts" in found["samples_fit_law"].statement
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_the_law_of_cut_and_late_clocks_is_the_integral(seed):
 
 
 def test_many_cut_clocks_are_refused():
-    with pytest.raises(NeedsValue, match="tails are cut"):
+    with pytest.raises(NeedsValue, match="truncated tails"):
         law_of_first([Clock(1.0, offset=-0.1)] * 13, first_of_ties=True)
 
 

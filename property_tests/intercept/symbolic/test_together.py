@@ -95,8 +95,8 @@ def program_of(call):
     ("math.floor(-np.log(v[0]) * v[1])", "more values than are followed"),
     ("[v[0] * v[1] < 0.3, np.argmax(v)]", "no race|not a race"),
     ("[np.argmax(v), v[0] * v[1] < 0.3]", "already decided a race"),
-    ("np.maximum(v[0], 0.5) * np.maximum(v[1], 0.5) < 0.25 + 1e-9", "whether one of the answers can come at all"),
-    ("[v[0] + v[1] < 0.7, v[0] - 0.7 < -v[1]]", "whether one of the answers can come at all"),
+    ("np.maximum(v[0], 0.5) * np.maximum(v[1], 0.5) < 0.25 + 1e-9", "whether one of the results is possible"),
+    ("[v[0] + v[1] < 0.7, v[0] - 0.7 < -v[1]]", "whether one of the results is possible"),
 ])  # fmt: skip
 def test_what_is_not_known_well_enough_says_why(call, why):
     with pytest.raises(NeedsValue, match=why), answered_everywhere(_Always()):

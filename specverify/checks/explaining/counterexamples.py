@@ -320,7 +320,7 @@ def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequ
     for items in heaviest.drawn:
         at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
         if at and _is_from_q(heaviest, seen, p):
-            said = f"the token behind accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
+            said = f"the token after accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
             return f"{said}, expected p = {short_row(p)}"
         if at:
             said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"

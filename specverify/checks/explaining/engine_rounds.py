@@ -183,7 +183,7 @@ def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]
     place = next((at for role, i, at in first.places if role == "draft" and i == number - 1), "")
     said = f"draft {number} is left out after it is drawn{f' ({place})' if place else ''}"
     which = f"token{'s' * (len(out) > 1)} {listed(sorted(map(str, out)))}"
-    behind = "the next token is drawn from p in its place" if number == 1 else "the round goes on without it"
+    behind = "the next token is drawn from p in its place" if number == 1 else "the round continues without it"
     if tested and not tested & out:
         kept = f"token{'s' * (len(tested) > 1)} {listed(sorted(map(str, tested)))} {_are(tested)} tested"
         return f"{said} because of its own value: {which} {_are(out)} left out, {kept}; {behind}"

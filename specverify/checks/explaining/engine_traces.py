@@ -50,7 +50,7 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
     number = f"new token {begin + 1}"
     if ended and wrong - begin < accepted:
-        behind = f"draft {wrong - begin + 1} is the end token {trace.eos}, and what is behind it is emitted too"
+        behind = f"draft {wrong - begin + 1} is the end token {trace.eos}, and the tokens after it are emitted too"
         return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted}: {behind}"
     return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
 
@@ -86,7 +86,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     draft = None if trace.draft is None else _chosen(trace.draft, text)
     fitting = []
     if draft is not None and _chosen(trace.target, (*text, draft)) == token:
-        fitting.append(f"the choice of p one position late, behind draft {draft}")
+        fitting.append(f"the choice of p one position late, after draft {draft}")
     if wrong and _chosen(trace.target, text[:-1]) == token:
         fitting.append("the choice of p one position early")
     if draft == token:

@@ -157,7 +157,7 @@ def _sentence(place: _FirstTexts) -> str:
         sure = "" if does >= CERTAIN else f" with probability {apart(does, ought)[0]}"
         return f"the text ends after {number - 1} of {place.longest} new tokens{sure}{behind if sure else ''}"
     if only == END:
-        return f"the text goes on with token {place.token} after its end{behind}"
+        return f"the text continues with token {place.token} after its end{behind}"
     if only is not None and does >= CERTAIN:
         return f"new token {number} is {place.token} instead of {only}{behind}"
     does_text, ought_text = apart(does, ought)

@@ -34,6 +34,7 @@ from specverify.checks.explaining.one_number_rules import (
 )
 from specverify.checks.explaining.round_rules import (
     ACCEPT,
+    ACCEPT_OF_ROW,
     BONUS,
     REPLACE,
     REPLACE_OF_ROW,
@@ -50,6 +51,8 @@ from specverify.subjects.subject import InScenario
 
 PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
+MOST_NAMES = 3
+"""The largest number of formulas that a sentence names if several fit all observations."""
 GUESSED = ", as it is not drawn"
 """Follows "q = 1" in a message about a draft for which an engine draws nothing."""
 
@@ -159,7 +162,7 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of the only formula that fits all observations of ``part``; "" if no formula or several fit."""
+    """Return the name of the formula that fits all observations of ``part``; "" if none fits, or too many."""
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return ""
     seen = [(given, i, value) for given in all_given for i, value in values_of(given, part)]
@@ -183,8 +186,13 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
         with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_replaced_by(seen, formula))
         laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
         return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
-    several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
-    return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
+    return _joined(fitting, part) if len(fitting) == 1 or any(len(given.rows.p[0]) > 2 for given in all_given) else ""
+
+
+def _joined(fitting: Sequence[str], part: str) -> str:
+    """Return the formulas to name of those that fit: one of the rows at the draft alone, else up to ``MOST_NAMES``."""
+    other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
+    return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
@@ -229,7 +237,7 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
         for i, value in enumerate(given.accept):
             known = first.setdefault((given.prefix, given.drafts[: i + 1], given.rows.p[0]), given)
             if not fits(value, known.accept[i], given.slack):
-                return f"by what is drafted behind them: whether draft {i + 1} is accepted depends on draft {i + 2}"
+                return f"depending on later drafts: whether draft {i + 1} is accepted depends on draft {i + 2}"
     return ""
 
 

@@ -457,7 +457,7 @@ class _PathReader:
             yield from self._emitted(last, text, (*now.out, new), words, then.cost, fault, used, None, gone, record)
             if now.structure:
                 continue
-            kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement behind it"
+            kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement after it"
             record = record._replace(fault=now.fault or kept, structure=kept)
             emitted = (*now.out, drafts[i], new)
             words, fault = f"{words}, but {drafts[i]} is emitted too", now.fault or kept

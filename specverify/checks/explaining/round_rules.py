@@ -132,7 +132,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first rows of p and q": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[0][drafts[i]]),
     "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
-    "by the number of tests that pass, also behind the first rejection (no cumulative product)": _by_number,
+    "by the number of tests that pass, also after the first rejection (no cumulative product)": _by_number,
     "up to the last test that fails, not the first": _up_to_the_last,
 }
 """Message ending -> formula for the acceptance, as in ``ACCEPT_OF_ROW``; some formulas also use rows at other

@@ -35,14 +35,14 @@ def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
     figures = {"runs": 3 * size}
     for result, then in (
         (kept[1], "a second call with the same arguments answers otherwise"),
-        (host_array(readings[0]()), "its answer is changed by a later call, which hands out the same array"),
+        (host_array(readings[0]()), "a later call changes its answer, because both return the same array"),
     ):
         if (result != kept[0]).any():
             row = int(np.flatnonzero((result != kept[0]).any(axis=1))[0])
             because = f"row {row + 1} of {size} was {kept[0][row].tolist()} and is {result[row].tolist()}"
             example = Counterexample((described_rounds(rounds),), then, (because,))
             return Examination(then, failed=True, counterexample=example, figures=figures)
-    return Examination("the same arguments give the same answer, in an array of its own", figures=figures)
+    return Examination("the same arguments give the same answer, in a new array", figures=figures)
 
 
 def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
@@ -70,7 +70,7 @@ def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
     return (
         kernel_check(
             "calls_repeat",
-            "the same arguments give the same answer, in an array of its own",
+            "the same arguments give the same answer, in a new array",
             None,
             Evidence.EQUAL,
             {name: partial(examine_answers, rounds) for name, rounds in few.items()},

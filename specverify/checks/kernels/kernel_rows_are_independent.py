@@ -33,7 +33,7 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
             case, seen = int(cases[row]), told(rounds, answers[place].tolist())
             here = described_row(rounds, case, uniforms[row], where)
             before = f"{told(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
-            then = f"{where}, {said}, is answered {seen}; the same row is answered {before}"
+            then = f"{where}, {said}, gives {seen}; the same row gives {before}"
             example = Counterexample(
                 (described_rounds(rounds), *models_of(rounds, case), here),
                 then,

@@ -167,7 +167,7 @@ def _examine(
     result = find()
     if which == "calls" and result.rows and not result.calls:
         return Examination(
-            "rows depend on each other, so calls cannot be judged: see rows_are_independent", unknown=True
+            "rows depend on each other, so calls cannot be compared: see rows_are_independent", unknown=True
         )
     twice = result.rows if which == "rows" else result.calls
     if twice:

@@ -125,7 +125,7 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
         Status.HOLDS: f"{plan.what}: dependence of total variation {bound:.3f} at most, in {CELLS} x {CELLS} cells",
         Status.NOT_APPLICABLE: f"{plan.what}: hardly anything varies in {couples} couples, so nothing can depend",
         Status.UNKNOWN: f"{plan.what}: {couples} couples leave a dependence of {bound:.3f} possible, "
-        f"tv is {plan.tv:g}: more samples would tell",
+        f"tv is {plan.tv:g}: more samples would decide",
     }[status]
     example = Counterexample((f"{couples} couples, {plan.what}",), alike) if status is Status.REFUTED else None
     figures = {"samples": couples, "tv_at_most": bound, "notes": list(notes)}

@@ -141,7 +141,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
         f"alarm {plan.alarm:.1g}",
         Status.HOLDS: f"total variation from the reference at most {bounds.upper:.4f}, error {plan.error:.1g}, "
         f"tv {plan.tv:g}",
-        Status.UNKNOWN: f"{found.samples} samples of each do not tell them apart, but leave a total variation of "
+        Status.UNKNOWN: f"{found.samples} samples of each show no difference, but leave a total variation of "
         f"{bounds.upper:.4f} possible; tv is {plan.tv:g}: give a larger most_samples or tv",
     }[status]
     example = _example(found, refuting) if status is Status.REFUTED else None

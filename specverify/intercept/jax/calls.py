@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -37,8 +37,17 @@ from specverify.intercept.cpython.patches import asarray, empty, once, replaced
 from specverify.intercept.distributions import Forced
 from specverify.intercept.jax.arrays import SymbolicTracer, collapsed, concrete, elements_of, has_no_value, is_settled
 from specverify.intercept.jax.draws import MOST, JaxDraws
-from specverify.intercept.jax.exact import computed_by_numpy, is_exact
-from specverify.intercept.jax.operations import CHOICES, ELEMENTWISE, ROWS, SEVERAL, moved
+from specverify.intercept.jax.operations import (
+    CHOICES,
+    DIVISIONS,
+    ELEMENTWISE,
+    ROWS,
+    SEVERAL,
+    computed_by_numpy,
+    moved,
+    numpy_rule,
+    rounds,
+)
 from specverify.intercept.refusals import NeedsValue, is_declined
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.symbolic.deferred import known, single
@@ -58,6 +67,9 @@ CALLS_BACK = "pure_callback"
 """The primitive that calls Python, which may draw. It is executed every time; its results are not cached."""
 _INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
 _HALVES = {"bfloat16", "float16"}
+_COMPILED = {"jit", "pjit"}
+"""Primitives that call a traced function which JAX compiles; JAX executes them if all operands are concrete."""
+Answer = TypeVar("Answer")
 
 
 def draws_inside(parameters: dict[str, Any]) -> bool:
@@ -69,15 +81,20 @@ def _functions(found: Any) -> Sequence[Any]:
     return found if isinstance(found, (tuple, list)) else (found,)
 
 
-def _draws(closed: Any) -> bool:
+def _once_for(memory: dict[int, tuple[Any, Answer]], closed: Any, answer: Callable[[Sequence[Any]], Answer]) -> Answer:
+    """Return ``answer(equations)`` of a traced function, computed once and kept in ``memory``."""
     jaxpr = getattr(closed, "jaxpr", closed)
-    if not hasattr(jaxpr, "eqns"):
-        return False
-    before = PROCESS.jax_drawing.get(id(jaxpr))
+    before = memory.get(id(jaxpr))
     if before is None:
-        result = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
-        before = PROCESS.jax_drawing[id(jaxpr)] = (jaxpr, result)
+        before = memory[id(jaxpr)] = (jaxpr, answer(getattr(jaxpr, "eqns", ())))
     return before[1]
+
+
+def _draws(closed: Any) -> bool:
+    def answer(equations: Sequence[Any]) -> bool:
+        return any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in equations)
+
+    return _once_for(PROCESS.jax_drawing, closed, answer)
 
 
 def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
@@ -87,15 +104,48 @@ def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
 
 
 def _halves(closed: Any) -> frozenset[Any]:
+    def answer(equations: Sequence[Any]) -> frozenset[Any]:
+        result = {str(getattr(each.aval, "dtype", "")) for equation in equations for each in equation.outvars}
+        return frozenset(result & _HALVES).union(*(halves_inside(equation.params) for equation in equations))
+
+    return _once_for(PROCESS.jax_halves, closed, answer)
+
+
+def is_exact(closed: Any) -> bool:
+    """Return whether NumPy computes a traced function as its compiled program does.
+
+    It may have one operation on floats, because a compiled program may fuse two of them into one rounding. A division
+    must be its only operation and divide one argument by another: XLA multiplies by the reciprocal of a constant.
+    """
+    names = _once_for(PROCESS.jax_exact, closed, _roundings)
+    return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))
+
+
+def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
+    """Return the names of the operations on floats in a traced function; None if JAX must compute an equation."""
+    result: list[str] = []
+    for equation in equations:
+        if equation.primitive.name in _COMPILED:
+            names = _once_for(PROCESS.jax_exact, equation.params["jaxpr"], _roundings)
+            if names is None:
+                return None
+            result += names
+            continue
+        operands, results = ([each.aval for each in side] for side in (equation.invars, equation.outvars))
+        if numpy_rule(equation.primitive, operands, results, equation.params) is None:
+            return None
+        if rounds(equation.primitive, operands):
+            result.append(equation.primitive.name)
+    return tuple(result)
+
+
+def _only_combines_arguments(closed: Any) -> bool:
+    """Return whether a traced function is one operation on its arguments, also if that is under another ``jit``."""
     jaxpr = getattr(closed, "jaxpr", closed)
-    if not hasattr(jaxpr, "eqns"):
-        return frozenset()
-    before = PROCESS.jax_halves.get(id(jaxpr))
-    if before is None:
-        result = {str(getattr(each.aval, "dtype", "")) for equation in jaxpr.eqns for each in equation.outvars}
-        inside = frozenset().union(*(halves_inside(equation.params) for equation in jaxpr.eqns))
-        before = PROCESS.jax_halves[id(jaxpr)] = (jaxpr, frozenset(result & _HALVES) | inside)
-    return before[1]
+    if len(jaxpr.eqns) != 1 or not {*map(id, jaxpr.eqns[0].invars)} <= {*map(id, jaxpr.invars)}:
+        return False
+    equation = jaxpr.eqns[0]
+    return equation.primitive.name not in _COMPILED or _only_combines_arguments(equation.params["jaxpr"])
 
 
 # Known
@@ -186,9 +236,6 @@ _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_ca
           "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
           "custom_lin": "jaxpr"}  # fmt: skip
 """Primitive that calls a traced function -> the parameter that holds the function."""
-
-_COMPILED = {"jit", "pjit"}
-"""Those of them that JAX executes itself if all operands are concrete."""
 
 _HANDLERS = ELEMENTWISE | CHOICES | ROWS
 

@@ -1,8 +1,13 @@
-"""Handlers of JAX operations on arrays with symbolic elements: element-wise, along an axis, and movements.
+"""Rules of JAX operations: on arrays with symbolic elements, and on concrete numbers that NumPy computes bit for bit.
 
 Element-wise: comparisons, choices and conversions stay symbolic until they are read. Along an axis: sums and products
 read no more elements than necessary; sorting and argmax are races. Movement (reshape, gather): JAX itself moves the
 positions, and no element is read.
+
+Concrete numbers: JAX compiles a program for each primitive and each shape, and a verifier is examined at many shapes.
+Most primitives of an eager verifier move elements, count, or apply one IEEE operation, so NumPy computes those. JAX
+computes sums of floats and functions such as ``log``, which it rounds in its own way, and operations with a subnormal
+number, which it flushes to 0, a NaN or a negative zero.
 """
 
 from __future__ import annotations
@@ -14,13 +19,15 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src import core
+from jax._src.array import ArrayImpl
 
 from specverify.intercept import audit
 from specverify.intercept.caller import caller
-from specverify.intercept.cpython.patches import empty
+from specverify.intercept.cpython.patches import array as new_array
+from specverify.intercept.cpython.patches import asarray, empty
 from specverify.intercept.jax.arrays import concrete, elements_of
 from specverify.intercept.jax.draws import Bits
-from specverify.intercept.jax.exact import filler
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, any_symbolic, is_whole
@@ -29,6 +36,7 @@ from specverify.intercept.symbolic.primitives import (
     OF_JAX,
     PRIMITIVES,
     Family,
+    Primitive,
     Result,
     answered,
     applied,
@@ -37,6 +45,7 @@ from specverify.intercept.symbolic.primitives import (
     rules_of,
     towards_zero,
     whole_part,
+    with_rule,
 )
 from specverify.intercept.symbolic.rows import Ask
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, MULTIPLY
@@ -442,3 +451,200 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
         parameters = {**parameters, "fill_value": 0}
     outcome = primitive.bind(*operands, **parameters)
     return list(outcome) if primitive.multiple_results else [outcome]
+
+
+def filler(parameters: dict[str, Any], dtype: Any) -> Any:
+    """Return the value that a gather returns for indices out of range: ``fill_value``, or JAX's default."""
+    value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
+    if value is not None:
+        return new_array(value).astype(dtype).item()
+    if kind == "b":
+        return True
+    if kind in "iu":
+        info = np.iinfo(dtype)
+        return int(info.max if kind == "u" else info.min)
+    return float("nan")
+
+
+# Concrete numbers
+
+
+NumpyRule = Callable[..., Any]
+"""``rule(parameters, *arrays)`` returns the NumPy array that the primitive returns."""
+
+_PLAIN = {np.dtype(name) for name in ("bool", "int32", "int64", "uint32", "float32", "float64")}
+_KINDS = {
+    Family.ARITHMETIC: "iuf",
+    Family.CLAMP: "biuf",
+    Family.COMPARISON: "biuf",
+    Family.LOGIC: "biu",
+    Family.REDUCTION: "iu",
+    Family.EXTREME: "biu",
+    Family.SCAN: "iu",
+}
+"""Family -> kinds of dtype on which NumPy and JAX agree bit for bit."""
+_DIVIDE = PRIMITIVES["divide"]
+DIVISIONS = frozenset(_DIVIDE.jax)
+"""Primitives that divide. XLA multiplies by the reciprocal of a constant, and of a divisor that it broadcasts."""
+_OF_TABLE = {
+    name: row
+    for name, row in {**with_rule(OF_JAX, "outcome"), **dict.fromkeys(DIVISIONS, _DIVIDE)}.items()
+    if row.family in _KINDS and row.result is not Result.PLACES
+}
+
+
+def _kinds_of(row: Primitive) -> str:
+    if row.result is Result.FLOATS:
+        return "f"
+    return "b" if row.family is Family.REDUCTION and row.result is Result.BOOLS else _KINDS[row.family]
+
+
+def _rule_of(row: Primitive) -> NumpyRule:
+    function: Any = np.divide if row is _DIVIDE else row.outcome
+    if row.family is Family.SCAN:
+        return partial(_scan, function)
+    if row.family in {Family.REDUCTION, Family.EXTREME}:
+        return lambda parameters, array: function(array, axis=tuple(parameters["axes"]))
+    return lambda parameters, *arrays: function(*arrays)
+
+
+def _scan(function: Callable[..., Any], parameters: dict[str, Any], array: Any) -> Any:
+    axis = parameters["axis"]
+    if parameters["reverse"]:
+        return np.flip(function(np.flip(array, axis), axis), axis)
+    return function(array, axis)
+
+
+def _broadcast(parameters: dict[str, Any], array: Any) -> Any:
+    shape, places = parameters["shape"], parameters["broadcast_dimensions"]
+    sizes = dict(zip(places, array.shape, strict=True))
+    return np.broadcast_to(array.reshape([sizes.get(axis, 1) for axis in range(len(shape))]), shape)
+
+
+def _slice(parameters: dict[str, Any], array: Any) -> Any:
+    first, last = parameters["start_indices"], parameters["limit_indices"]
+    steps = parameters["strides"] or (1,) * len(first)
+    return array[tuple(map(slice, first, last, steps))]
+
+
+def _inside(start: Sequence[int], sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """Return ``start``, the first corner of a window of ``sizes``, moved so that the window lies inside ``shape``."""
+    return [min(max(first, 0), whole - size) for first, size, whole in zip(start, sizes, shape, strict=True)]
+
+
+def _window(array: Any, start: Sequence[int], sizes: Sequence[int]) -> Any:
+    return array[tuple(slice(first, first + size) for first, size in zip(start, sizes, strict=True))]
+
+
+def _dynamic_slice(parameters: dict[str, Any], array: Any, *starts: Any) -> Any:
+    sizes = parameters["slice_sizes"]
+    return _window(array, _inside([int(start) for start in starts], sizes, array.shape), sizes)
+
+
+def _gather(parameters: dict[str, Any], array: Any, places: Any) -> Any:
+    numbers, sizes = parameters["dimension_numbers"], parameters["slice_sizes"]
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = [size for axis, size in enumerate(sizes) if axis not in gone]
+    of_batch = list(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    result = np.empty((*places.shape[:-1], *kept), array.dtype)
+    fills = parameters["mode"] == jax.lax.GatherScatterMode.FILL_OR_DROP
+    for place in np.ndindex(*places.shape[:-1]):
+        start = [0] * array.ndim
+        for axis, first in zip(numbers.start_index_map, places[place].tolist(), strict=True):
+            start[axis] = first
+        for axis, index in of_batch:
+            start[axis] = place[index]
+        inside = _inside(start, sizes, array.shape)
+        if fills and inside != start:
+            result[place] = filler(parameters, array.dtype)
+        else:
+            result[place] = _window(array, inside, sizes).reshape(kept)
+    rank = result.ndim
+    return np.moveaxis(result, range(rank - len(kept), rank), numbers.offset_dims)
+
+
+def _iota(parameters: dict[str, Any]) -> Any:
+    shape, axis = parameters["shape"], parameters["dimension"]
+    places = [size if place == axis else 1 for place, size in enumerate(shape)]
+    return np.broadcast_to(np.arange(shape[axis], dtype=parameters["dtype"]).reshape(places), shape)
+
+
+_BY_NUMPY: dict[str, NumpyRule] = {
+    **{name: _rule_of(row) for name, row in _OF_TABLE.items()},
+    "broadcast_in_dim": _broadcast,
+    "slice": _slice,
+    "select_n": lambda parameters, which, *cases: np.where(which, cases[1], cases[0]),
+    "reshape": lambda parameters, array: array.reshape(parameters["new_sizes"]),
+    "squeeze": lambda parameters, array: np.squeeze(array, parameters["dimensions"]),
+    "transpose": lambda parameters, array: np.transpose(array, parameters["permutation"]),
+    "rev": lambda parameters, array: np.flip(array, parameters["dimensions"]),
+    "concatenate": lambda parameters, *arrays: np.concatenate(arrays, parameters["dimension"]),
+    "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
+    "iota": _iota,
+    "convert_element_type": lambda parameters, array: array,
+}
+_KINDS_OF_OPERANDS = {**{name: _kinds_of(row) for name, row in _OF_TABLE.items()}, "convert_element_type": "biu"}
+"""Primitive -> kinds of dtype of its operands; for the others any of ``_PLAIN``."""
+_ROUNDING = {name for name, row in _OF_TABLE.items() if "f" in _kinds_of(row)}
+"""Primitives that NumPy computes on floats, with one rounding at most."""
+_CONDITIONS: dict[str, Callable[[Sequence[Any], Any, dict[str, Any]], bool]] = {
+    "iota": lambda operands, result, parameters: result.dtype == np.int32 and not operands,
+    "select_n": lambda operands, result, parameters: operands[0].dtype == np.bool_ and len(operands) == 3,
+    "reshape": lambda operands, result, parameters: parameters.get("dimensions") is None,
+    **dict.fromkeys(DIVISIONS, lambda operands, result, parameters: operands[1].shape == result.shape),
+    **{
+        name: lambda operands, result, parameters: 0 not in operands[0].shape
+        for name in names_of(OF_JAX, Family.EXTREME)
+    },
+}
+
+
+def numpy_rule(
+    primitive: Any, operands: Sequence[Any], results: Sequence[Any], parameters: dict[str, Any]
+) -> NumpyRule | None:
+    """Return NumPy's rule of a primitive for operands and results of these avals; None if JAX must compute it."""
+    rule = _BY_NUMPY.get(primitive.name)
+    if rule is None or parameters.get("sharding") is not None:
+        return None
+    if not all(getattr(aval, "dtype", None) in _PLAIN for aval in (*operands, *results)):
+        return None
+    kinds, condition = _KINDS_OF_OPERANDS.get(primitive.name, "biuf"), _CONDITIONS.get(primitive.name)
+    if any(operand.dtype.kind not in kinds for operand in operands):
+        return None
+    return rule if condition is None or condition(operands, results[0], parameters) else None
+
+
+def rounds(primitive: Any, operands: Sequence[Any]) -> bool:
+    """Return whether a primitive that has a rule of NumPy rounds its result, for operands of these avals."""
+    return primitive.name in _ROUNDING and any(operand.dtype.kind == "f" for operand in operands)
+
+
+def _is_ordinary(array: Any) -> bool:
+    """Return whether a float array has no NaN, no negative zero and no subnormal number; True for other arrays."""
+    if array.dtype.kind != "f":
+        return True
+    small = np.abs(array) < np.finfo(array.dtype).tiny
+    return not (np.isnan(array) | (small & ((array != 0) | np.signbit(array)))).any()
+
+
+def computed_by_numpy(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any | None:
+    """Return the result of a primitive on concrete numbers as a JAX array; None if JAX must compute it."""
+    if primitive.name not in _BY_NUMPY or any(getattr(operand, "committed", False) for operand in operands):
+        return None
+    avals = [core.typeof(operand) for operand in operands]
+    aval, _ = primitive.abstract_eval(*avals, **parameters)
+    rule = numpy_rule(primitive, avals, [aval], parameters)
+    if rule is None:
+        return None
+    arrays = [asarray(operand, dtype=each.dtype) for operand, each in zip(operands, avals, strict=True)]
+    with np.errstate(all="ignore"):
+        numbers = rule(parameters, *arrays)
+    if rounds(primitive, avals) and not all(map(_is_ordinary, (*arrays, numbers))):
+        return None
+    with core.eval_context():
+        result = jax.device_put(np.ascontiguousarray(numbers, dtype=aval.dtype).reshape(aval.shape))
+    if result.aval.weak_type == aval.weak_type:
+        return result
+    weak = core.ShapedArray(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    return ArrayImpl(weak, result.sharding, [result], committed=False)

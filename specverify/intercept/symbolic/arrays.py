@@ -99,7 +99,7 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
     """
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
-        raise refusal("arrays-not-followed", f"the largest of random numbers is asked for with {', '.join(more)}")
+        raise refusal("arrays-not-followed", f"the maximum of random numbers is requested with {', '.join(more)}")
     return _reduced(name, array, axis, keepdims)
 
 

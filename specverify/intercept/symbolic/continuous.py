@@ -260,14 +260,14 @@ def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous |
     Raises ``NeedsValue`` for a NaN, for a combination of several symbolic numbers, and for too many parts.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
-        raise NeedsValue("order-of-joined", "the order of random numbers is asked for, and one is made of others")
+        raise NeedsValue("order-of-joined", "the order of random numbers is requested, and one is a function of others")
     if len(parts) > MOST_ORDERED:
         raise NeedsValue(
             "too-many-joined",
-            f"the value at a place of the order of more than {MOST_ORDERED} random numbers is asked for",
+            f"an order statistic of more than {MOST_ORDERED} random numbers is requested",
         )
     if any(not isinstance(part, Continuous) and isnan(part) for part in parts):
-        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
+        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is requested")
     return parts[0] if len(parts) == 1 else Extreme(parts, largest, rank)
 
 
@@ -277,11 +277,12 @@ def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous
     for operand in operands:
         if isinstance(operand, Extreme) and (operand.largest != largest or operand.rank):
             raise NeedsValue(
-                "order-of-joined", "the largest of several random numbers is asked for, and one is not that of others"
+                "order-of-joined",
+                "the maximum of several random numbers is requested, and one is a minimum or another rank",
             )
         if isinstance(operand, tuple) and not isinstance(operand, Continuous | Extreme):
             raise NeedsValue(
-                "order-of-joined", "the largest of several random numbers is asked for, and one is made of others"
+                "order-of-joined", "the maximum of several random numbers is requested, and one is a function of others"
             )
         parts += operand.parts if isinstance(operand, Extreme) else (operand,)
     different = tuple(dict.fromkeys(parts))

@@ -359,7 +359,7 @@ class VectorRace:
         pmf = law_of(self.clocks())
         if not abs(pmf.sum() - 1) < 1e-6:
             raise NeedsValue(
-                "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
+                "not-a-race", "the maximum of several random numbers is requested, and they are not a race of clocks"
             )
         return pmf / pmf.sum()
 
@@ -431,7 +431,7 @@ def check_unused(scores: Many) -> None:
             )
         if len(places) > 1 and not (np.diff(places) > 0).all() and len(np.unique(places)) < len(places):
             raise NeedsValue(
-                "equal-numbers", "the largest of several random numbers is asked for, and two of them are one number"
+                "equal-numbers", "the maximum of several random numbers is requested, and two of them are one number"
             )
 
 
@@ -458,7 +458,7 @@ class FirstTrue(NamedTuple):
 
     def best(self) -> Any:
         """Raise ``RuleDeclined``: whether any element is True is a different question than its index."""
-        raise RuleDeclined("there is no rule for the largest of very many bools, but for its place")
+        raise RuleDeclined("there is no rule for the maximum of very many bools, only for its index")
 
 
 # Rules of rows
@@ -501,7 +501,7 @@ def _clocks(scores: Many) -> Clocks:
         if result is not None and (result.rate > 0).any():
             return result
     raise NeedsValue(
-        "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
+        "not-a-race", "the maximum of several random numbers is requested, and they are not a race of clocks"
     )
 
 

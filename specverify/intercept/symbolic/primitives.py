@@ -695,7 +695,7 @@ def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more:
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 
 
-_ORDERS_ONE_BY_ONE = Blank("the order of a noise vector is drawn for each element, but for the first one")
+_ORDERS_ONE_BY_ONE = Blank("the order of a noise vector is drawn element by element, except the first one")
 _SUM = _folding("sum", "add", Count, totals, torch=("sum",), jax=("reduce_sum",))
 _PRODUCT = _folding("prod", "multiply", Product, Blank("noise vectors are multiplied"),
                     torch=("prod",), jax=("reduce_prod",))  # fmt: skip

@@ -129,9 +129,7 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
     Of several that ring at one time the first of the row wins; if ``first_of_ties`` is False, such ties are refused.
     """
     if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
-        raise NeedsValue(
-            "not-a-race", "the largest of more random numbers is asked for than can be told where their tails are cut"
-        )
+        raise NeedsValue("not-a-race", "the maximum of too many random numbers with truncated tails is requested")
     moments = sorted({at for clock in clocks for at in (clock.start, clock.end) if at < inf})
     silent, pmf, before = 1.0, np.zeros(len(clocks)), (moments[0], 0.0)
     for at in moments:
@@ -147,7 +145,7 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
         mass = silent * max(chances, default=0.0)
         if tied or (isclose(at, before[0], rel_tol=16 * NEAR) and mass * before[1] > FLOAT32):
             raise NeedsValue(
-                "equal-numbers", "random numbers that are clamped are as good as equal, and the largest is asked for"
+                "equal-numbers", "the maximum of clamped random numbers is requested, which are equal at the bound"
             )
         for place, chance in ringing:
             pmf[place] += silent * chance
@@ -211,7 +209,7 @@ exponential: Callable[[Any], Any] = algebra.exponential
 
 
 _FAR = 700.0  # of two clocks whose rates are apart by its exponential, the slow one does not win
-NO_RACE = "the largest of several random numbers is asked for, and they are not a race of clocks"
+NO_RACE = "the maximum of several random numbers is requested, and they are not a race of clocks"
 
 
 class Race(NamedTuple):
@@ -463,7 +461,7 @@ def ranked(
     Parameters and errors are those of ``winner``.
     """
     if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
-        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
+        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is requested")
     if rank == 0:
         return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
     scores = [entry if largest else negative(entry) for entry in entries]
@@ -505,7 +503,7 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
     result = [at for at, number in numbers.items() if number == most]
     if len(result) > 1 and not first_of_ties:
         raise NeedsValue(
-            "equal-numbers", "the largest of equal numbers is asked for, and which of them it is is not known"
+            "equal-numbers", "the maximum of equal numbers is requested, and which of them is returned is undefined"
         )
     return result[0]
 
@@ -525,7 +523,7 @@ def _parts(score: Any) -> tuple[Any, ...]:
         return (score,)
     if not score.largest or score.rank:
         raise NeedsValue(
-            "order-of-joined", "the largest of several random numbers is asked for, and one is the smallest of others"
+            "order-of-joined", "the maximum of several random numbers is requested, and one is the smallest of others"
         )
     return score.parts
 
@@ -563,7 +561,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
          for _, uniform, clock in racing], place)  # fmt: skip
     if len({id(uniform.known) for uniform in noise}) < len(noise):
         raise NeedsValue(
-            "equal-numbers", "the largest of several random numbers is asked for, and two of them are one number"
+            "equal-numbers", "the maximum of several random numbers is requested, and two of them are one number"
         )
     again = any(each.raced for each in known)
     if again and not all(each.runner and not each.runner.told if each.raced else True for each in known):
@@ -638,7 +636,8 @@ def _reweighted(
     root = star_of(runners) if once else None
     if root is None:
         raise NeedsValue(
-            "second-race", "random noise is used in a second race, with other weights, and more is known of it"
+            "second-race",
+            "random noise is used in a second race with other weights, and its values are constrained by the first",
         )
     raced = [*root.all_behind()]
     before = [runner.rate if runner in raced else 0.0 for runner in runners]
@@ -656,5 +655,5 @@ def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> lis
     rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
     if len(set(values)) < len(values):
-        raise NeedsValue("equal-numbers", "the order of equal numbers behind random ones is asked for")
+        raise NeedsValue("equal-numbers", "the order of equal numbers after random ones is requested")
     return [*symbolic, *(rest[at] for at in np.argsort(values)[::-1])][:number]

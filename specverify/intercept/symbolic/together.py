@@ -691,7 +691,7 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
     if result.whole <= 0:
         return Chance(0.5, 0.5, "random numbers are compared together after answers that can hardly come together")
     if result.open:
-        what = "random numbers are compared together, and whether one of the answers can come at all is not told"
+        what = "random numbers are compared jointly, and whether one of the results is possible cannot be determined"
         return Chance(0.5, 0.5, f"{what} by boxes; that they are compared with is as good as a value they often have, "
                                 "or as an earlier answer")  # fmt: skip
     for certain, (least, most) in ((1.0, result.no), (0.0, result.yes)):

@@ -7,8 +7,9 @@ outcomes apply to all possible values at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,23 @@ def content_of(operand: Any) -> Any:
     return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
 
 
+def _some(kind: Any, values: Iterable[Any]) -> bool:
+    return any(isinstance(value, kind) for value in values)
+
+
+def _every(kind: Any, values: Iterable[Any]) -> bool:
+    return all(isinstance(value, kind) for value in values)
+
+
+def _tensors(operands: Iterable[Any]) -> list[Any]:
+    return [operand for operand in operands if isinstance(operand, torch.Tensor)]
+
+
+def _as_tensors(condition: Any, *cases: Any) -> list[Any]:
+    """Return the operands of ``where`` as tensors."""
+    return [condition, *(each if _tensors([each]) else torch.tensor(each) for each in cases)]
+
+
 def _is_open(content: Any) -> bool:
     """Return whether ``content`` is a ``Crossing`` (a comparison with many bounds) or an object array of elements."""
     return isinstance(content, Crossing) or (isinstance(content, np.ndarray) and content.dtype.kind == "O")
@@ -68,9 +86,9 @@ def _arithmetic(name: str) -> Handler:
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
-        if not any(isinstance(each, Many) for each in contents):
+        if not _some(Many, contents):
             return _FEW
-        tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
+        tensors = _tensors(operands)
         clamps_halves = PRIMITIVES[name].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
         scaled = named.get("alpha", 1) != 1 or named.get("rounding_mode")
         if scaled or clamps_halves or any(_is_open(each) for each in contents):
@@ -108,7 +126,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
-        if not any(isinstance(each, Many) for each in contents) or any(map(_is_open, contents)):
+        if not _some(Many, contents) or any(map(_is_open, contents)):
             return _FEW
         return SymbolicTensor(joined(contents, partial(join, axis=dim)), tensors[0].dtype, tensors[0].device)
 
@@ -117,9 +135,9 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
     """Handle ``where`` with three arguments, of which some are noise vectors."""
-    given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
+    given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
-    if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
+    if not _some(Many, contents[1:]) or any(map(_is_open, contents)):
         return _FEW
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
@@ -205,7 +223,7 @@ def _first(row: Any) -> Handler:
     def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
         if count != 1 or is_declined(content):
-            return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
+            return Declined("there is no rule for the first ranks of a noise vector, only for the first one")
         contests = row.vector(content, largest=largest)
         best, places = [each.best() for each in contests], [each.winner() for each in contests]
         return (
@@ -228,7 +246,7 @@ def _searched(row: Any) -> Handler:
             return _FEW
         every = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
         flat: list[Any] = elements_of(values).reshape(len(every), -1).tolist()
-        if not all(isinstance(value, Continuous) for among in flat for value in among):
+        if not _every(Continuous, chain.from_iterable(flat)):
             return _MADE_OF_SEVERAL
         count = np.arange(every.shape[1] + 1)
         result = np.empty(values.numel(), dtype=object)
@@ -267,7 +285,7 @@ def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
     shape = np.broadcast_shapes(tuple(value.shape), tuple(bounds.shape))
     rows = bounds.detach().double().broadcast_to(shape).reshape(-1, shape[-1]).cpu().numpy()
     numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
-    if not all(isinstance(number, Continuous) for number in numbers):
+    if not _every(Continuous, numbers):
         return _MADE_OF_SEVERAL
     return SymbolicTensor(rule(numbers, rows, shape), torch.bool, bounds.device)
 
@@ -314,10 +332,6 @@ OF_VECTORS: dict[str, Handler] = {
 _NO_OUTCOME = Declined("no operand is an outcome among very many, in a place where that is followed")
 
 
-def _tensors(operands: Any) -> list[Any]:
-    return [operand for operand in operands if isinstance(operand, torch.Tensor)]
-
-
 def _is_few(tensor: Any) -> bool:
     """Return whether ``tensor`` is a symbolic tensor that stores its elements one by one, not as a noise vector."""
     return isinstance(tensor, SymbolicTensor) and (is_stored(tensor) or isinstance(tensor.content, np.ndarray))
@@ -328,9 +342,21 @@ def _is_wide(element: Any) -> bool:
 
 
 def _has_wide(tensors: list[Any]) -> bool:
-    return any(
-        isinstance(each, (Wide, Choice)) for tensor in tensors if _is_few(tensor) for each in elements_of(tensor).flat
-    )
+    return _some((Wide, Choice), _elements(tensors))
+
+
+def _elements(tensors: list[Any]) -> list[Any]:
+    """Return the elements of those ``tensors`` that store them one by one."""
+    return [element for tensor in tensors if _is_few(tensor) for element in elements_of(tensor).flat]
+
+
+def _wide_of(elements: Sequence[Any]) -> list[Any]:
+    """Return the open outcomes among ``elements``; refuses those of several draws, and other symbolic elements."""
+    wide = [element for element in elements if _is_wide(element)]
+    beside = [element for element in elements if not _is_wide(element)]
+    if len({id(element.drawn) for element in wide}) > 1 or _some((Deferred, Symbolic), beside):
+        raise RuleDeclined("several draws decide one element")
+    return wide
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
@@ -357,14 +383,12 @@ def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
 
     def one(*elements: Any) -> Any:
         given = iter(zip(elements, tensors, strict=True))
-        wide = {id(element.drawn): element for element in elements if _is_wide(element)}
-        if len(wide) > 1 or any(isinstance(each, (Deferred, Symbolic)) and not _is_wide(each) for each in elements):
-            raise RuleDeclined("several draws decide one element")
+        wide = _wide_of(elements)
         args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
         result = function(*args, **named)
         dtypes.add(result.dtype)
         numbers = (result.float() if result.dtype is torch.bfloat16 else result).cpu().numpy()
-        return next(iter(wide.values())).mapped(lambda _: numbers) if wide else numbers.item()
+        return wide[0].mapped(lambda _: numbers) if wide else numbers.item()
 
     result = _each(operands, one)
     return (
@@ -390,9 +414,9 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
     def one(*elements: Any) -> Any:
         pair = list(elements) if len(tensors) == 2 else [*elements, right] if tensors[0] is left else [left, *elements]
-        wide = [element for element in pair if _is_wide(element)]
-        if len(wide) != 1 or any(isinstance(each, (Deferred, Symbolic)) and each is not wide[0] for each in pair):
-            raise RuleDeclined("several draws decide one comparison")
+        wide = _wide_of(pair)
+        if len(wide) != 1:
+            raise RuleDeclined("an outcome is compared with itself, or none is open")
 
         def question(values: Any) -> Any:
             return function(*(torch.tensor(values if each is wide[0] else each) for each in pair)).numpy()
@@ -407,9 +431,9 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
     """Handle ``where`` with three arguments without forcing the condition."""
-    given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
-    held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
-    if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
+    given = _as_tensors(condition, left, right)
+    held = _elements(given)
+    if not _some(Deferred, held) or _some(Symbolic, held):
         return _NO_OUTCOME
     return SymbolicTensor(_each(given, _selected), result_type("", *given[1:]), condition.device)
 

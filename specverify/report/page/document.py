@@ -188,7 +188,7 @@ def _again(run: RunSaid) -> Section:
             element("pre", element("code", run.command), tabindex="0"),
         ]
     else:
-        parts.append(element("p", "The run did not tell by which command it was started."))
+        parts.append(element("p", "The command that started the run is not recorded."))
     parts.append(element("p", "One failure alone: the command that stands beside Again. It needs the same version."))
     return "again", "How to see it again", joined(parts)
 
