@@ -143,3 +143,26 @@ def test_edges_are_where_numbers_are_cut():
     assert {0, 1, 255, 256, 8191, 8192, 8193, 32767, 32768, 65535, 65536, 131072, 147456, 151934, 151935} <= found
     assert all(0 <= token < 151_936 for token in found)
     assert set(edges(10)) == set(range(10)) & set(edges(10))
+
+
+def in_two_stages(draws):
+    """Draw a block of 8 tokens, then a token of the block: the law is PMF."""
+    rows = PMF.reshape(-1, 8)
+    block = draws.categorical(rows.sum(1), ("block",))
+    return Ending((8 * block + draws.categorical(rows[block] / rows[block].sum(), ("place",)),))
+
+
+def zero_if_two_draws_agree(draws):
+    """Emit a token of law PMF, but token 0 if a second draw agrees with it."""
+    first, second = draws.categorical(PMF, ("first",)), draws.categorical(PMF, ("second",))
+    return Ending((0 if first == second else first,))
+
+
+@pytest.mark.parametrize("program", [in_two_stages, zero_if_two_draws_agree])
+def test_outcomes_that_lead_elsewhere_are_missing(program):
+    law = call_law(program, SIZE)
+    found = law.behind[()]
+    assert found.unread
+    assert law.missing > 0.5
+    assert found.weight + law.missing == pytest.approx(1)
+    assert (found.masses <= PMF + 1e-12).all()

@@ -4,11 +4,16 @@ If the program never reads its last token, the law of that token is known. If it
 token was drawn from a pmf that the program passed to a sampler, and the law is that pmf, provided that the program
 returns any drawn token unchanged. To test this, the program runs again with other outcomes of the draw: tokens at which
 arrays are often cut, drafted tokens, likely tokens and a sample of the pmf. If one of them changes the result, the law
-is known only for the outcomes that were followed, and each of them gives a lower bound.
+is known only for the outcomes that were followed, and each of them gives a lower bound. A draw whose likely outcomes
+change nothing is also given the drafted tokens and the outcomes of the other draws, which a program may compare.
+
+If other outcomes of a draw lead to other draws, or if several draws decide the last token jointly, the path is known
+for its own outcomes alone: its probability is that of these outcomes, and the rest is missing.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -82,6 +87,8 @@ class _Read(NamedTuple):
     looked_at: int = 0
     faults: tuple[FailedOutcome, ...] = ()
     unread: str = ""
+    share: float = 1.0
+    """Probability of the outcomes for which the path was followed: below 1 if others lead to other draws or tokens."""
 
 
 def call_law(
@@ -105,9 +112,10 @@ def call_law(
         draws = (path.ending.tokens[:-1], *((draw.site, draw.pmf.tobytes()) for draw in path.wide))
         read = reader.read(briefly=draws in known)
         known.add(draws)
-        total += path.weight
-        result[read.kept] = _added(result.get(read.kept), read, path.weight, vocabulary)
+        total += path.weight * read.share
+        result[read.kept] = _added(result.get(read.kept), read, path.weight * read.share, vocabulary)
         law = law._replace(
+            missing=law.missing + path.weight * (1.0 - read.share),
             runs=law.runs + 1 + read.runs,
             sampled=law.sampled + read.sampled,
             looked_at=law.looked_at + read.looked_at,
@@ -153,19 +161,33 @@ class _Reader:
             read = _Read(ending.tokens, ending.values, ending.masses)
         else:
             read = _Read(ending.tokens[:-1], np.array(ending.tokens[-1:]), np.ones(1))
-        deciding = []
+        deciding, leading = list[int](), set[int]()
         for number in range(len(self._path.wide)):
             endings = [self._ending(number, self._another(number, time)) for time in range(others)]
+            if not briefly and not _deviates(endings, ending):
+                endings += [self._ending(number, outcome) for outcome in self._coincidences(number)]
             faults = tuple(result for result in endings if isinstance(result, FailedOutcome))
             unread = next((result for result in endings if isinstance(result, str)), read.unread)
             read = read._replace(faults=read.faults + faults, unread=unread)
-            if any(isinstance(result, Ending) and not _same(result, ending) for result in endings):
+            if _deviates(endings, ending):
                 deciding.append(number)
-        if len(deciding) > 1:
-            read = read._replace(unread="several draws with forced outcomes decide its last token jointly")
+            if any(isinstance(result, str) for result in endings):
+                leading.add(number)
+        if len(deciding) > 1 or (deciding and ending.values is not None):
+            leading.update(deciding)
+            read = read._replace(
+                unread=read.unread or "several draws with forced outcomes decide its last token jointly"
+            )
+        if leading:
+            read = read._replace(share=self._share({*leading, *deciding}))
         elif deciding:
             read = self._of_draw(deciding[0], read, briefly=briefly)
         return read._replace(runs=self._runs)
+
+    def _share(self, numbers: set[int]) -> float:
+        """Return the probability of the outcomes of these draws on the path."""
+        drawn = (self._path.wide[number] for number in numbers)
+        return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
         """Return the law of a last token that depends on draw ``number``, whose outcome the program read."""
@@ -174,6 +196,7 @@ class _Reader:
         if briefly:
             tried, sampled = tried[-ONCE_MORE:], min(sampled, ONCE_MORE)
         emitted, problems = self._tried(number, tried, read.kept)
+        emitted.setdefault(draw.outcome, float(read.values[0]))
         moved = [token for outcome, token in emitted.items() if token != outcome]
         if moved and len(tried) < np.count_nonzero(draw.pmf):
             again_for = [int(token) for token in moved if 0 <= token < len(draw.pmf) and draw.pmf[int(token)] > 0]
@@ -187,8 +210,15 @@ class _Reader:
             values, masses = np.arange(len(draw.pmf)), draw.pmf
         elif len(followed) < np.count_nonzero(draw.pmf) and not unread:
             unread = f"what comes of the outcome of {draw.site[0]} is known for {len(followed)} of its outcomes"
+        share = float(masses.sum() / draw.pmf.sum()) if any(isinstance(result, str) for result in problems) else 1.0
         return read._replace(
-            values=values, masses=masses, sampled=sampled, looked_at=1, faults=read.faults + faults, unread=unread
+            values=values,
+            masses=masses / share,
+            sampled=sampled,
+            looked_at=1,
+            faults=read.faults + faults,
+            unread=unread,
+            share=share,
         )
 
     def _tried(
@@ -231,6 +261,17 @@ class _Reader:
         left[draw.outcome] = 0.0
         return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
 
+    def _coincidences(self, number: int) -> list[int]:
+        """Return outcomes of draw ``number``: the drafted tokens, and the outcomes of the other draws of the path.
+
+        A program may only compare a draw with these, an event too rare to be met by likely outcomes.
+        """
+        draw = self._path.wide[number]
+        candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))
+        return [
+            token for token in candidates if token != draw.outcome and token < len(draw.pmf) and draw.pmf[token] > 0
+        ]
+
     def _outcomes(self, number: int) -> tuple[list[int], int]:
         """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample."""
         pmf = self._path.wide[number].pmf
@@ -245,6 +286,11 @@ class _Reader:
         notable = [token for token in self._notable if token < len(pmf) and pmf[token] > 0]
         sample = rng.choice(len(pmf), SAMPLED, p=pmf / pmf.sum()).tolist()
         return list(dict.fromkeys([*notable, *likeliest, *chosen, *sample])), len(sample)
+
+
+def _deviates(endings: Sequence[Ending | FailedOutcome | str], ending: Ending) -> bool:
+    """Return whether a path of ``endings`` emits other tokens than ``ending``."""
+    return any(isinstance(result, Ending) and not _same(result, ending) for result in endings)
 
 
 def _same(one: Ending, other: Ending) -> bool:
