@@ -87,7 +87,11 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 class _MadeFrom:
-    """The draws of a program, by call and line: with a generator state equal in every run, or with another."""
+    """The draws of a program by call and line, in two groups.
+
+    ``seeded``: draws whose generator had the same state in the original and in a changed environment. ``unseeded``: the
+    others.
+    """
 
     def __init__(self) -> None:
         """Create an empty record."""
@@ -95,7 +99,7 @@ class _MadeFrom:
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Add the draws of two runs that made the same draws, in the original and in a changed environment."""
+        """Add the draws of two runs: ``one`` in the original environment, and ``other`` in a changed one."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded

@@ -93,7 +93,10 @@ IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in every short scenario; foreign code in scenarios with drafts."""
+    """Return every variant in the scenarios with at most three new tokens.
+
+    Foreign code is examined only in those in which it drafts.
+    """
     return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 
 
@@ -127,7 +130,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of foreign code again, with every other possible source of randomness changed."""
+    """Run paths of foreign code again, while every other possible source of randomness is changed."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
@@ -152,13 +155,13 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode with plain values, given by ``boundary``, in place of symbolic random numbers."""
+    """Run a decode whose random numbers are plain values from ``boundary`` and not symbolic."""
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Run an engine program again with other sources of randomness changed, with and without speculation."""
+    """Run an engine program again while other sources of randomness are changed, with and without speculation."""
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
@@ -276,7 +279,10 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return ``held``; unknown if ``fault`` describes another behaviour with plain values than with symbolic ones."""
+    """Return ``held``, or an unknown result if ``fault`` is not "".
+
+    ``fault`` describes how the program behaves with plain values if it behaves differently with symbolic ones.
+    """
     if not fault:
         return held
     figures = {**held.figures, "function_of_draws": False}
