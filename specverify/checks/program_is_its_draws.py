@@ -7,6 +7,7 @@ its law is not known: the verdict is UNKNOWN, with the evidence.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,7 +26,7 @@ from specverify.checks.check import (
     in_scenarios,
     only_sampled,
 )
-from specverify.checks.coupled_runs import RUNS, coupled
+from specverify.checks.coupled_runs import FEWEST, RUNS, coupled
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.fed_runs import FEW, fed
 from specverify.checks.moved_replays import (
@@ -90,6 +91,10 @@ class _RunNumbers(NamedTuple):
 
 
 IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 0, few=0)
+BY_NAME = _RunNumbers(FEWEST, 1, few=0)
+SHARE, LEAST, LEAST_OF_EACH = 0.1, 24, 10
+"""The runs of all pairs of an engine program, as a share of its other runs; and the least number of pairs of an engine
+in all its programs, and in each."""
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
@@ -170,8 +175,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
                 replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
                 where = f"{described(program)}, {which}"
                 examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
-                pairs = min(RUNS, program.replays // 2, conditions.replays)
-                number = _RunNumbers(pairs, min(FEW, program.replays // 4, conditions.replays))
+                number = _numbers_for(program, replays, len(subject.programs), conditions)
                 examination = _in_both_directions(examination, run, number, conditions.seed, where)
             examinations.append(examination)
             if examinations[-1].unknown:
@@ -185,6 +189,21 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         "fed_runs": min(item.figures["fed_runs"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
+
+
+def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
+    """Return how many coupled and fed runs an engine program gets: their runs are a share of those made without them.
+
+    ``cases`` is the number of programs of the subject. Where no replay drew from a library, there is no rule of
+    interception to compare.
+    """
+    if replays.by_name:
+        return BY_NAME
+    most = min(RUNS, program.replays // 2, conditions.replays)
+    if replays.runs is not None:
+        most = min(most, max(LEAST_OF_EACH, math.ceil(LEAST / cases), int(SHARE * replays.runs / 2)))
+    fed = min(FEW, math.ceil(most / 3))
+    return _RunNumbers(most, fed, few=fed)
 
 
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
