@@ -189,7 +189,10 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
-    """Yield the conditional probabilities of a law: the acceptance of each draft, and the tokens after them."""
+    """Yield the conditional probabilities of a law: the acceptance of each draft, and the law of the last token.
+
+    ``floats`` describes the floats whose rounding gives the bounds.
+    """
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
     for position, here in enumerate(result):

@@ -170,7 +170,7 @@ def _in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return what a verifier decides by a reused uniform, inferred from the law of its rounds.
+    """Return what a verifier decides by the uniform that is used twice, inferred from the law of its rounds.
 
     Returns "" if that is unclear.
     """

@@ -66,10 +66,11 @@ def called_in(
     absent: str = NO_VERIFIER,
     more: tuple[Scenario, ...] = (),
 ) -> ExaminedPart:
-    """Return the part of a check that calls a verifier in the scenarios of two drafts that ``keep`` accepts.
+    """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    A single row is examined with the last gamma only, because it has at most two drafts here. ``more`` are scenarios
-    beyond those of the subject; ``absent`` is the reason for a subject that is no verifier.
+    ``examine`` examines the verifier in one scenario. A single row is examined with the last gamma only, because it has
+    at most two drafts here. ``more`` are scenarios beyond those of the subject; ``absent`` is the reason for a subject
+    that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:

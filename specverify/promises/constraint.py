@@ -59,7 +59,10 @@ def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
 
 
 def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
-    """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids."""
+    """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids.
+
+    ``seeds`` are the seeds of the calls, and ``largest`` is the most rows of a call.
+    """
     left = SAMPLES
     while left:
         number = min(left, largest)

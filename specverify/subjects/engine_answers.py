@@ -321,7 +321,7 @@ def new_tokens(
 
 
 def is_complete(tokens: list[Any], horizon: int, eos: Tokens) -> bool:
-    """Return whether a text has the requested number of tokens ``horizon``, or ends with an end token."""
+    """Return whether a text has ``horizon`` tokens, the requested number, or ends with an end token (one of ``eos``)."""
     end = next((at for at, token in enumerate(tokens, 1) if token in eos), None)
     return len(tokens) >= horizon if end is None else end == len(tokens) or end >= horizon
 

@@ -95,7 +95,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
-    """Return whether every row of a result begins with its prompt and has a whole text after it."""
+    """Return whether every row of the result ``found`` begins with its prompt and has a whole text after the prompt."""
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

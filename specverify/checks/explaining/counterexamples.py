@@ -227,7 +227,7 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the text of a path round by round, up to the first round that deviates from the rule."""
+    """Return the words of a reading, round by round, up to the first round that deviates from the rule."""
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
@@ -317,9 +317,9 @@ def _token_named(
 
 
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return a sentence about the row that the token after ``before`` is drawn from, expected ``p``.
+    """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
 
-    Returns "" if no draw of a path has the row ``seen``.
+    ``seen`` is the observed law of the token. Returns "" if no draw of a path in ``heaviest`` has the row ``seen``.
     """
     number = len(before) + 1
     for items in heaviest.drawn:

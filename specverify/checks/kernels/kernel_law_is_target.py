@@ -115,9 +115,9 @@ def _laws(
 
 
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
-    """Return the total variation of ``law`` from the target's law in the situation ``name``.
+    """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    Texts of the law that are too short are first completed by the target.
+    Texts of ``law`` that are too short are first completed by the target.
     """
     here = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))

@@ -155,7 +155,10 @@ def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
 
 
 def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
-    """Yield (row, (position, token)) for rows with a forbidden token; the token is None if a row emits nothing."""
+    """Yield (row, (position, token)) for each row of ``batch`` whose answer has a forbidden token.
+
+    ``answers`` are the tokens that the kernel emits. If a row emits nothing, its token is None.
+    """
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):
         kept = [token for token in tokens if token != -1][: int(batch.lengths[row]) + 1]

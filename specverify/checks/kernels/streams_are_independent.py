@@ -87,9 +87,10 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 
 
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
-    """Describe ``length`` consecutive rows with equal bits, within one call and in two calls.
+    """Return two descriptions of ``length`` consecutive rows with equal bits: within one call, and in two calls.
 
-    Returns "" for each that is absent.
+    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are no
+    such rows.
     """
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)
