@@ -239,9 +239,10 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a program that decodes a whole text with all calls in one interception block; it ends at an invalid token.
+    """Return a program that decodes a whole text with all calls in one interception block.
 
-    A last token that is never read decides nothing: one run stands for all of its values.
+    The decode ends at an invalid token. A last token that is never read decides nothing: one run stands for all of its
+    values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))

@@ -304,6 +304,7 @@ def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
     """Return ``held``, or an unknown result if ``fault`` is not "".
 
     ``fault`` describes how the program behaves with plain values if it behaves differently with symbolic ones.
+    ``where`` names the case.
     """
     if not fault:
         return held

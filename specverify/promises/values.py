@@ -570,7 +570,7 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the right text of an answer, from the first of the values ``names`` that determines it.
 
-    Returns None if unknown.
+    Returns None if no value determines the text.
     """
     for name in names:
         kind = known.promises.get(name)

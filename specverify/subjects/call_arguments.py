@@ -57,7 +57,7 @@ def sample_seeds(seed: int) -> Iterator[None]:
 def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
     """Pass ``seeds`` in order to the seed arguments of calls inside the ``with`` block.
 
-    After the last of them, consecutive integers follow.
+    After the last seed in ``seeds``, consecutive integers are passed.
     """
     token = _SEEDS.set(chain(seeds, count(max(seeds, default=0) + 1)))
     try:

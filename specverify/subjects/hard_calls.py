@@ -104,7 +104,7 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights for which most drafts have p = 2^-13 of the mass: a 16-bit uniform would accept them too often."""
+    """Return weights for which p/q is about 2^-13 at most drafts; a 16-bit uniform accepts such drafts too often."""
     p, q = rng.exponential(size=(2, vocabulary))
     drafted = rng.random(vocabulary) < 0.5
     drafted[-1] = True

@@ -109,9 +109,9 @@ def planned_by(check: Any) -> Callable[..., Plan] | None:
 
 
 def check_options(function: str, known: Collection[str], given: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for the first option in ``given`` that a check function does not take or that is invalid.
+    """Raise ``ValueError`` for the first option in ``given`` that is invalid or that the check function does not take.
 
-    ``known`` are the names of its options.
+    ``function`` is the name of the check function, and ``known`` are the names of its options.
     """
     for name in given:
         if name not in known:

@@ -119,7 +119,7 @@ def program_counterexample(
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
-    Its decisions are the random calls of its library.
+    ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
     """
     worst, then = _most_beyond(law, expected)
 
@@ -514,7 +514,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Describe a path round by round; if it cannot be read as rounds, by its trees and its decisions.
 
-    Its reading, if there is one, is appended to ``readings``.
+    The reading of the path, if there is one, is appended to ``readings``.
     """
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
@@ -574,7 +574,10 @@ def shown_pmf(pmf: Pmf) -> str:
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    """Return the decisions of a path in words; labelled draws have their role, the others are draws and coins."""
+    """Return the decisions of a path in words.
+
+    Draws with a label are described by their role (draft, accept, ...), and other draws as draws or coins.
+    """
     parts, rest = [], list[Decision]()
 
     def told_rest() -> list[str]:

@@ -120,7 +120,10 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 
 
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
-    """Yield the rounds of all paths, each with a weight; the worse a path fits the rule, the smaller the weight."""
+    """Yield the rounds of all paths, each with the weight of its path.
+
+    The worse the reading of a path fits the rule, the smaller is the weight.
+    """
     for reading in readings:
         if reading:
             yield from ((one, 1 / (1 + 4 * reading.cost)) for one in reading.rounds)

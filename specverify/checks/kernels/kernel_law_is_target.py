@@ -176,9 +176,9 @@ def _said(found: Distance) -> str:
 
 
 def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Counterexample:
-    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a row that is wrong.
+    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a wrong row.
 
-    ``found`` are the computed laws.
+    The excess is that of the probability in ``found``, the computed laws, over the target's.
     """
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
