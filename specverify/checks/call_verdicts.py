@@ -242,7 +242,7 @@ def _many(outside: Any) -> str:
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability with which rounding of a cumulative sum may select an impossible token at its end."""
+    """Return the probability that rounding of a cumulative sum makes a draw select an impossible token."""
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)

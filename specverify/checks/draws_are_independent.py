@@ -107,10 +107,9 @@ def examine(
 ) -> Examination:
     """Follow paths of ``block`` and compare generator states.
 
-    If random numbers are reused, the law of the block decides.
-
-    No path is followed if an enumeration of the law already compared the states. ``twice(known)`` repeats a call and
-    describes the reuse that the sentences in ``known`` do not contain; it returns "" if there is none.
+    No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
+    of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
+    contain; it returns "" if there is none.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):

@@ -30,7 +30,7 @@ SAMPLES: Final = 2000
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
     """Search the possible texts of ``program`` for one that the constraint of the engine ``make`` forbids.
 
-    ``scenarios`` are those of its requests, in order.
+    ``scenarios`` are the scenarios of the program's requests, in order.
     """
     law = enumerated(program, conditions)
     figures = {"runs": law.runs}

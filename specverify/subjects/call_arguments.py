@@ -160,7 +160,7 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 def takes_prompt(function: Callable[..., Any]) -> bool:
     """Return whether a call requires exactly one argument, the prompt or a list of prompts; seeds do not count.
 
-    Raises ``UnusableSubject`` with the name of the first argument without a value, if it requires others.
+    If the call requires further arguments, raises ``UnusableSubject`` with the name of the first.
     """
     signature = _signature(function)
     if signature is None:

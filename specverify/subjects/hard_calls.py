@@ -153,7 +153,7 @@ def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def apart_by_rounding(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights of p and q that differ by 2^-30 at most, so that p - q is nothing but rounding."""
+    """Return weights of p and q that differ by a factor within 2^-30 of 1, so that p - q consists of rounding only."""
     weights = np.exp(rng.normal(0, 2, vocabulary))
     return weights, weights * (1 + rng.uniform(-1, 1, vocabulary) * 2.0**-30)
 

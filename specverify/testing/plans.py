@@ -274,7 +274,10 @@ def seconds_of(options: CheckOptions) -> float:
 
 
 def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
-    """Return the options ``given``, updated by ``more``; of two alarms or timeouts the smaller is kept."""
+    """Return the options ``given``, updated by ``more``.
+
+    If both have an alarm or a timeout, the smaller one is kept.
+    """
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
     return merged | both

@@ -251,7 +251,8 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    Verdicts in ``known`` are taken from there. Otherwise ``work`` draws the samples and judges them within ``seconds``.
+    If ``known`` contains verdicts of these checks, they are returned. Otherwise ``work`` draws the samples and returns
+    the verdicts, within ``seconds``.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]

@@ -397,9 +397,10 @@ class _PathReader:
         return 0 <= first < target < this
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield ``drafted`` with one more draft that no draw produced, as lookup or greedy draft models make them.
+        """Yield ``drafted`` with one more draft that no draw produced, as look-up and greedy draft models propose.
 
-        Candidates are the tokens whose p equals the bound of the next coin, and the next token of the final text.
+        ``here`` is the text before this draft. Candidates are the tokens whose p equals the bound of the next coin, and
+        the next token of the final text.
         """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return

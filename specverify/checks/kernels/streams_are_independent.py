@@ -54,9 +54,9 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
     """Search rows that are equal in all calls, calls that are equal in all rows, and equal runs of consecutive rows.
 
     Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
-    / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each is below ``alarm / 3``,
-    plus half as many bits in reserve for numbers that are not quite fair. If the seed is an argument, other seeds are
-    tried last.
+    / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
+    below ``alarm / 3``; half as many bits are added for numbers that are not quite fair. If the kernel takes a seed,
+    calls with other seeds are compared last.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
