@@ -85,7 +85,9 @@ AT_AN_EDGE: Final = "refuted at an edge"
 
 
 def is_edge(verdict: Verdict) -> bool:
-    """Return whether an edge (a fault at an end of a random number's interval), not a wrong law, refutes the subject.
+    """Return whether the refutation is by an edge, a fault at an end of a random number's interval.
+
+    Other refutations show a wrong law.
     """
     return verdict.status is Status.REFUTED and "edge" in verdict.figures
 

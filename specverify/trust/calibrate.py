@@ -66,8 +66,9 @@ class Calibration(NamedTuple):
 
     @property
     def as_declared(self) -> bool | None:
-        """Return whether the measured false-alarm rate is compatible with the declared rate, if there is one, else
-        None.
+        """Return whether the measured false-alarm rate is compatible with the declared rate.
+
+        None if no rate was declared.
         """
         return None if self.declared is None else self.low <= self.declared
 
