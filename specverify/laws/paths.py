@@ -174,7 +174,11 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare."""
+    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare.
+
+    ``branches`` is the current path, and ``rare`` is the function of ``paths``. Without ``rare``, raises
+    ``NotAFunctionOfItsDraws`` after many such paths.
+    """
     if rare is not None:
         return rare(_weight(branches))
     if in_a_row > MOST_DECISIONS:

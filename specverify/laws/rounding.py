@@ -74,7 +74,7 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return the larger of each observation: a bound on the error of either run."""
+    """Return the larger value of each observation of two runs: a bound on the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
@@ -122,7 +122,7 @@ def holds_within(distance: float, bound: float) -> bool:
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation between two enumerations of one law."""
+    """Return the largest total variation between two enumerations of one law, each of ``runs`` runs."""
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
 
 

@@ -63,7 +63,7 @@ class Writer:
     """Writes the places of one proof. Polynomials and ratios are stored once and referred to by index."""
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
-        """Prepare a certificate of ``what`` about ``subject``; ``seconds`` is the time limit, counted from now."""
+        """Prepare a certificate of the statement ``what`` about ``subject``; ``seconds`` is the time limit from now."""
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
         self._polynomials: dict[Polynomial, int] = {}
@@ -71,7 +71,7 @@ class Writer:
         self._contradictions = Contradictions(self._number)
 
     def places(self, progress: Callable[[str], None]) -> list[Node]:
-        """Return the certificate of every place that the statement covers."""
+        """Return the certificate of every place that the statement covers; ``progress`` is called with a short text."""
         places, reads_draft = self._after((0,), progress)
         if reads_draft:
             return places

@@ -235,7 +235,10 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger of two operands; symbolic unless the known intervals determine it."""
+    """Return the larger of two operands.
+
+    The result is symbolic unless the known intervals determine which operand is larger.
+    """
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
             return of_two(MAXIMUM, left, right)
@@ -254,7 +257,7 @@ def size(value: Symbolic) -> Operand:
 
 
 def minimum(left: Operand, right: Operand) -> Operand:
-    """Return the smaller operand."""
+    """Return the smaller of two operands; see ``maximum``."""
     return negative(maximum(negative(left), negative(right)))
 
 

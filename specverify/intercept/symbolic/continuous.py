@@ -103,17 +103,18 @@ class Continuous(NamedTuple):
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``: the bound is mapped back to the uniform, and compared there.
+        """Return whether the number is below ``bound``; ``or_equal`` includes equality.
 
-        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
-        ``NeedsValue`` if the bound is within rounding of a value that has a positive probability.
+        The bound is mapped back to the uniform, and compared there. Returns False if ``bound`` is NaN. ``place`` is the
+        comparing line, by default the current one. Raises ``NeedsValue`` if the bound is within rounding of a value
+        that has a positive probability.
         """
         if isnan(bound):
             return False
         return self.uniform.below(self._back(bound, or_equal=or_equal), place) == self.increasing
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``; False unless this value has a positive probability."""
+        """Return whether the number equals ``number``; False unless the value ``number`` has a positive probability."""
         atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
         if not atom:
             self._back(number)
@@ -358,9 +359,9 @@ class Joined(NamedTuple):
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the number is below ``bound``, drawn given all earlier answers.
 
-        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
-        ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms have taken part in a
-        race.
+        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default
+        the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms
+        have taken part in a race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))

@@ -301,9 +301,9 @@ def check_outcomes(call: str, number: int) -> None:
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of a shape, or of a single number.
+    """Return the lengths of ``size``: a shape, or a single number.
 
-    Other values are left out, since the library rejects them.
+    Other values are left out, because the library rejects them.
     """
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
@@ -475,7 +475,7 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return, for each row along the last axis, the number of True; declines noise vectors."""
+    """Return, for each row along the last axis of ``content``, the number of True. A noise vector is declined."""
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()

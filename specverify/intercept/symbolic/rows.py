@@ -98,7 +98,10 @@ def reduced(
 
 
 def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
-    """Return ``rule`` applied to every prefix along ``axis``; to every suffix if ``reverse``."""
+    """Return an array with the results of ``rule`` for every prefix of each row along ``axis``.
+
+    With ``reverse`` these are the results for every suffix.
+    """
     if not elements.ndim:
         return scanned(rule, elements.reshape(1), 0).reshape(())
     rows = moveaxis(elements, axis, -1) if elements.ndim > 1 else elements
@@ -223,7 +226,7 @@ def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
 def some(row: Row, ask: Ask) -> Any:
     """Return whether any element of ``row`` is true, as a symbolic outcome.
 
-    Elements are forced up to the first True.
+    Elements are forced from the first one up to the first True. ``ask`` has the line for a refusal.
     """
     return Truth(lambda: int(any(bool(known(element)) for element in row)))
 
@@ -231,7 +234,7 @@ def some(row: Row, ask: Ask) -> Any:
 def every(row: Row, ask: Ask) -> Any:
     """Return whether all elements of ``row`` are true, as a symbolic outcome.
 
-    Elements are forced up to the first False.
+    Elements are forced from the first one up to the first False. ``ask`` has the line for a refusal.
     """
     return Truth(lambda: int(all(bool(known(element)) for element in row)))
 

@@ -626,7 +626,10 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``."""
+        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``.
+
+        ``or_equal``: "below" includes equality.
+        """
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
         return bound >= self.bound if self.true else bound <= self.bound
@@ -643,7 +646,10 @@ class Together:
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return the probability that the quantity ``of`` the members is below ``bound``, given all answers."""
+        """Return the probability that ``of``, a quantity of the members, is below ``bound``, given all answers.
+
+        ``or_equal``: "below" includes equality.
+        """
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
             return Chance(float(implied[0]))

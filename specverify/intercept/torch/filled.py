@@ -300,7 +300,10 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` forces no outcome: it moves elements, or computes with integers."""
+    """Return whether the in-place method ``name`` forces no outcome.
+
+    It forces none if it moves elements or computes with integers.
+    """
     if name in _MOVES:
         return _undecided(*operands)
     if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:

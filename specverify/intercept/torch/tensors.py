@@ -91,7 +91,10 @@ def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
 
 
 def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
-    """Return (bounds, values) from the arguments of ``searchsorted``, or of ``bucketize``, whose order is reversed."""
+    """Return (bounds, values) from the arguments of ``searchsorted`` or ``bucketize``.
+
+    The two operations take these arguments in opposite orders.
+    """
     given = arguments_of(packet, *args, **named)
     return given.get("sorted_sequence", given.get("boundaries")), given["self"]
 
@@ -181,7 +184,7 @@ class SymbolicTensor(torch.Tensor):
         return self._elements
 
     def put_in_shape(self, elements: Any) -> None:
-        """Replace the elements by ``elements``, the same ones in another order or shape."""
+        """Replace the elements by ``elements``, which are the same numbers in another order or shape."""
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
@@ -484,7 +487,10 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 
 
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
-    """Return one value for the results ``by_outcome``, with symbolic tensors where they differ."""
+    """Return one value for ``by_outcome``, the results of a computation for each outcome of ``source``.
+
+    Where the results differ, the value has symbolic tensors.
+    """
     values = list(by_outcome.values())
     first = values[0]
     if any(type(value) is not type(first) for value in values):
