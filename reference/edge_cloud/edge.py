@@ -47,7 +47,10 @@ class Edge(NamedTuple):
 
 
 class DraftedBlock(NamedTuple):
-    """Drafted tokens, the row of q of each unless the mode needs none, and the plan that gave their number."""
+    """Drafted tokens, their rows of q, and the drafting plan that decided how many tokens to draft.
+
+    There are no rows if the mode does not need q.
+    """
 
     draft: Tokens
     rows: tuple[SparsePmf, ...]

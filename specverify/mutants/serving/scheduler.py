@@ -57,12 +57,17 @@ def resolved(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tok
 
 
 def fed_when_full(pending: Tokens) -> Tokens:
-    """Return the old drafts, ``pending``, that are fed if there is no room for new drafts: none."""
+    """Return which of the old drafts ``pending`` are fed if there is no room for new drafts.
+
+    The right engine feeds none.
+    """
     return ()
 
 
 def accepted_count(new: Tokens, accepted: int) -> int:
-    """Return the number of accepted drafts of a round, for the statistics."""
+    """Return the number of accepted drafts of a round that the statistics count: only those among the kept tokens
+    ``new``.
+    """
     return min(accepted, len(new))
 
 
