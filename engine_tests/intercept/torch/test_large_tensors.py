@@ -161,6 +161,22 @@ def test_a_type_that_does_not_hold_the_token_shows():
     assert sorted(law.behind[()].outside) == [k + 40_000 - 2**16 for k in np.flatnonzero(PMF)]
 
 
+def test_numbers_of_two_draws_are_not_numbers_of_one():
+    """One draw may meet itself; another draw has another outcome, so both are forced and the law is open."""
+    total = law_of(lambda: (token() + token()) // 2)
+    assert "several draws" in total.behind[()].unread
+    with_coin = law_of(lambda: (token() + (torch.rand(1) < 0.25)) % SIZE).behind[()]
+    assert np.all(with_coin.masses <= 0.75 * PMF + 0.25 * np.roll(PMF, 1) + 1e-12)
+    smaller = law_of(lambda: (token() < token()).to(torch.int64))
+    assert smaller.behind[()].unread
+
+    def beside_itself():
+        drawn = token()
+        return (drawn < drawn + 1).long()
+
+    assert law_of(beside_itself).behind[()].masses[1] == 1
+
+
 def test_a_question_to_a_token_is_a_coin():
     """As where a token of the target is compared with the draft: one is kept, and the others stay together."""
 
