@@ -299,9 +299,7 @@ class Listener:
 
 
 def streamed(build: Build) -> Build:
-    """Return a builder of the call whose result is the sequence of tokens sent to a streamer, beginning with the
-    prompt.
-    """
+    """Return a builder of the call that returns the tokens sent to a streamer, of which the first are the prompt."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

@@ -13,7 +13,7 @@ FINE: Final = 0.07
 
 
 class Drawing(NamedTuple):
-    """How the texts of a request are drawn: whether each has a seed, whether other requests run, how many per request."""
+    """How the texts of a request are drawn: with or without seeds, alone or in a batch, and how many per request."""
 
     seeded: bool = False
     """Whether each text has its own seed; if not, all use the engine's generator."""

@@ -12,7 +12,10 @@ from specverify.reference import Draws, Pmf, Site, Tokens
 
 
 def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return the order of the ``ready`` requests in the batch, which alternates from step to step."""
+    """Return the order of the ``ready`` requests in the batch of step ``step``.
+
+    If ``rotates``, the order alternates from step to step.
+    """
     return tuple(reversed(ready)) if rotates and step % 2 else tuple(ready)
 
 
@@ -65,8 +68,9 @@ def fed_when_full(pending: Tokens) -> Tokens:
 
 
 def accepted_count(new: Tokens, accepted: int) -> int:
-    """Return the number of accepted drafts of a round that the statistics count: only those among the kept tokens
-    ``new``.
+    """Return the number of accepted drafts of a round for the statistics.
+
+    Drafts that were cut from ``new`` do not count.
     """
     return min(accepted, len(new))
 
