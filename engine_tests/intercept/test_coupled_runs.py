@@ -54,6 +54,31 @@ def test_a_wrong_rule_parts_the_runs(fault):
         assert coupled(program_of(fault.program), FAULT_RUNS).parted
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_planted_in_a_rule_that_exists(fault):
+    """A rule that was moved or renamed shows without a run."""
+    changed, patched = [], pytest.MonkeyPatch()
+    names = {name: getattr(patched, name) for name in ("setattr", "setitem")}
+
+    class Patch:
+        def setattr(self, target, name, value, **options):
+            before = getattr(target, name)
+            names["setattr"](target, name, value, **options)
+            changed.append(getattr(target, name) is not before)
+
+        def setitem(self, table, key, value):
+            before = table[key]
+            names["setitem"](table, key, value)
+            changed.append(table[key] is not before)
+
+    try:
+        fault.plant(Patch())
+    finally:
+        patched.undo()
+    assert changed
+    assert all(changed)
+
+
 def test_at_least_forty_rules_are_changed():
     assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 40
 

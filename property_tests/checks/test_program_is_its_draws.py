@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from reference import ALGORITHMS
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS
-from specverify.checks.check import of_names
+from specverify.checks.check import Conditions, of_names
+from specverify.checks.moved_replays import Replays, replayed
+from specverify.checks.program_is_its_draws import BY_NAME, LEAST, LEAST_OF_EACH, _numbers_for
+from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
+from specverify.subjects.subject import EngineProgram
 from specverify.testing import check_engine, check_verifier
 
 
@@ -44,7 +50,9 @@ def test_an_engine_that_keeps_something_from_call_to_call_is_told_what_to_do():
     (found,) = check_engine(kept.decode, law, checks=["program_is_its_draws"], on_fail=None)
     assert found.status is Status.UNKNOWN
     assert "seen: nothing that draws. if it keeps something from call to call, such as numbers" in found.statement
-    assert all(verdict.status is Status.HOLDS for verdict in check_engine(lambda: Engine().decode(), law))
+    grounds, *others = check_engine(lambda: Engine().decode(), law)
+    assert all(verdict.status is Status.HOLDS for verdict in (grounds, *others))
+    assert (grounds.figures["coupled_runs"], grounds.figures["fed_runs"]) == (LEAST, 3)
 
 
 class Ahead:
@@ -64,3 +72,48 @@ def test_a_verifier_that_decides_by_a_number_of_an_earlier_call_is_told_so():
     assert "a random number that an earlier call drew (random.random at test_program_is_its_draws.py" in found.statement
     assert "decides in a later one" in found.statement
     assert "make the verifier in it: lambda *given: MyVerifier()(*given)" in found.statement
+
+
+def coins_of_a_library(draws):
+    with answered_everywhere(draws):
+        return [random.random() < 0.5 for _ in range(3)].count(True)
+
+
+def coins_by_name(draws):
+    with answered_everywhere(draws):
+        return sum(draws.categorical((0.5, 0.5), ("coin", i)) for i in range(3))
+
+
+def seldom_of_a_library(draws):
+    with answered_everywhere(draws):
+        return draws.categorical((0.9, 0.1), ("coin",)) and random.random() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("program", "by_name"), [(coins_of_a_library, False), (coins_by_name, True), (seldom_of_a_library, False)]
+)
+def test_replays_tell_whether_a_library_draws(program, by_name):
+    assert replayed(program, 140).by_name is by_name
+
+
+@pytest.mark.parametrize("program", [coins_of_a_library, coins_by_name])
+def test_replays_estimate_the_runs_of_an_enumeration(program):
+    """8 paths, each as likely as the others, and 4 replays of one path."""
+    assert replayed(program, 4).runs == 4 + 1 + 8
+
+
+@pytest.mark.parametrize(
+    ("replays", "cases", "pairs", "paths"),
+    [
+        (Replays(140, runs=200), 1, LEAST, LEAST // 3),
+        (Replays(140, runs=1000), 1, 50, 17),
+        (Replays(140, runs=100_000), 1, 70, 24),
+        (Replays(140, runs=180), 2, 12, 4),
+        (Replays(140, runs=180), 6, LEAST_OF_EACH, 4),
+        (Replays(140), 1, 70, 24),
+        (Replays(140, runs=100_000, by_name=True), 1, *BY_NAME[:2]),
+    ],
+)
+def test_pairs_are_a_share_of_the_other_runs(replays, cases, pairs, paths):
+    program = EngineProgram("an engine", open=None, law=dict)
+    assert _numbers_for(program, replays, cases, Conditions())[:2] == (pairs, paths)

@@ -83,13 +83,13 @@ def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3)
 
 
 def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
-    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the message suggests the nearest one."""
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the message suggests the most similar choice."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise argument_error(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
-    """Return ``, did you mean ...?`` with the choice most similar to ``value``, or an empty string."""
+    """Return the text ``, did you mean ...?`` with the most similar of ``choices``; "" if none is similar."""
     words = [choice for choice in choices if isinstance(choice, str)]
     result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
     return f", did you mean {result[0]}?" if result else ""
@@ -102,9 +102,9 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``value`` is callable and accepts the given number of positional arguments.
+    """Raise ``ValueError`` unless ``value`` is callable with the given number of positional arguments.
 
-    If its signature cannot be read, the number is not checked.
+    ``arguments`` None, or a signature that cannot be read: only that ``value`` is callable is checked.
     """
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number

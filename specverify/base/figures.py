@@ -78,7 +78,10 @@ FIGURES: Mapping[str, Figure] = {
 
 
 def merged_figures(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of several cases as one. Raises ``ValueError`` for one that ``FIGURES`` does not declare."""
+    """Return the figures of several cases as one mapping.
+
+    Raises ``ValueError`` for a figure whose name ``FIGURES`` does not declare.
+    """
     total: dict[str, Any] = {}
     for result in figures:
         for name, value in result.items():

@@ -94,9 +94,9 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law:
-    """Return the promised law of a certificate.
+    """Return the promised law of a certificate: the law of its second tree, or else the target's law.
 
-    It is the law of its second tree, or without one the product of the target's pmfs.
+    The target's law is the product of the pmfs that the certificate lists.
     """
     if "plain" in certificate:
         plain = _added_up(certificate["plain"], exact=exact, where=f"{where}, without speculation")

@@ -173,7 +173,10 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager that replaces methods of a built-in type through its dictionary; plain assignment would raise."""
+    """Context manager that replaces methods of a built-in type.
+
+    The methods are replaced in the type's dictionary, because plain assignment would raise an error.
+    """
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):

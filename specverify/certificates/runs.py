@@ -120,7 +120,10 @@ Rows = Mapping[tuple[str, tuple[Any, ...]], Row]
 def _random_tables(
     listed: Sequence[Any], vocabulary: int, rng: random.Random
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
-    """Return random values of all unknowns and the pmfs that they form. Small numerators make ties and zeros common."""
+    """Return random values of all unknowns, and the pmfs with these values, by kind and text.
+
+    Numerators are small, so ties and zeros are common.
+    """
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
     for kind, text, unknowns in listed:
@@ -136,7 +139,7 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return a function of draws that runs one round of the algorithm, or for joint laws a whole decode."""
+    """Return a function of draws that runs one round of the algorithm, or for a joint law a whole decode."""
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
     def model(kind: str) -> Callable[[Tokens], Pmf]:
@@ -182,9 +185,9 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule that decides by an open question before each draft.
+    """Return a length rule that answers an open question (yes or no) before each draft: is another token drafted?
 
-    The answer may depend on the text so far.
+    ``chosen`` gives the answer, which may depend on the text so far. ``most`` is the largest number of drafts.
     """
     text: list[Tokens] = [()]
 

@@ -230,7 +230,10 @@ def _behind(count: int) -> str:
 
 
 def _many(outside: Any) -> str:
-    """Return words for the number of wrong tokens if there are several, else ""."""
+    """Return words for the number of wrong tokens if there are several, else "".
+
+    ``outside`` holds the probability by which each token is outside its bounds.
+    """
     number = int(np.count_nonzero(outside))
     return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
 
@@ -243,7 +246,7 @@ def _left_on_nothing(rounding: Rounding) -> float:
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether every probability of ``law`` equals one of the usual evaluations of the rule in ``dtype``."""
+    """Return whether every probability of ``law`` equals the result of a usual way to compute the rule in ``dtype``."""
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
         if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):

@@ -105,9 +105,12 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 def examine(
     block: DecodeBlock, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None
 ) -> Examination:
-    """Follow paths while generator states are compared; skipped if the enumeration of a law already followed them.
+    """Follow paths of ``block`` and compare generator states.
 
-    If reuse is found, the law decides. ``twice(known)`` describes further reuse when a call is made twice, or "".
+    If random numbers are reused, the law of the block decides.
+
+    No path is followed if an enumeration of the law already compared the states. ``twice(known)`` repeats a call and
+    describes the reuse that the sentences in ``known`` do not contain; it returns "" if there is none.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -222,7 +225,10 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths to follow in each of ``shares`` groups of paths, so that they are ``most`` in total."""
+    """Return how many paths to follow in each of ``shares`` groups of paths.
+
+    In total at most about ``most`` paths are followed.
+    """
     return -(-most // shares)
 
 

@@ -7,18 +7,21 @@ draw that changes the draws or the output with probability x per replay escapes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 from specverify.intercept.cpython.sandbox import Found, moved, probed
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
-from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
+from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.reference import Draws, Sampled
 
 REPLAYS_OF_A_PATH = 4
 MISS = 1e-3
+MOST_ESTIMATED = 1e6
+"""The largest number of paths that is estimated."""
 WAY_OUT = (
     "pass the generator in or use torch, NumPy, JAX or random, whose draws are intercepted; or let samples decide "
     "(sampled=True, or the check samples_agree)"
@@ -47,6 +50,10 @@ class Replays(NamedTuple):
     """The draws whose generator had the same state in both runs, although all reachable state was changed."""
     unseeded: tuple[str, ...] = ()
     """The draws whose generator had different states."""
+    runs: int | None = None
+    """Estimated number of runs of these replays and of one enumeration of the program; None if it is not estimated."""
+    by_name: bool = False
+    """Whether all runs drew through ``draws`` alone, so that no rule of interception was used."""
 
 
 def noticed(replays: int) -> float:
@@ -69,25 +76,40 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
     """Replay paths of a program ``number`` times, each with changed generator states, clocks and system bytes."""
-    done, made_from = 0, _MadeFrom()
+    done, made_from, paths, drawn = 0, _MadeFrom(), list[float](), 0
     with gifts_kept() as given:
         while done < number:
             first = Narrated(Sampled(seed + done))
             with states_noted() as before:
                 outcome = run(first)
+            paths.append(_paths_estimated(first.decisions))
+            drawn += len(before)
             choices = tuple(decision.outcome for decision in first.decisions)
             for _ in range(min(REPLAYS_OF_A_PATH, number - done)):
                 with states_noted() as now:
                     fault = _difference(run, first, choices, outcome, moved(done))
                 made_from.compare(before, now)
+                drawn += len(now)
                 done += 1
                 if fault:
                     return Replays(done, fault, given=tuple(given))
-    return Replays(done, "", "", tuple(given), tuple(made_from.seeded), tuple(made_from.unseeded))
+    runs = done + len(paths) + round(min(sum(paths) / len(paths), MOST_ESTIMATED)) if paths else None
+    seeded, unseeded = tuple(made_from.seeded), tuple(made_from.unseeded)
+    return Replays(done, "", "", tuple(given), seeded, unseeded, runs, by_name=bool(paths) and not drawn)
+
+
+def _paths_estimated(decisions: Sequence[Decision]) -> float:
+    """Return 1 / P(path) of a sampled path: its expected value is the number of paths."""
+    weights = (float(each.weights[each.outcome]) / float(sum(each.weights)) for each in decisions)
+    return 1 / max(math.prod(weights), 1 / MOST_ESTIMATED)
 
 
 class _MadeFrom:
-    """The draws of a program, by call and line: with a generator state equal in every run, or with another."""
+    """The draws of a program by call and line, in two groups.
+
+    ``seeded``: draws whose generator had the same state in the original and in a changed environment. ``unseeded``: the
+    others.
+    """
 
     def __init__(self) -> None:
         """Create an empty record."""
@@ -95,7 +117,7 @@ class _MadeFrom:
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Add the draws of two runs that made the same draws, in the original and in a changed environment."""
+        """Add the draws of two runs: ``one`` in the original environment, and ``other`` in a changed one."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded

@@ -7,6 +7,7 @@ its law is not known: the verdict is UNKNOWN, with the evidence.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,7 +26,7 @@ from specverify.checks.check import (
     in_scenarios,
     only_sampled,
 )
-from specverify.checks.coupled_runs import RUNS, coupled
+from specverify.checks.coupled_runs import FEWEST, RUNS, coupled
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.fed_runs import FEW, fed
 from specverify.checks.moved_replays import (
@@ -90,10 +91,17 @@ class _RunNumbers(NamedTuple):
 
 
 IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 0, few=0)
+BY_NAME = _RunNumbers(FEWEST, 1, few=0)
+SHARE, LEAST, LEAST_OF_EACH = 0.1, 24, 10
+"""The runs of all pairs of an engine program, as a share of its other runs; and the least number of pairs of an engine
+in all its programs, and in each."""
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in every short scenario; foreign code in scenarios with drafts."""
+    """Return every variant in the scenarios with at most three new tokens.
+
+    Foreign code is examined only in those in which it drafts.
+    """
     return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 
 
@@ -127,7 +135,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of foreign code again, with every other possible source of randomness changed."""
+    """Run paths of foreign code again, while every other possible source of randomness is changed."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
@@ -152,13 +160,13 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode with plain values, given by ``boundary``, in place of symbolic random numbers."""
+    """Run a decode whose random numbers are plain values from ``boundary`` and not symbolic."""
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Run an engine program again with other sources of randomness changed, with and without speculation."""
+    """Run an engine program again while other sources of randomness are changed, with and without speculation."""
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
@@ -167,8 +175,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
                 replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
                 where = f"{described(program)}, {which}"
                 examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
-                pairs = min(RUNS, program.replays // 2, conditions.replays)
-                number = _RunNumbers(pairs, min(FEW, program.replays // 4, conditions.replays))
+                number = _numbers_for(program, replays, len(subject.programs), conditions)
                 examination = _in_both_directions(examination, run, number, conditions.seed, where)
             examinations.append(examination)
             if examinations[-1].unknown:
@@ -182,6 +189,21 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         "fed_runs": min(item.figures["fed_runs"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
+
+
+def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
+    """Return how many coupled and fed runs an engine program gets: their runs are a share of those made without them.
+
+    ``cases`` is the number of programs of the subject. Where no replay drew from a library, there is no rule of
+    interception to compare.
+    """
+    if replays.by_name:
+        return BY_NAME
+    most = min(RUNS, program.replays // 2, conditions.replays)
+    if replays.runs is not None:
+        most = min(most, max(LEAST_OF_EACH, math.ceil(LEAST / cases), int(SHARE * replays.runs / 2)))
+    fed = min(FEW, math.ceil(most / 3))
+    return _RunNumbers(most, fed, few=fed)
 
 
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
@@ -276,7 +298,10 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return ``held``; unknown if ``fault`` describes another behaviour with plain values than with symbolic ones."""
+    """Return ``held``, or an unknown result if ``fault`` is not "".
+
+    ``fault`` describes how the program behaves with plain values if it behaves differently with symbolic ones.
+    """
     if not fault:
         return held
     figures = {**held.figures, "function_of_draws": False}

@@ -85,7 +85,10 @@ def fit_row(
 
 
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
-    """Return the result against the setting's law; for a declared bias that can be detected, also that against p."""
+    """Return the result of ``setting`` against its law.
+
+    For a declared bias that is large enough to be detected, the result against the target's law is added.
+    """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
     if setting.target:
@@ -103,7 +106,7 @@ def tests_of(setting: SampledSetting) -> int:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test one setting; if it has a first look with fewer samples, that gets half of the alarm budget."""
+    """Test one setting. If the setting has a first look with fewer samples, this look gets half of the alarm budget."""
     if setting.first_look is None:
         return _examined(subject, setting, conditions)
     half = conditions._replace(false_alarm=conditions.false_alarm / 2)

@@ -218,7 +218,11 @@ def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:
 
 
 def examine_calls(after: After, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
-    """Return the examination of the calls ``after``: refuted by the change ``found``, or the sentence ``holds``."""
+    """Return the examination of the calls in ``after``.
+
+    ``found`` is the change (of an argument or a result) that refutes; if it is None, the check holds with the sentence
+    ``holds``.
+    """
     figures = {"runs": after.calls}
     if found is None:
         return Examination(holds, rational=False, figures=figures)

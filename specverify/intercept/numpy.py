@@ -162,9 +162,9 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are those of a function that does not
-        return a double of the stream itself; ``in_pairs`` states that the library makes two numbers at once and caches
-        one.
+        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are the arguments of a method that draws
+        another number than the generator's plain double; None for the plain double. ``in_pairs``: the library makes two
+        numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -424,7 +424,7 @@ def may_stand() -> bool:
 
 
 def _followed(number: int, size: Any) -> bool:
-    """Return whether an integer with ``number`` values, or an array of shape ``size`` of them, is enumerated."""
+    """Return whether integers with ``number`` values, in an array of shape ``size``, are enumerated."""
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE
     return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
@@ -436,7 +436,7 @@ def shape_of(size: Any, *parameters: Any) -> Any:
 
 
 def _array_of(size: Any, numbers: Any) -> Any:
-    """Return the numbers in the form that NumPy returns for ``size``: an array for size (), a scalar for None."""
+    """Return ``numbers`` in the form that NumPy returns for ``size``: an array for size (), a scalar for size None."""
     if size != () or isinstance(numbers, np.ndarray):
         return numbers
     array = np.empty((), dtype=object if isinstance(numbers, SymbolicFloat) else np.float64)
@@ -610,7 +610,7 @@ def numpy_replaced() -> Iterator[None]:
 def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest float below 1.
     """
     with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
         yield

@@ -237,7 +237,10 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Context manager that yields a dictionary; its keys describe each raw (not symbolic) random number given away."""
+    """Context manager that yields a dictionary whose keys describe the raw random numbers that the program receives.
+
+    A raw number is a plain number, not a symbolic one.
+    """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
     try:
@@ -247,7 +250,7 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Record that the foreign code receives a raw number, described by ``what``."""
+    """Record that the foreign code receives a raw random number, which ``what`` describes."""
     for kept in RUNS.gifts:
         kept[what] = None
 

@@ -44,7 +44,10 @@ class Question:
     """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
-        """``depth`` is the number of earlier draws. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
+        """Store a draw. ``depth`` is the number of earlier draws.
+
+        Raises ``ValueError`` if ``pmf`` is not a probability vector.
+        """
         if depth == MOST_DECISIONS:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
         if not is_plainly_pmf(pmf):
@@ -97,7 +100,7 @@ class Question:
         return all(_equal(one, other) for one, other in pairs.values())
 
     def check_made(self, draws: int) -> None:
-        """Raise ``NotAFunctionOfItsDraws`` if the program ended after ``draws`` draws, before this one."""
+        """Raise ``NotAFunctionOfItsDraws`` if a replay ended after ``draws`` draws, before it made this draw."""
         if draws <= self.depth:
             raise NotAFunctionOfItsDraws(
                 f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
@@ -201,7 +204,7 @@ class Narrated:
     """Pass every draw on to the interpreter ``inner`` and record the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """Start without decisions; ``decisions`` grows as the program runs.
+        """Start with an empty list ``decisions``, which grows as the program runs.
 
         ``asked`` is the site of the last draw, answered or not; ``threads`` has the names of the threads that drew.
         """

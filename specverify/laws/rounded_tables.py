@@ -41,9 +41,10 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
 
 
 def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q): in float32 every p is one float below its q, except at one token, where they are equal.
+    """Return (p, q) in ``dtype``, float64 or float32, whose float32 values are neighbours.
 
-    They are computed in float64, where p and q are closer than this, and are returned in ``dtype``.
+    Rounded to float32, p is one float below q at every possible token except one, where they are equal. The rows are
+    computed in float64, in which p and q differ by less than a float32 spacing, and then converted to ``dtype``.
     """
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
@@ -62,7 +63,7 @@ ROUNDED: dict[str, Callable[[random.Random, int, Any], RowPair]] = {
 
 
 def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context tables of a shape of ``ROUNDED``, in float64 or float32."""
+    """Return (target, draft) as full-context tables in float64 or float32; ``shape`` is a key of ``ROUNDED``."""
 
     @cache
     def pair(tokens: Tokens) -> RowPair:

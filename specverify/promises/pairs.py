@@ -69,7 +69,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the differences between a request served alone and the same one among or after others; None if equal."""
+    """Yield the difference between the texts of a request served alone and among or after others; None if equal."""
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
     neighbours = _seeds(seed + 1, len(others))
@@ -204,7 +204,7 @@ def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
 
 
 def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
-    """Return one check for each promise in ``promises``; ``pairings`` are the engine's scenarios."""
+    """Return one check for each promise named in ``promises``; ``pairings`` are the engine's scenarios."""
     return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
 
 
@@ -255,7 +255,10 @@ def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> I
 
 
 def _rows_continued(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield pairs of an uncut text and a cut and continued one, for a cut after each token of the text."""
+    """Yield pairs of texts: a whole text, and the same text cut after one of its tokens and continued by the sampler.
+
+    There is one pair for each position of the cut.
+    """
 
     def after(prefix: Tokens) -> Tokens:
         named = Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
@@ -279,7 +282,7 @@ OF_ROWS: Final = {
 def judge_pairs(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return the verdicts on those of a black box's ``promises`` that pairs of rows with one seed decide.
+    """Return one verdict for each of ``promises`` on a black box, decided by pairs of its rows with one seed.
 
     ``promises`` are keys of ``OF_ROWS``, ``largest`` is the most rows of a call, and ``reference`` the sampler without
     speculation, or None.

@@ -31,7 +31,7 @@ ROUNDING = 1e-6
 def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
     """Return the first reported number that is impossible for the run; None if all are possible.
 
-    ``facts`` are those of the request, or None; only the names in ``promises`` are examined.
+    ``facts`` are the facts about the request, or None if they are unknown; only the names in ``promises`` are examined.
     """
     given = {name: value.value for name, value in answer.values.items() if name in promises}
     for name, value in given.items():

@@ -40,7 +40,10 @@ class Contradictions:
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
     def find(self, conditions: Sequence[SignCondition]) -> Written | None:
-        """Return a contradiction among ``conditions``, which it names by their positions; None if none was found."""
+        """Return a contradiction among ``conditions``, or None if none was found.
+
+        The contradiction refers to conditions by their positions in ``conditions``.
+        """
         relevant = _relevant(conditions)
         key = frozenset(conditions[index] for index in relevant)
         if key not in self._known:

@@ -40,11 +40,11 @@ class Interval(NamedTuple):
 
 
 def crossing(variance: float, tight_at: float, log_error: float) -> float:
-    """Return a bound that a sum of sub-Gaussian numbers ever crosses with a given small probability.
+    """Return a bound that a sum of sub-Gaussian numbers ever exceeds with probability at most ``exp(log_error)``.
 
-    ``variance`` is the total variance of the sum, and the probability is at most ``exp(log_error)``. ``tight_at`` is
-    the variance at which the bound is nearly the smallest possible: rho (see the module) is set to ``tight_at`` divided
-    by ``2 log(1/error) + log(1 + 2 log(1/error))``.
+    ``variance`` is the total variance of the sum. ``tight_at`` is the variance at which the bound is nearly the
+    smallest possible: rho (see the module) is set to ``tight_at`` divided by ``2 log(1/error) + log(1 + 2
+    log(1/error))``.
     """
     surprise = -2 * log_error
     rho = tight_at / (surprise + math.log1p(surprise))
@@ -87,9 +87,9 @@ def tv_sequence(
 def rate_sequence(successes: int, trials: int, error: float) -> Interval:
     """Return an interval that contains a rate, such as the acceptance rate of drafts, at all times.
 
-    The arguments are ``successes`` among ``trials`` independent trials of one rate r; r is ever outside with
-    probability at most ``error``, both sides together. Before the first trial it is [0, 1]. Raises ``ValueError`` for
-    impossible counts, or an error outside (0, 1).
+    There are ``successes`` among ``trials`` independent trials of one rate. The rate is ever outside the interval with
+    probability at most ``error``, both sides together. Before the first trial the interval is [0, 1]. Raises
+    ``ValueError`` for impossible counts, or an error outside (0, 1).
     """
     check_count(trials, "trials", least=0)
     check_count(successes, "successes", least=0, most=trials)

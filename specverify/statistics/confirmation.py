@@ -143,9 +143,9 @@ def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float
 
     Args:
         first: Result of the first stage.
-        second: Result of the confirmation; None if it was not needed.
+        second: Result of the confirmation; None if the first stage did not reject.
         level: Level at which a stage rejects.
-        able: Whether the negative control was rejected; without that the verdict is UNKNOWN instead of FITS.
+        able: Whether the negative control was rejected. If it was not, the verdict is UNKNOWN instead of FITS.
     """
     if first.unsupported or (second is not None and rejects(second, level)):
         return FitVerdict.REFUTED

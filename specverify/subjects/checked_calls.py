@@ -90,9 +90,10 @@ def is_about_arrays(error: Exception) -> bool:
 
 
 def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
-    """Return ``invoke(*arrays)``; arguments are attached to an error.
+    """Return ``invoke(*arrays)``, where ``arrays`` are ``given`` as converted by ``convert``.
 
-    If a kind of arrays was never accepted, an error about arrays is replaced by the refusal.
+    If the call raises, the arguments are attached to the error. If no kind of arrays was ever accepted, an error about
+    arrays is replaced by the refusal of ``convert``.
     """
     try:
         return invoke(*arrays)

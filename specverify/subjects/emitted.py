@@ -72,9 +72,9 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
 
 
 def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
-    """Return the accepted tokens of a row, 0 to ``drafts`` of them, for a verifier that does not draw the last token.
+    """Return the accepted tokens of a row, for a verifier that leaves the draw of the last token to its caller.
 
-    ``who`` names the row in errors.
+    Raises ``UnusableSubject``, naming the row as ``who``, unless there are 0 to ``drafts`` tokens.
     """
     return _row(answer, 0, drafts, "accepted drafts", who)
 
@@ -178,9 +178,10 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return a row whose last token is symbolic as ``Undecided`` over its possible values; None for other rows.
+    """Return a row whose last token is symbolic as ``Undecided`` over the possible rows.
 
-    None is also returned if the last token may not stay open. ``most`` is the largest number of tokens of the row.
+    Returns None for other rows, and if the last token may not stay symbolic. ``most`` is the largest number of tokens
+    of the row.
     """
     if (result := left_open(answer, most)) is None:
         return None

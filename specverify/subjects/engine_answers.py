@@ -188,7 +188,7 @@ def _one_row(item: Any) -> Any:
 
 
 def _piece(piece: Any) -> list[Any]:
-    """Return the token ids of one item that an engine yields: one token, or a chunk of new tokens."""
+    """Return the token ids in one item that an engine yields: one token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
         return elements_of_row(_one_row(piece))
     return [piece]
@@ -298,10 +298,11 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row, without padding and, if rows begin with it (``in_front``), without the prompt.
+    """Return the new tokens of each row, without padding and without the prompt.
 
-    ``horizon`` and ``eos`` are the requested number of tokens and the end tokens. Raises ``UnusableSubject`` if lengths
-    could count other positions than rows have.
+    ``in_front`` states that rows begin with their prompt. ``horizon`` is the requested number of tokens, and ``eos``
+    are the end tokens. Raises ``UnusableSubject`` if the result contains lengths and it is not certain which tokens
+    they count.
     """
     if not in_front:
         open_left = found.several and any(not _is_negative(row[0]) for row in map(elements_of_row, found.rows) if row)

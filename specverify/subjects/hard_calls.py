@@ -82,7 +82,8 @@ def hard_calls(
 def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
     """Return weights of p and q; half the mass of p is at token ids next to the limits of narrow integer types.
 
-    A token id that is truncated to such a type names another token there. q has much less mass at them.
+    A program that stores such an id in a narrow type changes it to the id of another token. q has much less mass at
+    these ids than p.
     """
     at = np.array(edges(vocabulary))
     p, q = rng.exponential(size=(2, vocabulary))

@@ -44,9 +44,9 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return the situations with the models number ``table``: gamma drafts, or all numbers up to gamma.
+    """Return the situations with the models number ``table`` at gamma drafts.
 
-    Smaller numbers are included if the kernel's rows may differ in length.
+    If the kernel's rows may differ in length, there is also one situation for each smaller number of drafts, from 0.
     """
     denominators = DYADIC if kernel.short else DENOMINATORS
     denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]

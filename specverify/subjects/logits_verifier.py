@@ -109,9 +109,9 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 
 
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the settings of sampling parameters to examine, reduced to those that the verifier takes.
+    """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    A setting without any of the verifier's truncations is skipped, unless the verifier has none.
+    A setting that uses none of the verifier's truncations is skipped, unless the verifier has no truncation.
     """
     mine = parameters_of(verify)
     kept = [

@@ -284,7 +284,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the position of request ``index`` in its batch."""
+    """Return the index of the row, within its batch, that serves request ``index``."""
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
@@ -348,9 +348,9 @@ def _made(make: Make, scenario: Scenario) -> Made:
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
-    """Return the call ``which`` ("speculative" or "plain") of ``made`` for one prompt.
+    """Return a call without arguments that decodes the scenario's prompt and returns the row of new tokens.
 
-    It returns the row of new tokens.
+    ``which`` ("speculative" or "plain") selects the call of ``made``.
     """
     form = form_in(make, which)
 
@@ -663,7 +663,10 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the texts of ``number`` calls in the widest scenario, with the engine's own random numbers."""
+    """Count the texts of ``number`` calls in the last scenario.
+
+    The engine draws its own random numbers, seeded by ``seed``.
+    """
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
     with seeded(seed), sample_seeds(seed):
@@ -688,10 +691,10 @@ _SEEDS = 4
 
 
 def alphabet_hint(make: Make | WithVocabulary) -> str:
-    """Return a hint for an engine that fails because the vocabulary is too small; "" if it does not.
+    """Return a hint for an engine that fails because the vocabulary is too small; "" for any other engine.
 
-    It emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest scenarios, and
-    does neither with a larger vocabulary.
+    Such an engine emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest
+    scenarios. With a larger vocabulary it does neither.
     """
     given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
     wrong = _outside(given)

@@ -178,7 +178,10 @@ def _common(one: Tokens, other: Tokens) -> int:
 
 @lru_cache(maxsize=8)
 def _attempt_of(drafts: Drafts) -> Attempt:
-    """Return a function that calls a verifier once on three small trees."""
+    """Return the function ``attempt(verify, convert)`` that calls a verifier once on three small trees.
+
+    ``drafts`` is the method by which the trees are drawn.
+    """
 
     def attempt(verify: BareVerifier, convert: Convert) -> Any:
         either = TreeRows(

@@ -61,7 +61,7 @@ def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
 
 
 def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
-    """Return the validated shapes of trees; None for None.
+    """Return the validated shapes of trees; None if ``trees`` is None.
 
     Raises ``ValueError`` with one sentence for an invalid tree.
     """

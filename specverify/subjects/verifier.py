@@ -89,7 +89,10 @@ def _variant_at(verify: BareVerifier, gamma: int) -> Variant:
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
-    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``."""
+    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
+
+    ``answered(draws)`` is the context of the verifier's calls. ``more`` are further fields of ``Variant``.
+    """
     intercepted = Intercepted(make, answered_everywhere)
     return Variant(label, make, intercepted=intercepted, remembered=partial(make, answered=remembered), **more)
 

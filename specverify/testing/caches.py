@@ -116,7 +116,10 @@ def check_cache(
 
 
 def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
-    """Return a function that calls the method ``name`` of a cache; ``make`` returns a cache and is only inspected."""
+    """Return a function that calls the method ``name`` of a cache.
+
+    If ``make`` is a class without this method, ``ValueError`` is raised.
+    """
     if isinstance(make, type) and not callable(getattr(make, name, None)):
         said = f"{make.__name__} has no method {name!r}, expected one, or CacheOperations({name}=...)"
         raise ValueError(said)  # noqa: TRY004 - what is missing is an argument

@@ -66,11 +66,11 @@ def check_engine(
     Args:
         speculative: A call without arguments that returns the new token ids ``[horizon]`` (see ``subjects.engine``).
             Without ``plain`` it is a factory of such calls, ``make(scenario)``, which is called for each of about forty
-            situations (see ``EngineScenario`` and ``Made``). A call from the factory may take the prompt, and then
-            serves several requests in turn, or a list of prompts, and then serves several at once.
+            scenarios (see ``EngineScenario`` and ``Made``). A call from the factory may take a prompt; then it is also
+            called for several prompts in turn. If it takes a list of prompts, it also serves several at once.
         plain: The same call without speculation, or the law: probabilities by tuple of new tokens.
-        observe: An observer of the running engine: drafts, their acceptance, caches.
-        models: Models of a supported engine; their forward passes may be cached across runs.
+        observe: An observer of the running engine; with it, drafts, their acceptance and caches are examined too.
+        models: Models of a supported engine whose forward passes may be cached and used in several runs.
         logits: For greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
             new tokens ``new``, such as that of the same weights in float64. If the two texts differ, the message states
             the gap between the two tokens, and the gap that ``rounding`` explains. A near-tie is UNKNOWN: no bug, and

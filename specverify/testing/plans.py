@@ -127,7 +127,10 @@ def options_of(taken: Collection[str]) -> Mapping[str, Any]:
 
 
 def full_signature(function: Callable[..., Any], taken: Collection[str]) -> inspect.Signature:
-    """Return the signature of a check function with the shared options in it; ``taken`` is that of ``judged``."""
+    """Return the signature of a check function with the shared options in it.
+
+    ``taken`` names the options in ``SOME_DEFAULTS`` that this function takes.
+    """
     signature, hints, defaults = inspect.signature(function), get_type_hints(CheckOptions), options_of(taken)
     own = [item for item in signature.parameters.values() if item.name != "options"]
     shared_ones = [
@@ -303,7 +306,7 @@ def _told(value: Any) -> str:
 
 
 def checked_gammas(gammas: Any) -> tuple[int, ...]:
-    """Return the validated numbers of drafts at which a verifier is examined."""
+    """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation."""
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
         raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:

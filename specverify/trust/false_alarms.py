@@ -33,7 +33,7 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """How many of ``runs`` right subjects were refuted, beside the declared false-alarm probability."""
+    """The number of right subjects that were refuted among ``runs``, and the declared false-alarm probability."""
 
     what: str
     runs: int
@@ -46,9 +46,10 @@ class CountedAlarms(NamedTuple):
 
     @property
     def as_declared(self) -> bool:
-        """Return whether the counted rate is compatible with the declared one.
+        """Return whether the counted rate is compatible with the declared rate.
 
-        It is unless the whole interval of the counted rate lies above the declared rate.
+        The rates are incompatible only if the whole confidence interval of the counted rate lies above the declared
+        rate.
         """
         return self.low <= self.declared
 
@@ -64,9 +65,10 @@ def statistical_alarms(
 ) -> list[CountedAlarms]:
     """Judge ``runs`` right subjects by samples; return the rates of first-stage alarms and of refutations.
 
-    The subjects are the algorithms of the registry, sampled by dividing counts and judged against their own output
-    laws, enumerated in float64, at several numbers of samples. ``false_alarm`` is the declared probability of a false
-    refutation of one subject; ``done(index)`` is called for each finished part of the work.
+    The subjects are the algorithms of the registry. Their samples are drawn by dividing counts among paths, and
+    compared with the algorithms' own output laws, enumerated in float64, at several numbers of samples. ``false_alarm``
+    is the declared probability of a false refutation of one subject; ``done(index)`` is called for each finished part
+    of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))

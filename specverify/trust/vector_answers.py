@@ -103,7 +103,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of a round or of a text under the vector's models, for variant number ``place`` of the subject."""
+    """Return the law that the program emits with the models of the vector: of one round, or of a whole text.
+
+    ``place`` is the number of the subject's variant.
+    """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
         raise NotAsked("another option")
@@ -118,10 +121,10 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant, keyed by the names that a vector's inputs have.
+    """Return the options of a variant, with the names that the inputs of a vector use as keys.
 
-    A variant whose builder has keyword arguments has these. For a verifier they are the integers in the label of the
-    variant, such as ``gamma=3``.
+    They are the keyword arguments of the variant's builder, if it has any. A verifier has no builder: its options are
+    the integers in the label of the variant, such as ``gamma=3``.
     """
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
@@ -152,7 +155,10 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
-    """Return for a ``stop`` vector the model that emits its text with certainty, the prompt, and the vocabulary."""
+    """Return the inputs of a decode for a ``stop`` vector: a model, the prompt, and the vocabulary size.
+
+    The model emits the text of the vector with certainty.
+    """
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
     if inputs["max_new"] > len(text):
@@ -228,7 +234,7 @@ def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) 
 
 
 def _end_of(inputs: Mapping[str, Any]) -> float | None:
-    """Return 0.0 if all uniforms of the inputs are 0, 1.0 if all are the largest below 1, else None."""
+    """Return 0.0 if all uniforms in ``inputs`` are 0, 1.0 if all are the largest float below 1, else None."""
     numbers = {*inputs.get("coins", ()), inputs.get("final")}
     return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
 
@@ -267,10 +273,10 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return how much cache an engine keeps in the round that a vector describes.
+    """Return how many cache entries an engine keeps in the round that a vector describes.
 
-    Program number ``place`` of the subject decodes with several seeds until a round has the vector's known, drafted and
-    accepted tokens. Raises ``NotAsked`` if none has.
+    Program number ``place`` of the subject decodes with several seeds until a round has the vector's numbers of known,
+    drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
     """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))

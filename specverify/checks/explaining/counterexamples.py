@@ -1,4 +1,8 @@
-"""Build counterexamples: a sentence about the fault, the texts that show it, and the most probable paths to a fault."""
+"""Build counterexamples: a sentence about the fault, the texts that show it, and the most probable paths to a fault.
+
+A *reading* of a path describes its draws as rounds of speculative decoding: each is a draft, a test, a replacement or a
+bonus (``round_readings``).
+"""
 
 from __future__ import annotations
 
@@ -171,7 +175,7 @@ def _rounds_of(
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds of speculative decoding.
 
-    Returns None for several requests, or if a trace lacks the target.
+    Returns None if the engine serves several requests, or if its trace has no target.
 
     ``drawn`` are the draws of each path, ``traces`` its model queries (None if not recorded), ``texts`` its new tokens.
     Without a trace, p is computed from ``expected``, the expected law of texts.
@@ -264,9 +268,9 @@ def right_alone(program: EngineProgram, index: int) -> str:
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return a phrase for the requests beside which request ``index`` is served.
+    """Return a phrase for the position of request ``index``: the requests that are served in the same batch.
 
-    It is parsed from the name of a setting such as ``A beside B, then C beside D``.
+    The phrase is parsed from ``name``, the name of a setting such as ``A beside B, then C beside D``.
     """
     first = name.partition(", then ")[0].count(" beside ") + 1
     if index >= first:
@@ -289,10 +293,11 @@ class _Paths(NamedTuple):
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return the recognised rule that gives the first wrong token its law; "" if none is recognised.
+    """Return the sentence about the wrong rule that explains the law of the first wrong token; "" if none is found.
 
-    ``rows`` maps texts to the rows of p and q. q is the draft model's row, or without models the row of the first draw.
-    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, if they were read as rounds.
+    ``rows`` maps texts to the rows of p and q; q is the draft model's row, or without models the row of the first draw.
+    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as
+    rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -450,7 +455,10 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the paths ``lines``, one output line per round, each preceded by its probability ``weights[path]``."""
+    """Return the paths ``lines`` as output lines, one per round.
+
+    The probability ``weights[path]`` precedes each path.
+    """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
@@ -586,10 +594,10 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return the rows of p and q by text as lines.
+    """Return one line for each row of p and q in ``seen``.
 
-    If ``shown``, the readings of the shown paths, have rounds that deviate from the rule, only the rows of those
-    rounds.
+    ``shown`` are the readings of the shown paths. If one of their rounds deviates from the rule, only the rows of the
+    deviating rounds are returned.
     """
     decide = {
         one.text + one.drafts[:i]

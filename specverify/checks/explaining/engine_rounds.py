@@ -1,8 +1,8 @@
 """Read many paths of one engine as rounds: the role of each program line, and the rule that the rounds follow.
 
-One path can be read in several ways. Two passes resolve this: a line of the program has on every path the roles that it
-has on most paths. On each path, the rounds up to the first deviation are evidence. A rule is named if it fits all of
-this evidence.
+The *reading* of a path gives each draw a role: draft, test, replacement or bonus. One path can be read in several ways.
+Two passes resolve this: a line of the program has on every path the roles that it has on most paths. On each path, the
+rounds up to the first deviation are evidence. A rule is named if it fits all of this evidence.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a sentence about a step that no right round has, such as an untested draft.
 
-    Returns "" if most faulty paths deviate first in another way. ``read`` are the paths with their models.
+    Returns "" if the first deviation of most faulty paths is of another kind. ``read`` are the paths with their models.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -230,9 +230,10 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the clause about another draft without a draw whose test shows by which q the program divides.
+    """Return a clause about a draft that no draw produced but that is tested with another bound than p.
 
-    Returns "" if none.
+    Such a draft has q = 1, so that the right bound is p. The clause states the q with which the bound would be p/q.
+    Returns "" if there is no such draft.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -319,9 +320,9 @@ def _other_rows(
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
-    """Return the model with the conditionals of ``law``: the next-token pmf after each prefix of its texts.
+    """Return the model whose next-token pmfs are the conditionals of ``law``, a law of texts.
 
-    The row is all zeros after a text that is no such prefix.
+    The row ``[size]`` is all zeros after tokens that begin no text of ``law``.
     """
     masses: dict[Tokens, Any] = defaultdict(float)
     for text, mass in law.items():

@@ -94,7 +94,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, one for each possible draft, and the states after it."""
+    """Return the conditional laws of the round from ``state``, one for each possible draft, and the next states."""
     decoder = here.decoder
     if (propose := decoder.propose) is None:
         return [], []
@@ -318,7 +318,10 @@ def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
 
 
 def fits(seen: Any, said: Any, most: float) -> bool:
-    """Return whether ``seen`` and ``said``, probabilities or pmfs, differ by at most ``most`` in every entry."""
+    """Return whether two probabilities, or two pmfs, differ by at most ``most`` in every entry.
+
+    ``seen`` is the observed value, and ``said`` the value of a rule.
+    """
     if isinstance(seen, Mapping):
         inside = range(len(said))
         masses = [(seen.get(token, 0), mass) for token, mass in enumerate(said)]
@@ -329,7 +332,7 @@ def fits(seen: Any, said: Any, most: float) -> bool:
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:
-    """Return whether ``part`` of a round differs from the rule by more than rounding."""
+    """Return whether a part of a round ("accept", "replace" or "bonus") differs from the rule by more than rounding."""
     return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
 
 

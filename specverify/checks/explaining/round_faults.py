@@ -190,7 +190,11 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _joined(fitting: Sequence[str], part: str) -> str:
-    """Return the formulas to name of those that fit: one of the rows at the draft alone, else up to ``MOST_NAMES``."""
+    """Return the words for the formulas in ``fitting``, all of which fit the wrong ``part`` of a round.
+
+    Only the first formula is named if it uses the rows of p and q at the draft itself, or if the part is the bonus. If
+    the formulas use other rows, up to ``MOST_NAMES`` are named.
+    """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])
 

@@ -187,7 +187,7 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
 
 
 def _are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
-    """Return whether two draws of one line are those of one call without replacement."""
+    """Return whether ``one`` and ``other`` are draws of one program line, made without replacement by one call."""
     if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
         return False
     left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
@@ -378,7 +378,11 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was queried with ``text`` between the first draft query and that for ``here``."""
+        """Return whether the engine queried the target with ``text`` between its first draft and the draft at ``here``.
+
+        The first draft begins with the draft model's query for ``text``, and the draft at ``here`` with its query for
+        ``here``.
+        """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
@@ -410,7 +414,10 @@ class _PathReader:
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield every reading, from draw ``at`` on, of the tests of the remaining drafts and the token after them."""
+        """Yield every reading, from draw ``at`` on, of the tests of the remaining drafts and the token after them.
+
+        ``now`` is the round so far.
+        """
         if now.cost >= self.worst:
             return
         drafted, i, text = now.drafted, len(now.accept), now.text
@@ -441,7 +448,10 @@ class _PathReader:
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
-        """Yield every reading of draw ``at`` as the token that replaces the rejected draft, with rows ``p``, ``q``."""
+        """Yield every reading of draw ``at`` as the token that replaces the rejected draft.
+
+        ``now`` is the round so far, and ``p`` and ``q`` are the rows of the rejected draft.
+        """
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
         for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now.rejected):
@@ -504,7 +514,10 @@ class _PathReader:
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the readings after the last test of a round: with a bonus token at draw ``at``, and without one."""
+        """Yield the readings after the last test of a round: with a bonus token at draw ``at``, and without one.
+
+        ``now`` is the round so far.
+        """
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)
         used = tuple(text + drafts[:k] for k in range(len(drafts)))
@@ -691,7 +704,10 @@ class _PathReader:
         return shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
-        """Return (name, row) after ``text``, and residuals of the row of one model there with that after ``here``."""
+        """Return (name, row) for the rows of p and q after ``text``, and for residuals that mix rows.
+
+        Such a residual takes the row of one model after ``text`` and the row of the other model after ``here``.
+        """
         p, q = self.p(text), self.q(text)
         mixed = (
             ("norm(max(p - q, 0)) with q", excess(self.p(here), q)),

@@ -229,7 +229,10 @@ class _Walk:
         return False
 
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
-        """Return whether min(1, r/q) at the token of ``child`` equals ``seen`` for one of ``rows`` as r."""
+        """Return whether ``seen`` equals min(1, r/q) at the token of ``child`` for one of ``rows`` in place of r.
+
+        ``p_row`` is the row of p at the parent of ``child``.
+        """
         drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
         return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)
 

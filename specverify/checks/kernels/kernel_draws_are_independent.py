@@ -50,7 +50,7 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return the share of a design's rows in which the draw that they are made to show takes place."""
+    """Return the share of a design's rows in which the draw that the row is designed to show takes place."""
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
@@ -106,7 +106,7 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return kinds of rows that show the replacement of the first draft and have ``gamma`` drafts."""
+    """Return kinds of rows with ``gamma`` drafts whose first draft, if rejected, is replaced by one of two tokens."""
     longer = []
     for kind in replacements_after_coins():
         p, q = np.repeat(np.eye(SIZE)[:1], gamma, axis=0), np.repeat(np.eye(SIZE)[:1], gamma - 1, axis=0)

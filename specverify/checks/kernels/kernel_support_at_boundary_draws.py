@@ -53,7 +53,10 @@ def ends_of(kernel: Kernel) -> dict[str, float]:
 
 
 def table_rows(rounds: KernelRounds) -> BoundaryRows:
-    """Return rows of the tables: some cells, with each of their uniforms at each end of its range."""
+    """Return rows with rational models, each with one uniform at an end of its range.
+
+    Cells of ``rounds`` and uniforms are chosen at random; the other uniforms are in the middle of the cell.
+    """
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)
     every = [(cell, place, end) for cell in rounds.cells for place in places for end in ends_of(kernel)]

@@ -1,9 +1,10 @@
 """Different rows of one call, and different calls, use independent random numbers.
 
-Each row shows one random number as a fair bit. Two rows that share a stream show the same bits in every call; two calls
-with the same start show the same bits in every row; a stream that is read again at an offset shows the same bits in
-many consecutive rows. The probability of such coincidences among fair bits is known, so no limit has to be chosen.
-Weaker dependence, between rows at a distance and between consecutive calls, is tested in planned tables.
+Each row shows one random number as a fair bit. The kind of a row is which number it shows: that of a draft, of a
+replacement or of the bonus. Two rows that share a stream show the same bits in every call; two calls with the same
+start show the same bits in every row; a stream that is read again at an offset shows the same bits in many consecutive
+rows. The probability of such coincidences among fair bits is known, so no limit has to be chosen. Weaker dependence,
+between rows at a distance and between consecutive calls, is tested in planned tables.
 """
 
 from __future__ import annotations
@@ -114,7 +115,10 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return name -> table of bits, for every two kinds of random numbers and every distance between rows."""
+    """Return tables that count pairs of bits by name: the bits of two rows of one call.
+
+    There is one table for each pair of kinds of rows and each distance between the two rows.
+    """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, wanted)
@@ -132,7 +136,10 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return name -> table of bits, for every two kinds of random numbers, of one row in two consecutive calls."""
+    """Return tables that count pairs of bits by name: the bit of a row, and the bit of the same row in the next call.
+
+    There is one table for each pair of kinds of rows.
+    """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, max(64, wanted // 2))

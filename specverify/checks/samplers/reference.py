@@ -69,7 +69,8 @@ def plan_reference(
 ) -> ReferencePlan:
     """Return the plan of a comparison; ``pilot`` is a sample of the plain sampler that gives no evidence.
 
-    ``alarm`` is the false-alarm rate, ``error`` that of the bound, ``tv`` the total variation up to which it holds.
+    ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
+    that it holds for a larger distance.
     """
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tv, most_samples)

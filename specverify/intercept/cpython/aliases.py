@@ -75,7 +75,7 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """Cached test whether types are subclasses of ``kinds``."""
+    """A dictionary that caches, for each type, whether it is a subclass of one of ``kinds``."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -117,7 +117,7 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return, by object identity, how many names in the modules of the libraries refer to the object."""
+    """Return, for the identity of each object, the number of names in modules of the libraries that refer to it."""
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -177,7 +177,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
     """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
 
-    None if it is immutable.
+    Yields nothing for a holder that cannot be changed, such as a tuple.
     """
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:

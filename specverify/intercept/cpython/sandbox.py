@@ -250,9 +250,10 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Context manager that yields a function.
+    """Context manager that yields a function without arguments.
 
-    It returns the calls recorded so far, in all threads started in the block.
+    The function returns the calls recorded so far that may draw without interception, in all threads started in the
+    block.
     """
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _CallInC | None] = {}
@@ -284,7 +285,10 @@ def probed() -> Iterator[Callable[[], Found]]:
 
 
 def _restore(profiler: Any, of_threads: Any) -> None:
-    """Restore the previous profilers of this thread and of new threads; cProfile is an object that enables itself."""
+    """Set the profilers of this thread and of new threads back to ``profiler`` and ``of_threads``.
+
+    cProfile is not a function but an object with a method that enables it.
+    """
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
         profiler.enable()
@@ -308,9 +312,9 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call of a C function through ``note(kind, text)`` if it may draw.
+    """Report a call of a C function through ``note(kind, text)`` if the call may draw.
 
-    ``known`` caches the classification.
+    ``known`` caches how functions were classified.
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):

@@ -85,7 +85,10 @@ def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 
 def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Return the indices of the largest or smallest elements along an axis, as ``np.argmax`` and ``np.argmin``."""
+    """Return the indices of the largest or smallest elements along an axis.
+
+    ``name`` is ``argmax`` or ``argmin``, whose parameters these are in NumPy.
+    """
     result = plain(np.asanyarray(array))
     if result.dtype != object or out is not None:
         return getattr(np, name)(result, axis, out, keepdims=keepdims is True)
@@ -93,7 +96,7 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the ``max`` or ``min`` (``name``) along an axis as symbolic numbers.
+    """Return the largest (``name`` "max") or smallest ("min") elements along an axis as symbolic numbers.
 
     Refuses further options (``more``).
     """
@@ -566,9 +569,10 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return a noise vector as a NumPy value: a ``VectorArray``.
+    """Return a noise vector as a NumPy value.
 
-    A vector of few elements becomes a ``SymbolicArray``, a vector without dimensions a single number.
+    A vector of many elements becomes a ``VectorArray``, one of few elements a ``SymbolicArray``, and one without
+    dimensions a single number.
     """
     if not many.shape:
         result = many.element(0)

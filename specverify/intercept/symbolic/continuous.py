@@ -133,9 +133,8 @@ class Continuous(NamedTuple):
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return the uniform at which the number equals ``bound``.
 
-        ``-inf`` or ``inf`` if the bound is below or above all values.
-
-        ``or_equal``: the comparison with ``bound`` includes equality.
+        The result is -inf or inf if the bound is below or above all values. ``or_equal``: the comparison with ``bound``
+        includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -174,7 +173,7 @@ class Continuous(NamedTuple):
         return carried_back(self.steps, bound, or_equal=or_equal)
 
     def _mass(self, bound: float) -> float:
-        """Return the probability that the value before the limits are applied is below ``bound``."""
+        """Return the probability that the number is below ``bound`` if its limits ``low`` and ``high`` are left out."""
         if isinf(bound):
             return float(bound > 0)
         share = min(max(self._uniform_at(bound), 0.0), 1.0)
@@ -511,7 +510,7 @@ def is_whole(value: Continuous) -> bool:
 
 
 def few(value: Any) -> bool:
-    """Return whether ``value`` is an integer with few, equally likely values, so that it may be drawn."""
+    """Return whether ``value`` is an integer with few, equally likely values, so that drawing it costs few runs."""
     whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
     return whole and {step.name for step in value.steps} <= EVEN and _outcomes(value) <= MOST_OUTCOMES
 
@@ -564,7 +563,10 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return the number of possible values of an integer within its known interval: below 2 if it is determined."""
+    """Return the width of the known interval of a symbolic integer: nearly the number of its possible values.
+
+    The width is below 2 if only one value is possible.
+    """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:
         low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))

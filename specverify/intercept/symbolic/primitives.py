@@ -264,10 +264,7 @@ def _arcsine(x: _Basis, value: Any) -> Any:
 
 
 def _of_law(law: str, x: _Basis, value: Any) -> Any:
-    """Return the quantile of ``law``, a law of ``steps.RULES``, at the probability ``value``.
-
-    ``x`` has the operations.
-    """
+    """Return the quantile of the law named ``law`` in ``steps.RULES`` at the probability ``value``; ``x`` computes."""
     return x.rule(law, _logit(x, _between_0_and_1(x, value)))
 
 
@@ -526,7 +523,7 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 
 
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, two symbolic numbers, by a race or by the sign of their difference.
+    """Return whether ``left`` is below ``right``, two symbolic numbers, by a race or by the sign of left - right.
 
     ``place`` is the comparing line; ``or_equal`` includes equality.
     """
@@ -545,10 +542,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, decided by one race of all clocks that both are made of.
+    """Return whether ``left`` is below ``right``, both of which are functions of exponential clocks.
 
-    ``place`` is the source line of the comparison; ``or_equal`` includes equality. Raises ``NeedsValue`` if the numbers
-    are no clocks of a race.
+    One race among all these clocks decides. ``place`` is the source line of the comparison; ``or_equal`` includes
+    equality. Raises ``NeedsValue`` if the numbers do not have the form of a race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -803,21 +800,30 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return the names in the table by the names in a library, for the rows of ``families``."""
+    """Return, for the rows of ``families``, the name in a library -> the name in the table.
+
+    ``named`` has the rows by their names in the library.
+    """
     return {name: row.name for name, row in named.items() if row.family in families}
 
 
 def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return the rules in ``column`` by the names in a library, for the rows that have a rule there."""
+    """Return the name in a library -> the rule in ``column``, for the rows that have a rule in this column.
+
+    ``named`` has the rows by their names in the library.
+    """
     cells = {name: getattr(row, column) for name, row in named.items()}
     return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
 
 
 def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return the names in the table by the names in a library, for the rows with a rule in ``column``."""
+    """Return the name in a library -> the name in the table, for the rows that have a rule in ``column``.
+
+    ``named`` has the rows by their names in the library.
+    """
     return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return the rows by the names in a library, for the rows with a rule in ``column``."""
+    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library."""
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

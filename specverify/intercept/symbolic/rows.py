@@ -110,7 +110,10 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
 
 
 def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
-    """Return the arrays that ``rule`` makes of each row along ``axis``: one array for each row that it returns."""
+    """Apply ``rule`` to each row along ``axis``, and return its results as arrays.
+
+    ``rule`` returns one or several new rows; there is one array for each of these.
+    """
     rows = moveaxis(elements, axis, -1)
     results: list[Elements] = []
     for index in np.ndindex(*rows.shape[:-1]):
@@ -278,16 +281,13 @@ class Ordered(Deferred):
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return entries with the same order as ``row``, whose values are not known: a softmax, or its logarithm."""
+    """Return entries of unknown value with the same order as those of ``row``, such as the softmax of the row."""
     shared = object()
     return [Ordered(number(element), shared) for element in row]
 
 
 def _scores(row: Row) -> Row:
-    """Return the symbolic numbers that have the order of ``row``.
-
-    ``row`` itself unless all its entries are ``Ordered``.
-    """
+    """Return the symbolic numbers that have the order of a row of ``Ordered`` entries; any other row unchanged."""
     if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
         return row
     return [element.score for element in row]
@@ -381,7 +381,10 @@ def middle_rank(length: int, _: int | None) -> range:
 
 
 def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
-    """Return the number of sorted ``bounds`` below ``element`` (with ``right``, at most equal), drawn when read."""
+    """Return how many of the sorted ``bounds`` are below ``element``, or with ``right`` at most equal to it.
+
+    The answer is drawn when it is read.
+    """
     if isinstance(element, SYMBOLIC):
         return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))
     return Deferred(lambda: int(np.searchsorted(bounds, known(element), "right" if right else "left")))

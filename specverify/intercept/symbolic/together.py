@@ -64,7 +64,7 @@ class Formula(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """An answer: if ``true``, the quantity ``formula`` is below ``bound``, else it is not.
+    """An answer about a quantity: ``formula`` is below ``bound`` if ``true``, else it is not.
 
     With ``or_equal``, "below" includes equality.
     """
@@ -231,7 +231,7 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Return the answers (0 yes, 1 no) of which it is undecided whether they are impossible."""
+        """Return the answers (0 yes, 1 no) whose volume may be 0 or positive by the bounds."""
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
@@ -290,9 +290,9 @@ def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked:
 
 
 def _first_boxes(ends: tuple[tuple[float, float], ...], asked: Fact) -> tuple[Any, Any]:
-    """Return the initial box as ``low`` and ``high``.
+    """Return the initial boxes as their lower and upper ends.
 
-    Cut in two at the bound if ``asked`` compares a single uniform.
+    There is one box, ``ends``, or two if ``asked`` compares a single uniform: then the box is cut at the bound.
     """
     low, high = np.array(ends).T[..., None]
     if not _is_plain(asked.formula):
@@ -338,9 +338,9 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 
 
 def _all_of(shares: Sequence[Any]) -> Any:
-    """Return bounds of the share of a box in which all comparisons are true, from the bounds ``shares`` of each.
+    """Return bounds of the share of a box in which all comparisons are true; ``shares`` has bounds for each comparison.
 
-    It is at most the smallest share, and at least 1 minus the sum of the complements.
+    The share of all is at most the smallest share, and at least 1 minus the sum of the complements.
     """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
@@ -348,9 +348,9 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return bounds of the share of each box in which the quantity is below its bound, and a weight of each side.
+    """Return bounds of the share of each box in which a quantity is below its bound, and weights of the sides.
 
-    ``middle`` and ``widths`` are those of the boxes. The weight tells how much the quantity changes along the side.
+    ``middle`` and ``widths`` are those of the boxes. The weight of a side is how much the quantity may change along it.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -615,7 +615,7 @@ class Quantity(Protocol):
 
 
 class JointAnswer(NamedTuple):
-    """An earlier answer: if ``true``, the quantity ``of`` is below ``bound``, else it is not.
+    """An earlier answer: the quantity ``of`` is below ``bound`` if ``true``, else it is not.
 
     With ``or_equal``, "below" includes equality.
     """

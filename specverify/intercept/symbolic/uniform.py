@@ -102,9 +102,9 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Rescale the clocks with a known order to the new ``rates`` and return True.
+    """Try to rescale the clocks with a known order so that they get the new ``rates``; return whether that is possible.
 
-    Returns False, without a change, if the rates of a tree do not change by a common factor.
+    It is not, and nothing changes, if the rates of a tree do not change by a common factor.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -121,7 +121,7 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several independent ones, if only their order is known."""
+    """The rank of a uniform among several independent uniforms of which only the order is known."""
 
     smaller: int
     number: int
@@ -244,7 +244,10 @@ NEVER_DRAWN = 2.0**-54
 
 
 class Known:
-    """What is known of a uniform number: its interval [low, high), races, comparisons. Equal draws share the object."""
+    """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
+
+    Draws that return the same number share the object.
+    """
 
     def __init__(self, site: Site) -> None:
         """Start without constraints on the number drawn at ``site``."""
@@ -287,7 +290,10 @@ class Uniform:
 
     @property
     def cut(self) -> bool:
-        """Return whether a comparison has narrowed the interval of the number, also by another draw of it."""
+        """Return whether a comparison of this number has narrowed its interval.
+
+        Comparisons through another draw that returned the same number count too.
+        """
         if self._known is None and not self.draw.made_before:
             return False
         return self.known.low > 0 or self.known.high < 1
@@ -342,7 +348,9 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Determine the rank of the uniform in its earlier race, if there was one; refuse a race that gives no rank.
+        """Set the rank of the uniform in its earlier race, if there was one.
+
+        Refuse a race that does not determine the rank.
 
         ``place`` is the comparing line.
         """

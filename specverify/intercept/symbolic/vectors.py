@@ -365,7 +365,7 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
     """Return the vector with ``function`` applied to its plain numbers.
 
-    Symbolic elements where the mask ``where`` is True become the plain ``numbers``.
+    Symbolic elements become plain where the mask ``where`` is True: they get the value of ``numbers`` there.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)

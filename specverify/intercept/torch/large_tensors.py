@@ -173,9 +173,9 @@ def _is_all(dim: Any) -> bool:
 
 
 def _along(content: Any, dim: Any) -> Any:
-    """Return ``content`` with the dimension ``dim`` as its last axis, or flattened if ``dim`` stands for all.
+    """Return ``content`` with the reduced dimension ``dim`` as its last axis, or flattened if all are reduced.
 
-    ``Declined`` for dimensions that are not supported.
+    Returns ``Declined`` for dimensions that are not supported.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):

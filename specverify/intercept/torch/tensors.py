@@ -219,7 +219,7 @@ class SymbolicTensor(torch.Tensor):
         return stored(self).__dlpack__(*args, **kwargs)
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
-        """Describe the tensor without forcing it."""
+        """Return a description of the tensor without forcing its elements."""
         return f"SymbolicTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
 
     @classmethod
@@ -332,8 +332,8 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether an argument of an operation has no symbolic element, also inside lists and tuples.
 
-    ``shares``: the result is a view of the argument. The argument must then be an ordinary tensor, because a later
-    write of symbolic numbers to the view would change it.
+    ``shares``: the result of the operation is a view of the argument. A later write of symbolic numbers to the view
+    would change the argument, so the argument must then be an ordinary tensor.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -380,14 +380,14 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 
 
 def _samples(content: Any) -> Any:
-    """Return the elements in ``content``; of a noise vector one random element represents all."""
+    """Return elements of ``content`` that represent all: those of an array, or one random element of a noise vector."""
     if isinstance(content, np.ndarray):
         return content.flat
     return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
-    """Return a symbolic tensor of ``elements`` on the device of ``tensor``, with its dtype if ``dtype`` is None."""
+    """Return a symbolic tensor of ``elements`` on the device of ``tensor``; ``dtype`` None stands for its dtype."""
     given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
 
