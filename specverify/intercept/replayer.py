@@ -28,7 +28,10 @@ class Replayer(Recorder):
     """Give a program its random numbers; ``named`` answers the draws that it makes through ``draws``."""
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
-        """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn one."""
+        """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn number.
+
+        ``named`` answers the draws that the program makes through ``draws``.
+        """
         super().__init__(named)
         self._left = deque(numbers)
         self.parted = ""

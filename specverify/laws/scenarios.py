@@ -54,7 +54,10 @@ def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
-    """Return the task of a scenario with read-only rows, as a subject receives it."""
+    """Return the task of a scenario as a subject receives it: the models return read-only rows.
+
+    The models are tables of ``Fraction`` if ``rational``, else of floats.
+    """
     return _task(scenario, *map(unchangeable, _models(scenario, rational)))
 
 

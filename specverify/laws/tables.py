@@ -93,7 +93,7 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 
 
 def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context rational tables of a named shape."""
+    """Return (target, draft) as full-context rational tables; ``shape`` names one of the functions above."""
     rows = nearly_equal if shape == nearly_equal.__name__ else SHAPES[shape]
 
     @cache
@@ -123,7 +123,7 @@ def softmax_table(
 
 
 def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> LanguageModel:
-    """Return a drafter that resembles the target: (1 - share) p + share of another model."""
+    """Return a drafter that resembles the target, with rows (1 - ``share``) p + ``share`` r, r the row of ``other``."""
 
     @cache
     def row(tokens: Tokens) -> Pmf:
@@ -145,8 +145,8 @@ def as_float64(model: LanguageModel) -> LanguageModel:
 def unchangeable(model: LanguageModel) -> LanguageModel:
     """Return the model with cached, read-only rows.
 
-    Writing into a row raises an error in NumPy. A write that bypasses NumPy, as through a tensor that shares its
-    memory, raises ``ValueError`` at the next request for the row, which is then restored.
+    A write into a row raises an error in NumPy. A write that bypasses NumPy, such as one through a tensor that shares
+    the memory of the row, raises ``ValueError`` when the row is next requested; the row is then restored.
     """
     rows: dict[Tokens, tuple[Pmf, bytes]] = {}
 

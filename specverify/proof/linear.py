@@ -47,9 +47,10 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
 
 
 def optimal(vocabulary: int) -> Iterator[Sought]:
-    """Yield the conditions of a lossless rule that emits its draft more often than ``sum min(p, q)``.
+    """Yield the conditions of a rule that would refute the bound on acceptance.
 
-    If they have no solution, the bound is proved.
+    The rule is lossless and emits its draft more often than ``sum min(p, q)``. If the conditions have no solution, the
+    bound is proved.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -59,9 +60,10 @@ def optimal(vocabulary: int) -> Iterator[Sought]:
 
 
 def price(vocabulary: int) -> Iterator[Sought]:
-    """Yield the conditions of a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
+    """Yield the conditions of a rule that would refute the bound on the bias of a rule that accepts more often.
 
-    If they have no solution, the bound is proved.
+    Its total variation from p is below P(output = d) - ``sum min(p, q)``. If the conditions have no solution, the bound
+    is proved.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -74,8 +76,9 @@ def price(vocabulary: int) -> Iterator[Sought]:
 def scalar(vocabulary: int) -> Iterator[Sought]:
     """Yield, for each q on a grid, the conditions of a rule that reads only p, d and q(d) and beats sample and match.
 
-    The rule is a table ``K(v | d, q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is
-    lossless on the grid. If the conditions have no solution for any q, the bound is proved.
+    Sample and match draws a token from p and accepts the draft if they are equal. The rule is a table ``K(v | d,
+    q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is lossless on the grid. If the
+    conditions have no solution for any q, the bound is proved.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)
@@ -118,9 +121,9 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
 
 
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
-    """Prove a statement about every rule, or search for a rule that violates it; return the result.
+    """Prove the statement ``what`` about every rule, or search for a rule that violates it; return the result.
 
-    The ``figures`` of a refutation contain the rule that was found.
+    The time limit is ``seconds``. The ``figures`` of a refutation contain the rule that was found.
     """
     started = time.perf_counter()
     questions, says = LINEAR[what]

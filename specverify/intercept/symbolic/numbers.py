@@ -64,7 +64,7 @@ class SymbolicFloat:
         return of_operands("divide", of_operands("rint", of_operands("multiply", self, 10.0**digits)), 10.0**digits)
 
     def is_integer(self) -> Any:
-        """Return whether the number is an integer; drawn if it may be."""
+        """Return whether the number is an integer; the answer is drawn if both answers are possible."""
         return of_operands("equal", self, of_operands(FLOOR.name, self))
 
     def conjugate(self) -> Any:
@@ -266,7 +266,10 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:
-    """Return the outcome of a run: a tuple of values, or ``Undecided`` with their law if some were never read."""
+    """Return the outcome of a run: a tuple of the values of ``elements``.
+
+    If some were never read, return ``Undecided``, with every possible tuple and its probability.
+    """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}

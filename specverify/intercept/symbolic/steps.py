@@ -39,10 +39,7 @@ class Rule(NamedTuple):
             return float(self.of(value))
 
     def inverse(self, images: Any) -> Any:
-        """Return the inverse of the function at ``images``.
-
-        ``-inf`` or ``inf`` for an image below or above its range.
-        """
+        """Return the inverse of the function at ``images``; -inf or inf for an image below or above its range."""
         low, high = self.images
         inside = (images > low) & (images < high)
         with np.errstate(all="ignore"):
@@ -314,9 +311,9 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and ``step`` stay two steps of the chain although a simplification exists.
+    """Return whether ``last`` and ``step``, which follows it, must stay two steps of the chain.
 
-    ``rest`` are the steps before them.
+    A general simplification would join them. ``rest`` are the steps before them.
     """
     if step.name == "rounded":
         return step.number < last.number

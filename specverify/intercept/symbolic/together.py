@@ -64,7 +64,7 @@ class Formula(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """An answer: if ``true``, the quantity ``formula`` is below ``bound``, else it is not.
+    """An answer about a quantity: ``formula`` is below ``bound`` if ``true``, else it is not.
 
     With ``or_equal``, "below" includes equality.
     """
@@ -231,7 +231,7 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Return the answers (0 yes, 1 no) of which it is undecided whether they are impossible."""
+        """Return the answers (0 yes, 1 no) whose volume may be 0 or positive by the bounds."""
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
@@ -290,9 +290,9 @@ def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked:
 
 
 def _first_boxes(ends: tuple[tuple[float, float], ...], asked: Fact) -> tuple[Any, Any]:
-    """Return the initial box as ``low`` and ``high``.
+    """Return the initial boxes as their lower and upper ends.
 
-    Cut in two at the bound if ``asked`` compares a single uniform.
+    There is one box, ``ends``, or two if ``asked`` compares a single uniform: then the box is cut at the bound.
     """
     low, high = np.array(ends).T[..., None]
     if not _is_plain(asked.formula):
@@ -338,9 +338,9 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 
 
 def _all_of(shares: Sequence[Any]) -> Any:
-    """Return bounds of the share of a box in which all comparisons are true, from the bounds ``shares`` of each.
+    """Return bounds of the share of a box in which all comparisons are true; ``shares`` has bounds for each comparison.
 
-    It is at most the smallest share, and at least 1 minus the sum of the complements.
+    The share of all is at most the smallest share, and at least 1 minus the sum of the complements.
     """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
@@ -348,9 +348,9 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return bounds of the share of each box in which the quantity is below its bound, and a weight of each side.
+    """Return bounds of the share of each box in which a quantity is below its bound, and weights of the sides.
 
-    ``middle`` and ``widths`` are those of the boxes. The weight tells how much the quantity changes along the side.
+    ``middle`` and ``widths`` are those of the boxes. The weight of a side is how much the quantity may change along it.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -615,7 +615,7 @@ class Quantity(Protocol):
 
 
 class JointAnswer(NamedTuple):
-    """An earlier answer: if ``true``, the quantity ``of`` is below ``bound``, else it is not.
+    """An earlier answer: the quantity ``of`` is below ``bound`` if ``true``, else it is not.
 
     With ``or_equal``, "below" includes equality.
     """
@@ -626,7 +626,10 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``."""
+        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``.
+
+        ``or_equal``: "below" includes equality.
+        """
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
         return bound >= self.bound if self.true else bound <= self.bound
@@ -643,7 +646,10 @@ class Together:
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return the probability that the quantity ``of`` the members is below ``bound``, given all answers."""
+        """Return the probability that ``of``, a quantity of the members, is below ``bound``, given all answers.
+
+        ``or_equal``: "below" includes equality.
+        """
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
             return Chance(float(implied[0]))

@@ -192,7 +192,10 @@ class Filled:
 
 
 def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return ``elements`` broadcast to ``shape``, to which they are written; leading dimensions of 1 are dropped."""
+    """Return ``elements`` broadcast to ``shape``, the shape of the tensor to which they are written.
+
+    Leading dimensions of length 1 are dropped if there are too many.
+    """
     while elements.ndim > len(shape) and elements.shape[0] == 1:
         elements = elements.reshape(elements.shape[1:])
     return broadcast_to(elements, shape)
@@ -297,7 +300,10 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` forces no outcome: it moves elements, or computes with integers."""
+    """Return whether the in-place method ``name`` forces no outcome.
+
+    It forces none if it moves elements or computes with integers.
+    """
     if name in _MOVES:
         return _undecided(*operands)
     if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:
@@ -355,7 +361,7 @@ def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
-    """Return a tensor of ``elements`` with the dtype and device of ``like``; they are rounded if it has 16 bits."""
+    """Return a tensor of ``elements`` with the dtype and device of ``like``; a 16-bit dtype rounds them."""
     whole = like.dtype is not torch.bool and all(
         isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
     )
