@@ -138,7 +138,10 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return an upper bound on the probability of a forbidden token due to numbers near ``end`` (0 or 1)."""
+    """Return an upper bound on the probability of a forbidden token that numbers near ``end`` (0 or 1) cause.
+
+    ``runs`` is the largest number of runs of one enumeration.
+    """
     boundaries = list[Boundary]()
 
     def look(apart: float) -> Look:

@@ -48,7 +48,10 @@ class DifferentTexts(NamedTuple):
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between two calls with one seed, and between two engines with one seed; None if equal."""
+    """Yield the differences between pairs of texts with one seed; None for a pair of equal texts.
+
+    One pair is of two calls of one engine, the other of two engines.
+    """
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))

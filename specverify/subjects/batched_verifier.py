@@ -103,8 +103,8 @@ def crowded_variant(
 ) -> Variant:
     """Return the variant whose row is examined in a larger batch.
 
-    ``said`` is the part of its name after gamma; ``process`` applies sampling parameters to a task (None: there are
-    none).
+    ``said`` is the part of the variant's name after gamma. ``process`` applies sampling parameters to a task; None if
+    there are none.
     """
     return variant_of(
         f"gamma={gamma}{said}, {place_of(verify, CROWD)}",

@@ -123,7 +123,10 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a decoding function, which claims to be lossless; of a verifier, the verifier's subject."""
+    """Return the subject of a decoding function, which claims to be lossless.
+
+    If the function has the form of a verifier, returns the subject of the verifier.
+    """
     function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)

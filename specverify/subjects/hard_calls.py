@@ -121,7 +121,7 @@ def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those after top-p: few tokens are possible, and p and q have different ones."""
+    """Return weights like those after top-p: few tokens are possible, and not the same tokens under p and q."""
 
     def row(first: int, last: int) -> Any:
         result = np.zeros(vocabulary)

@@ -357,7 +357,10 @@ class InScenario(NamedTuple):
 
     @property
     def remembering(self) -> Decoder:
-        """Return the decoder for computing laws: it may reuse memoised laws, and then records less about a path."""
+        """Return the decoder for computing laws.
+
+        It may use memoised laws of calls; then less is recorded about a path.
+        """
         return (self.variant.remembered or self.variant.build)(self.task)
 
     @property

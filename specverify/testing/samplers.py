@@ -262,7 +262,7 @@ def _some_verdicts(
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
     """Return the verdicts of ``work``, run within ``seconds``.
 
-    If it fails, return one verdict with the reason, for the check ``first``.
+    If ``work`` fails, return one verdict with the reason, for the check called ``first``.
     """
     try:
         result = guarded(work, seconds)

@@ -229,10 +229,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if that does not fit.
+    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if this does not explain it.
 
-    It applies if p was never queried with ``text`` while this request was served (query indices ``served``), and
-    exactly one earlier query has the same length.
+    The explanation requires that p was never queried with ``text`` while this request was served (query indices
+    ``served``), and that exactly one earlier query has the same length as ``text``.
     """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""

@@ -286,8 +286,8 @@ class _PathReader:
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
         """Return the cost of reading draw ``at`` in ``role``, in a round whose texts have at most ``longest`` tokens.
 
-        It is positive if the line of the draw has another role, or if the model queries show that the engine is not at
-        that point yet or already past it. ``asked`` is the (model, text) query that the role needs, or None.
+        The cost is positive if the line of the draw has another role, or if the model queries show that the engine has
+        not reached this point, or has passed it. ``asked`` is the (model, text) query that the role needs, or None.
         """
         if at >= len(self.items):
             return 0.0
