@@ -86,7 +86,7 @@ class Continuous(NamedTuple):
 
     @property
     def clamped(self) -> bool:
-        """Return whether one of the limits ``low`` and ``high`` has a positive probability."""
+        """Return whether the value ``low`` or the value ``high`` has a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property

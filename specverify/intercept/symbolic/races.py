@@ -72,9 +72,8 @@ class Clock(NamedTuple):
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later.
-
-        The latest time ``end`` is left out of account here.
+        """Return the probability that the clock rings at time ``at`` or later, computed without the latest time
+        ``end``.
         """
         if at <= self.start:
             return 1.0
@@ -222,7 +221,10 @@ NO_RACE = "the maximum of several random numbers is requested, and they are not 
 
 
 class Race(NamedTuple):
-    """Scores (noisy numbers) as clocks: the largest score is the first clock to ring if ``first``, else the last."""
+    """A race of clocks whose order is that of scores (noisy numbers).
+
+    The largest score belongs to the first clock to ring if ``first``, else to the last clock.
+    """
 
     clocks: Sequence[Clock]
     first: bool = True
