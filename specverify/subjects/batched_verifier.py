@@ -90,7 +90,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return words for the position of the examined row in its batch, and for its neighbours."""
+    """Return words for the position of the examined row in its batch, and for its neighbours, given by ``company``."""
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
     beside = f"{one} accepted whole, {one} rejected at once"

@@ -79,7 +79,7 @@ class RefusedForm:
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the converted arrays."""
+        """Return the arguments ``given`` as arrays of this kind."""
         return self.convert(given)
 
 

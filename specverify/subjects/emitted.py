@@ -63,7 +63,7 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 
 
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
-    """Return the emitted tokens of one row; symbolic tokens are forced, except a last one that is left open.
+    """Return the emitted tokens of one row. Symbolic tokens are forced, except a last token that may stay symbolic.
 
     Raises ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only
     by negative placeholders. Numbers outside the vocabulary are returned unchanged.

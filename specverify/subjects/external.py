@@ -235,7 +235,10 @@ def _load(name: str) -> Any:
 
 
 def _file_said(place: str, attribute: str) -> str:
-    """Return the error message for a file path given instead of a module; it contains the name to write."""
+    """Return the error message for a subject that is named by a file path and not by a module.
+
+    The message contains the name to write instead.
+    """
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"

@@ -140,9 +140,9 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    The sentence needs at least three texts that only this request has and for which three facts hold: the draft model
-    is queried with the text, the next query to the target has a text of the other request, and p's choice there is the
-    emitted token.
+    At least three texts that only this request has must show the fault. A text shows it if the draft model is queried
+    with this text, the next query to the target has a text of the other request, and p's choice there is the emitted
+    token.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
