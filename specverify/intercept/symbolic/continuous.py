@@ -190,7 +190,7 @@ class Extreme(NamedTuple):
     """Index in the order (descending for the largest): 0 is the extreme itself."""
 
     def then(self, step: MonotoneStep) -> Extreme:
-        """Return ``step`` applied to the number: it is applied to every part."""
+        """Return ``step`` applied to the order statistic, by applying the step to every part."""
         result = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
         return Extreme(result, self.largest == step.increasing, self.rank)
 

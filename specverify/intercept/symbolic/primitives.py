@@ -597,7 +597,7 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
     """Return the row of the binary comparison ``name``.
 
-    ``rule`` compares symbolic numbers, ``vector`` noise vectors.
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields.
     """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)

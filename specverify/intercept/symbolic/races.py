@@ -72,8 +72,9 @@ class Clock(NamedTuple):
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later, computed without the latest time
-        ``end``.
+        """Return the probability that the clock rings at time ``at`` or later.
+
+        It is computed without the latest time ``end``.
         """
         if at <= self.start:
             return 1.0
@@ -324,7 +325,10 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks whose times are ``to_time(score)``, a decreasing map; None if these are no ring times."""
+    """Return the clocks whose ring times are ``to_time(score)``, or None if these are no ring times of clocks.
+
+    ``to_time`` is a decreasing map.
+    """
     try:
         with tried():
             result = [to_time(score) for score in scores]
