@@ -358,7 +358,7 @@ def ceiled(value: Symbolic) -> Operand:
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return the monotone function ``name`` of ``steps.RULES``, applied to a symbolic number."""
+    """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 

@@ -114,7 +114,10 @@ class Continuous(NamedTuple):
         return self.uniform.below(self._back(bound, or_equal=or_equal), place) == self.increasing
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``; False unless the value ``number`` has a positive probability."""
+        """Return whether the symbolic number has the value ``number``.
+
+        The result is False unless this value has a positive probability. ``place`` is the comparing line.
+        """
         atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
         if not atom:
             self._back(number)
@@ -233,7 +236,7 @@ class Extreme(NamedTuple):
                 yield part <= bound if or_equal else part < bound
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``."""
+        """Return whether the order statistic has the value ``number``; ``place`` is the comparing line."""
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:

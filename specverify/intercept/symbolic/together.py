@@ -547,7 +547,7 @@ def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
 
 
 def _integral(pieces: list[_Segment]) -> list[_Segment]:
-    """Return the cumulative integral of a piecewise polynomial as pieces: t -> the integral up to t."""
+    """Return the integral from the start of a piecewise polynomial up to t, as a piecewise polynomial in t."""
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
         result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
