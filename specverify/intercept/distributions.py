@@ -55,7 +55,10 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Give the random numbers of a run fixed values: 0 stands for a generator's smallest value, 1 for its largest."""
+    """Give the random numbers of a run fixed values.
+
+    The end 0 stands for the smallest value of a generator, the end 1 for its largest.
+    """
 
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0

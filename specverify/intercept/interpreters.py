@@ -60,7 +60,10 @@ def _side(value: float, bound: float, *, or_equal: bool) -> int:
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to ``bound`` or at least to ``least``."""
+    """Return whether ``value`` and ``bound`` differ by at most ``spacing`` times a size.
+
+    The size is the absolute value of ``bound``, but at least ``least``.
+    """
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
@@ -379,10 +382,10 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return index pairs of numbers that have equal recorded values but that the examined run treats as different.
+        """Return index pairs of numbers that have equal recorded values, but are different for the examined run.
 
-        Only pairs in one intercepted block count. Returns the empty set if there are more than ``MOST_COMPARED``
-        numbers.
+        Only pairs of numbers drawn in one intercepted block count. The result is empty if there are more than
+        ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -454,7 +457,10 @@ def _shown(weights: Any) -> str:
 
 
 def _draws(record: Record) -> bool:
-    """Return whether a recorded call drew a number; a call with an empty shape draws none."""
+    """Return whether a recorded call drew a number. A call whose result has no elements draws none.
+
+    A call without a rule counts as drawing.
+    """
     try:
         return bool(items_of(record))
     except NotRecorded:

@@ -361,7 +361,10 @@ class NumpyGenerator:
         return self._whole("randint", advance, low, high, size, kind)
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
-        """Draw integers from [low, high); ``advance`` advances the real generator by the library's own call."""
+        """Return integers from [low, high), drawn by the method ``function``: one if ``size`` is None, else an array.
+
+        ``advance`` advances the real generator by the library's own call.
+        """
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):

@@ -85,7 +85,7 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the values that the recorded call returns if it draws ``items``, in the order of its result.
+    """Return the result of the recorded call, as plain values in order, if the call draws ``items``.
 
     Raises ``NotRecorded`` for a call without a rule.
     """

@@ -141,7 +141,7 @@ class Answers:
         return self._names.get(id(generator), (generator, otherwise))[1]
 
     def call_it(self, generator: Any, name: str) -> None:
-        """Assign a name to a generator."""
+        """Store ``name`` as the name of ``generator``, for sites and messages."""
         if generator is self._owner:
             self._own_name = name
         else:

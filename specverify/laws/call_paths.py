@@ -61,9 +61,8 @@ class CallPath(NamedTuple):
 class _OneRun:
     """An interpreter for one run.
 
-    Its small draws get the outcomes ``choices`` in order, later ones their first outcome.
-
-    Draws over a large vocabulary get ``outcomes``.
+    Draws over few outcomes get ``choices`` in order, and after these the first possible outcome. Draws over a large
+    vocabulary get ``outcomes``.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:

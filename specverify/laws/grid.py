@@ -213,8 +213,9 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. Every draft
-    has its own launch, weighted with its probability. Raises as ``grid_law``; the budget is that of one draft.
+    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. For every
+    sequence of drafts the kernel is evaluated as in ``grid_law``, with ``budget`` rows at most; the results are
+    weighted with the probabilities of the drafts. Raises the errors of ``grid_law``.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)

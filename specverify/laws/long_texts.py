@@ -72,7 +72,7 @@ class RoundEdge(NamedTuple):
 
 
 class StateClass(NamedTuple):
-    """States that have the same future: a node of the graph."""
+    """A class of states after which the law of the remaining text is the same: a node of the graph."""
 
     place: int
     """Number of new tokens before this state."""

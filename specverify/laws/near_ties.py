@@ -113,9 +113,9 @@ def greedy_parting(
 
 
 def _below(token: int, row: Any) -> float:
-    """Return the gap between a token's logit and the largest of ``row``.
+    """Return how far the logit of ``token`` lies below the largest logit of ``row``.
 
-    Infinity if the row does not contain the token.
+    The result is infinite if the row does not contain the token.
     """
     told = isinstance(row, Mapping)
     plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
@@ -129,6 +129,9 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law, ignoring outcomes that are due to rounding; None if there are several."""
+    """Return the only outcome of a law; None if there are several.
+
+    Outcomes that are due to rounding are ignored.
+    """
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

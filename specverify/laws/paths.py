@@ -46,7 +46,10 @@ RARE = FLOAT64 / 2
 
 
 class _TooRare(BaseException):
-    """Raised if the remaining probability of a path is too small for floats, for example after many turns of a loop."""
+    """Raised if the remaining probability of a path is too small for floats.
+
+    An example is a path with many iterations of a loop.
+    """
 
 
 class _OpenDraw:
@@ -111,7 +114,7 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _OpenDraw:
-        """Add a draw to the path. Raises ``_TooRare`` if the remaining probability is negligible."""
+        """Add a draw to the path and return it. Raises ``_TooRare`` if the remaining probability is negligible."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):

@@ -79,7 +79,10 @@ def worst(one: Rounding, other: Rounding) -> Rounding:
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
-    """Return the observations of two runs one after the other: counts add up, and the coarser dtype is used."""
+    """Return the observations of a run ``one`` followed by a run ``other``.
+
+    Counts are added; of the two dtypes the coarser is used, and of the two supports the larger.
+    """
     return Rounding(
         max(one.epsilon, other.epsilon),
         one.decisions + other.decisions,

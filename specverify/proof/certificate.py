@@ -219,8 +219,8 @@ class Writer:
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
         """Return the draws of ``path`` that need no case distinction, each with the evidence.
 
-        The comparisons imply that the outcome of such a draw is possible; or the weight contains the draw's probability
-        as a factor, and its denominators stay positive where that probability is 0.
+        There are two kinds of evidence. The comparisons imply that the outcome of the draw is possible. Or the weight
+        contains the draw's probability as a factor, and its denominators stay positive where that probability is 0.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]

@@ -47,10 +47,9 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
 
 
 def optimal(vocabulary: int) -> Iterator[Sought]:
-    """Yield the conditions of a rule that would refute the bound on acceptance.
+    """Yield the conditions of a lossless rule that emits its draft more often than ``sum min(p, q)``.
 
-    The rule is lossless and emits its draft more often than ``sum min(p, q)``. If the conditions have no solution, the
-    bound is proved.
+    If the conditions have no solution, the bound ``sum min(p, q)`` is proved.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -60,10 +59,10 @@ def optimal(vocabulary: int) -> Iterator[Sought]:
 
 
 def price(vocabulary: int) -> Iterator[Sought]:
-    """Yield the conditions of a rule that would refute the bound on the bias of a rule that accepts more often.
+    """Yield the conditions of a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
 
-    Its total variation from p is below P(output = d) - ``sum min(p, q)``. If the conditions have no solution, the bound
-    is proved.
+    P(output = d) is the probability that the rule emits its draft. If the conditions have no solution, the total
+    variation is at least this difference.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)

@@ -34,7 +34,7 @@ def _ratio(token: Array) -> Array:
 
 
 class BlackBoxBug(NamedTuple):
-    """A decoder with one bug; without arguments it is the right decoder."""
+    """The settings of a decoder, which describe one bug. The defaults describe the right decoder."""
 
     drafted: Array = Q
     """``[V]``: the pmf from which drafts are drawn; the verifier assumes Q."""

@@ -314,7 +314,7 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself if it has no such call.
+    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself without such calls.
 
     ``names`` are the globals of the code.
     """

@@ -211,7 +211,10 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Context manager: generators, clocks and random bytes are changed as ``number`` selects, then restored."""
+    """Context manager in which generators, clocks and random bytes have other states, selected by ``number``.
+
+    The states are restored at its end.
+    """
     with generators_moved(number), elsewhen(number):
         yield
 

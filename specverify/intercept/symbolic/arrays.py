@@ -178,7 +178,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element.
 
-        If it writes into an array of another type, that type handles the call.
+        If the result is written into an array of another type, that type handles the call.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").for_python

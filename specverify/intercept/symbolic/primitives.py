@@ -597,7 +597,7 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
     """Return the row of the binary comparison ``name``.
 
-    ``rule`` compares symbolic numbers, ``vector`` noise vectors.
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields.
     """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
@@ -658,7 +658,7 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
 
-    ``of_counts`` is the outcome class for rows of counts; ``more`` are further fields.
+    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts; ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -679,7 +679,7 @@ def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
     """Return the row of ``name``, the reduction ``of`` applied to every prefix.
 
-    ``numbers`` computes it of plain numbers.
+    ``numbers`` computes the result for plain numbers; ``more`` are further fields.
     """
     vector = Blank("each beginning of a noise vector is another noise vector")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)

@@ -74,7 +74,7 @@ class Clock(NamedTuple):
     def later(self, at: float) -> float:
         """Return the probability that the clock rings at time ``at`` or later.
 
-        The latest time ``end`` is left out of account here.
+        It is computed without the latest time ``end``.
         """
         if at <= self.start:
             return 1.0
@@ -222,7 +222,10 @@ NO_RACE = "the maximum of several random numbers is requested, and they are not 
 
 
 class Race(NamedTuple):
-    """Scores (noisy numbers) as clocks: the largest score is the first clock to ring if ``first``, else the last."""
+    """A race of clocks whose order is that of scores (noisy numbers).
+
+    The largest score belongs to the first clock to ring if ``first``, else to the last clock.
+    """
 
     clocks: Sequence[Clock]
     first: bool = True
@@ -322,7 +325,10 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks whose times are ``to_time(score)``, a decreasing map; None if these are no ring times."""
+    """Return the clocks whose ring times are ``to_time(score)``, or None if these are no ring times of clocks.
+
+    ``to_time`` is a decreasing map.
+    """
     try:
         with tried():
             result = [to_time(score) for score in scores]

@@ -55,9 +55,9 @@ class Ask(NamedTuple):
     """Dtype in which NumPy computes on concrete numbers; None: NumPy's default."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
-        """Return ``question()``.
+        """Return the result of ``question()``.
 
-        A refusal in it names the stored operation and line, not the later line that reads the value.
+        A refusal that it raises names the stored operation and line, not the later line that reads the value.
         """
         try:
             return question()
@@ -136,7 +136,7 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return the moved elements as ``moved`` does, for a library function that returns several arrays."""
+    """Return a list of the arrays that ``move`` returns; otherwise like ``moved``."""
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
         places.append(np.arange(first, first + elements.size).reshape(elements.shape))
@@ -205,8 +205,9 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` combines two elements if one is a symbolic number, ``of_numbers`` is NumPy's function, and ``of_counts``
-    is the outcome class for rows of counts. ``ask`` has the dtype and the line for a refusal.
+    ``combine`` adds or multiplies two elements of which one is a symbolic number. ``of_numbers`` is the function of
+    NumPy for plain numbers. ``of_counts`` is the class of symbolic outcomes for the result of a row of counts. ``ask``
+    has the dtype of the result, and the line for a refusal.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))

@@ -55,7 +55,7 @@ class Runner:
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
         """Create a clock with ``rate`` and no known order.
 
-        ``flipped``: its time is -log(1 - u) for the uniform ``known``.
+        Its time belongs to the uniform ``known`` u: -log u, or with ``flipped`` -log(1 - u), divided by the rate.
         """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None

@@ -72,7 +72,10 @@ def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def refuse_if_none_allowed() -> None:
-    """Raise torch's error if a function mapped with ``vmap(..., randomness="error")`` is running: it draws."""
+    """Raise torch's error for a draw in a function that is mapped with ``vmap(..., randomness="error")``.
+
+    Called at every draw; does nothing if no such function is running.
+    """
     if RUNS.mapped_without_draws:
         raise RuntimeError("vmap: called random operation while in randomness error mode")
 

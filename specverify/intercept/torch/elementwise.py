@@ -260,7 +260,8 @@ def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
 def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     """Handle ``softplus``: ``log(1 + exp(beta * tensor)) / beta``.
 
-    Torch returns ``tensor`` itself above ``threshold``; both agree there within the rounding of float32.
+    Torch returns ``tensor`` itself above ``threshold``. The formula is used there too, because the two agree within the
+    rounding of float32.
     """
     return torch.log1p(torch.exp(tensor * beta)) / beta
 

@@ -354,7 +354,10 @@ def _elements(tensors: list[Any]) -> list[Any]:
 
 
 def _wide_of(elements: Sequence[Any]) -> list[Any]:
-    """Return the open outcomes among ``elements``; refuses those of several draws, and other symbolic elements."""
+    """Return those of ``elements`` that are unread outcomes with very many values.
+
+    Refuses outcomes of several draws, and symbolic elements of another kind.
+    """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
     if len({id(element.drawn) for element in wide}) > 1 or _some((Deferred, Symbolic), beside):

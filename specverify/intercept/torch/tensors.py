@@ -188,11 +188,11 @@ class SymbolicTensor(torch.Tensor):
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the array of elements; also works after the tensor has become an ordinary one."""
+        """Return the array of elements; this also works after the tensor has become an ordinary tensor."""
         return elements_of(self)
 
     def item(self) -> Any:
-        """Return the only element as a number, drawing it if needed; a symbolic number as a symbolic float."""
+        """Return the only element: a plain number, drawn if needed, or a symbolic float for a symbolic number."""
         if self.numel() != 1 or is_stored(self):
             return super().item()
         element = self.elements.item()
@@ -202,7 +202,7 @@ class SymbolicTensor(torch.Tensor):
         return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as nested lists of plain numbers, drawn if needed, and of symbolic floats."""
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
@@ -215,7 +215,7 @@ class SymbolicTensor(torch.Tensor):
         return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the elements as a NumPy array, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as a NumPy array of plain numbers, drawn if needed, and of symbolic floats."""
         return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
