@@ -78,7 +78,7 @@ def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
 
 
 def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
-    """Return the probability that the text after ``text`` has the filled positions of ``rest``."""
+    """Return the probability that ``model``, after ``text``, continues with the filled positions of ``rest``."""
     if not any(_filled(rest)):
         return 1
     return sum(

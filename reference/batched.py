@@ -82,8 +82,8 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
 def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
     """Accept drafts while they are the argmax of their row; emit the argmax of the row after them.
 
-    p: ``[B, gamma + 1, V]`` pmfs or logits; ties go to the lowest id. The others are as in ``verify_batched``.
-    Raises ``ValueError`` if the shapes do not fit together.
+    p: ``[B, gamma + 1, V]`` pmfs or logits; ties go to the lowest id. ``draft_tokens`` and ``lengths`` are as in
+    ``verify_batched``. Raises ``ValueError`` if the shapes do not fit together.
     """
     rows, gamma, _ = _check_shapes(p, draft_tokens, lengths)
     xp = array_namespace(p)
@@ -110,11 +110,11 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 
 
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
-    """Return the token drawn in each row, from ``residual`` if the row is ``rejected`` and has weight there.
+    """Return the token drawn in each row: from ``residual`` if the row is ``rejected`` and its residual has weight.
 
-    Other rows use ``weights``. Both arrays are read once, for the sums of their blocks, without a test of single
-    entries, which a compiler executes slowly; the residual of a row that is not rejected is ignored. Then only the
-    block that contains the token is read.
+    Other rows are drawn from ``weights``. Both arrays are read once, for the sums of their blocks. Single entries are
+    not tested, because a compiler executes such tests slowly; instead, the residual of a row that is not rejected is
+    ignored afterwards. Then only the block that contains the token is read.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -147,10 +147,10 @@ def _in_blocks(xp: Any, weights: Any) -> Any:
 
 
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
-    """Return the first position of each row with weight and a cumulative sum above its bound, else the last weighted.
+    """Return the first position of each row with positive weight and a cumulative sum above the row's bound.
 
-    -1 if there is no weight. Positions of zero weight are masked explicitly: a parallel scan may round two equal sums
-    differently.
+    If there is none, return the last position with positive weight; -1 if the row has no weight. Positions of zero
+    weight are masked explicitly, because a parallel scan may round two equal sums differently.
     """
     ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]
     last = xp.max(xp.where(weights > 0, ids, -1), axis=-1)
@@ -163,7 +163,7 @@ def _leading(xp: Any, keep: Any) -> Any:
 
 
 def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
-    """Return the accepted drafts, the final token and the padding as one array."""
+    """Return the result of the batch, in which each row has its accepted drafts, its final token, and padding."""
     final = xp.astype(final, xp.int64)[:, None]
     drafts = xp.concat([xp.astype(draft_tokens, xp.int64), final], axis=1)
     behind = xp.arange(drafts.shape[1], device=drafts.device)[None, :] - accepted[:, None]

@@ -56,7 +56,7 @@ def of_the_draft(q: Pmf, token: int) -> Any:
 
 
 def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
-    """Return the survival of every slot of a chain: the products of the confidences up to it."""
+    """Return the survival of every draft position of a chain: the product of the confidences up to this position."""
     products: list[Any] = []
     for token, q in zip(draft.tokens, draft.pmfs, strict=True):
         chance = confidence(q, token)
@@ -65,10 +65,10 @@ def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
 
 
 def best_slots(budget: int, confidence: Confidence) -> Plan:
-    """Return the plan that verifies the ``budget`` best drafts of the batch.
+    """Return the schedule that verifies the ``budget`` draft positions with the largest survival in the batch.
 
-    A draft is better if it is more probable that it and all drafts before it are accepted, by ``confidence``. A plan
-    maps the drafts of all requests to the number of drafts to verify for each.
+    The survival of a position is the product of the values of ``confidence`` up to it. A schedule is a function from
+    the drafts of all requests to the number of drafts that are verified for each.
     """
 
     def plan(drafts: Sequence[Draft]) -> list[int]:
@@ -84,11 +84,12 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the plan that verifies, of several shares of the slots, the one with the best gain for its cost.
+    """Return the schedule that chooses how many draft positions to verify by the gain for their cost.
 
-    ``costs`` has pairs (share, cost): a share is in [0, 1] of all slots, rounded up, and its gain is the sum of the
-    largest survivals. Ties go to the first share. Raises ``ValueError`` for a share outside [0, 1], a cost that is not
-    positive, or no share.
+    ``costs`` has pairs (share, cost). A share in [0, 1] stands for this share of all draft positions, rounded up. Its
+    gain is the sum of the largest survivals of so many positions, and the share with the largest gain divided by cost
+    is chosen; ties go to the first. Raises ``ValueError`` for a share outside [0, 1], a cost that is not positive, or
+    no share.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")
@@ -125,17 +126,17 @@ class OfRequest:
 
 
 def every_slot(drafts: Sequence[Draft]) -> list[int]:
-    """Return the plan that verifies all slots."""
+    """Return the number of drafts of each request: the schedule that verifies all drafts."""
     return [len(draft.tokens) for draft in drafts]
 
 
 def apart(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the committed tokens of each request: all tokens it verified, independent of the other requests."""
+    """Return the tokens that each request commits: all tokens of its own verification."""
     return [one.tokens for one in verified]
 
 
 def in_step(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the committed tokens of each request, cut to as many as the request with the fewest has."""
+    """Return the tokens that each request commits: as many as the request with the fewest verified tokens has."""
     least = min(len(one.tokens) for one in verified)
     return [one.tokens[:least] for one in verified]
 
@@ -152,8 +153,8 @@ def served_together(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes ``prompts`` in one batch, round by round; its outcome is their new tokens.
 
-    ``plan`` chooses the drafts to verify, ``commits`` the tokens to commit. A finished request takes no further part.
-    ``drafter`` must not keep state; None draws from q.
+    ``plan`` is the schedule, which chooses the drafts to verify. ``commits`` chooses the tokens that are committed. A
+    finished request takes no further part. ``drafter`` must not keep state; None draws from q.
     """
     target, drafting = checked_model(task.target, "target"), drafter or model_drafter(draft_model(task))
 

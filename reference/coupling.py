@@ -21,8 +21,8 @@ from .validation import checked_token
 def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
     """Return P(u q(d) < p(d)) for uniform u in [0, 1): the scalar ``min(1, p(d)/q(d))`` without a division by zero.
 
-    The strict comparison matters: a token with p(d) = 0 is never accepted, whatever u. If q(d) = 0 (the token cannot
-    have been drawn) the answer is 1 or 0 as p(d) is positive or not.
+    The strict comparison matters: a token with p(d) = 0 is never accepted, whatever u. If q(d) = 0, d cannot have been
+    drawn; the result is then 1 if p(d) is positive, else 0.
     """
     check_same_vocabulary(p, q)
     if type(token) is not int or not 0 <= token < p.shape[0]:
@@ -37,9 +37,9 @@ def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:
 def residual(p: Pmf, q: Pmf) -> Pmf:
     """Return ``norm((p - q)+)``, the law of the replacement after a rejection.
 
-    If p <= q everywhere there is nothing left to normalise. In exact arithmetic this means p = q and a rejection has
-    probability 0; with two float kernels it happens by rounding. The answer is then p, never NaN. Raises ``ValueError``
-    unless both are pmfs of one length.
+    If p <= q everywhere, there is no mass to normalise, and the result is p, never NaN. In exact arithmetic this case
+    means p = q, where a rejection has probability 0. With two float kernels it also occurs by rounding. Raises
+    ``ValueError`` unless both are pmfs of one length.
     """
     check_pmfs(p, q)
     return excess_law(p, q)
@@ -77,7 +77,7 @@ def positive_part(values: Pmf) -> Pmf:
 
 
 def flip(draws: Draws, probability: Any, site: Site) -> bool:
-    """Return True with the given probability: a coin is a draw from the two-point pmf (heads, tails)."""
+    """Return True with the given probability, by a draw from the two-point pmf (heads, tails)."""
     if isinstance(probability, float) or hasattr(probability, "dtype"):
         heads = float(probability)
         return draws.categorical(np.array([heads, max(1 - heads, 0.0)]), site) == 0  # 1 + epsilon is a rounded 1

@@ -44,7 +44,7 @@ def stay_chance(p: Any, q: Any) -> Any:
 
 
 def owed_chance(p: Any, q: Any) -> Any:
-    """Return ``max(0, 1 - q/p)``: the probability to keep a point drawn from p as a draw of the residual."""
+    """Return ``max(0, 1 - q/p)``, the probability with which a point drawn from p becomes a draw from the residual."""
     _check(p, q)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(p) > np.asarray(q), 1 - np.divide(q, p), 0.0)
@@ -56,9 +56,9 @@ def _check(p: Any, q: Any) -> None:
 
 
 def by_rejection(p: Density, q: Density, draw: Callable[[], Point], coin: Coin) -> Point:
-    """Return a point with the law ``norm((p - q)+)``; ``draw()`` returns a point of p. Does not end if p = q.
+    """Return a point with the law ``norm((p - q)+)``, by rejection sampling from p. It does not end if p = q.
 
-    ``coin(probability)`` returns True with this probability.
+    ``draw()`` returns a point of p. ``coin(probability)`` returns True with this probability.
     """
     while True:
         point = draw()
@@ -111,9 +111,9 @@ class Mixture(NamedTuple):
 
     @property
     def variation(self) -> float:
-        """Return an upper bound of the variation (length of the graph's rises and falls) of the density.
+        """Return an upper bound of the total variation of the density as a function, the sum of its rises and falls.
 
-        It is twice the sum of the peaks of the parts.
+        The bound is twice the sum of the peaks of the Gaussians.
         """
         return math.fsum(
             2 * w / (s * math.sqrt(2 * math.pi)) for w, s in zip(self.weights, self.deviations, strict=True)

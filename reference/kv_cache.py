@@ -37,9 +37,10 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
     """Return how many entries each cache keeps after ``accepted`` of ``gamma`` drafts were accepted.
 
     ``known`` is the number of committed tokens before the round. If every draft was accepted, the drafter has not been
-    fed its last token: it keeps one entry fewer, and two tokens must be fed to it next. ``draft_held`` is the number of
-    entries in its cache before the crop, for rounds in which it was not fed as usual: after such a round, one with
-    gamma 0 leaves it two tokens behind. Raises ``ValueError`` for counts that no round can produce.
+    fed its last draft: it keeps one entry fewer, and two tokens must be fed to it next. ``draft_held`` is the number of
+    entries in the drafter's cache before the crop. Pass it if the drafter's cache was shorter than usual before the
+    round or not fed in it: for example, a round with gamma 0 after a round in which every draft was accepted leaves the
+    drafter two tokens behind. Raises ``ValueError`` for counts that no round can produce.
     """
     check_integers(known=known, gamma=gamma, accepted=accepted, draft_held=0 if draft_held is None else draft_held)
     if known < 1:
@@ -57,8 +58,8 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
 def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
     """Return the suffix of all known ``tokens`` that is not in a cache of ``held`` entries, to be fed next.
 
-    Raises ``ValueError`` if the cache holds everything, since then no row for the next token would be computed, or
-    more.
+    Raises ``ValueError`` if the cache holds all known tokens or more. Then nothing could be fed, and no row for the
+    next token would be computed.
     """
     check_integers(held=held)
     if not 0 <= held < len(tokens):
@@ -87,8 +88,8 @@ def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
     """Return the slice of the stored entries that a sliding-window layer keeps when its text is cut to ``keep`` tokens.
 
     The layer has seen ``held`` tokens and stores the last ``stored`` of them. The next token attends to itself and the
-    ``window - 1`` tokens before it (arXiv:2310.06825), so those are kept. Raises ``ValueError`` if one of them was
-    dropped when it left the window.
+    ``window - 1`` tokens before it (arXiv:2310.06825), so the entries of these tokens are kept. Raises ``ValueError``
+    if one of these entries is no longer stored, because it has left the window.
     """
     check_integers(held=held, stored=stored, keep=keep)
     check_integer(window, "the window")
@@ -104,10 +105,10 @@ def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
 
 
 def check_croppable(names: Sequence[str], per_token: Sequence[str] = ("keys", "values")) -> None:
-    """Raise ``ValueError`` for the first of a layer's ``names`` that does not hold one entry per token.
+    """Raise ``ValueError`` for the first of a layer's state ``names`` that does not hold one entry per token.
 
-    ``per_token`` are the names that do. A recurrent state (Mamba-2, arXiv:2405.21060) mixes all tokens it was fed and
-    cannot be cropped.
+    ``per_token`` are the names of states with one entry per token. A recurrent state (Mamba-2, arXiv:2405.21060) mixes
+    all tokens it was fed and cannot be cropped.
     """
     if isinstance(names, str):
         raise argument_error("the names", names, "a sequence of names")
@@ -132,7 +133,7 @@ def tree_depths(parents: Sequence[int]) -> tuple[int, ...]:
 
 
 def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
-    """Return the nodes from a child of the last known token down to ``node``; () for -1, if all were rejected.
+    """Return the nodes from a child of the last known token down to ``node``; () for -1, which means all were rejected.
 
     Raises ``ValueError`` for another node, and if ``parents`` is no tree.
     """
@@ -158,11 +159,11 @@ def tree_mask(parents: Sequence[int], known: int) -> Any:
 
 
 def keep_path(entries: Any, known: int, path: Sequence[int], axis: int = -2) -> Any:
-    """Return the first ``known`` entries along ``axis`` and then those of the nodes on ``path``, in this order.
+    """Return the first ``known`` entries along ``axis``, followed by the entries of the nodes on ``path``.
 
     ``entries`` are keys or values ``[batch, heads, known + nodes, head_size]``; the result is ``[batch, heads, known +
     len(path), head_size]``. Gather before cropping: a crop takes a contiguous range, and the nodes of a path in a tree
-    are not contiguous. Raises ``ValueError`` for a node that does not exist.
+    need not be contiguous. Raises ``ValueError`` for a node that does not exist.
     """
     held = _positions(entries, axis)
     check_integer(known, "the number of known tokens", least=0)

@@ -27,7 +27,7 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
     """Return the law of ``model`` decoding alone, new tokens -> probability.
 
-    It is the law of an algorithm that is lossless for ``model`` instead of the task's target.
+    An algorithm that is lossless for ``model``, in place of the task's target, has this law.
     """
     return chain_law(task._replace(target=model, draft=model), prompt, 0, lambda prefix, p, q: None)
 
@@ -72,16 +72,16 @@ def chain_law(
     position: Callable[[Tokens, Pmf, Pmf], Split | None],
     bonus: Callable[[Pmf], Pmf] = lambda p: p,
 ) -> dict[Tokens, Any]:
-    """Return the output law of a chain decoder, new tokens -> probability; ``position`` splits each position's mass.
+    """Return the output law of a chain decoder, new tokens -> probability.
 
     ``position(prefix, p, q)`` returns two arrays of weights (kept, replaced), which together sum to 1, or None if the
-    drafter stops. A kept token leaves the round running with one draft fewer; a replaced one ends it, and so does a
+    drafter stops. A kept token continues the round with one draft fewer. A replaced token ends the round, and so does a
     token of ``bonus(p)``, the law of the token after the last draft. A round starts with ``min(gamma, remaining - 1)``
     drafts.
 
-    The recursion runs over the text and the number of drafts left, so no draft or acceptance is ever drawn: if a_k(x)
-    is the probability that the text begins with x and k drafts are left after it, each row adds its masses to
-    a_(k-1)(x, token) and to a_start(x, token).
+    The recursion runs over the text and the number of drafts left, without drawing any draft or acceptance. Let a_k(x)
+    be the probability that the text begins with x and k drafts are left after it. Each row adds its kept mass to
+    a_(k-1)(x, token) and its replaced mass to a_start(x, token).
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -28,13 +28,13 @@ def perfect_draft(task: Task) -> Task:
 
 
 def last_token_draft(task: Task) -> Task:
-    """Return the task with a q that depends on the last token alone."""
+    """Return the task with a q that depends on the last token alone: q after a text of only this token."""
     draft = draft_model(task)
     return task._replace(draft=lambda tokens: draft(tokens[-1:]), raw_draft=None)
 
 
 def constant_draft(task: Task) -> Task:
-    """Return the task with a q that does not depend on the text: always its row after token 0."""
+    """Return the task with a q that does not depend on the text: always the row of q after token 0."""
     draft = draft_model(task)
     return task._replace(draft=lambda tokens: draft((0,)), raw_draft=None)
 

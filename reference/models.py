@@ -14,5 +14,5 @@ def draft_model(task: Task) -> LanguageModel:
 
 
 def raw_draft_model(task: Task) -> LanguageModel:
-    """Return the drafter at temperature 1 before truncation, or q if the task has no other."""
+    """Return the drafter at temperature 1 before truncation; if the task has none, return q."""
     return draft_model(task) if task.raw_draft is None else checked_model(task.raw_draft, "raw draft")

@@ -18,9 +18,10 @@ def parameter(value: Any, like: Pmf) -> Any:
 
 
 def exact(value: Any) -> Fraction:
-    """Return ``value`` as a ``Fraction``: 0.4 is 2/5, and the float of 1/3 is 1/3.
+    """Return ``value`` as a ``Fraction``: 0.4 becomes 2/5, and the float of 1/3 becomes 1/3.
 
-    A float is the fraction with a denominator of at most a million that rounds to it, else its shortest decimal.
+    A float becomes the fraction with a denominator of at most a million that rounds to it. If there is none, it becomes
+    its shortest decimal.
     """
     if not isinstance(value, float):
         return Fraction(value)

@@ -35,8 +35,8 @@ def as_pmf(values: Any) -> Pmf:
 def check_pmf(pmf: Pmf, what: str) -> Pmf:
     """Return ``pmf`` as an array if it is a probability vector.
 
-    ``what`` names it in the message. Raises ``ValueError`` in one sentence if it is empty, not 1-D, has a NaN or
-    negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats).
+    ``what`` is the name of the pmf in the message. Raises ``ValueError`` in one sentence if the array is empty, not
+    1-D, has a NaN or negative entry, or does not sum to 1 (exactly for rationals, within rounding for floats).
     """
     pmf = as_pmf(pmf)
     if is_plainly_pmf(pmf):
@@ -64,8 +64,8 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
 def is_plainly_pmf(pmf: Any) -> bool:
     """Return whether ``pmf`` is certainly a pmf: a row of rationals, or a short row of floats, >= 0 with sum 1.
 
-    If not, ``check_pmf`` decides, and its error gives the reason. This test takes a third of the time, and it runs for
-    every draw.
+    If the result is False, ``check_pmf`` decides, and its error gives the reason. This test takes a third of the time
+    of ``check_pmf``, and runs for every draw.
     """
     if type(pmf) is not np.ndarray or pmf.ndim != 1 or not pmf.shape[0]:
         return False
@@ -80,7 +80,7 @@ def is_plainly_pmf(pmf: Any) -> bool:
 def _is_exact_pmf(values: list[Any]) -> bool:
     """Return whether ``values`` are rationals >= 0 that sum to 1.
 
-    Only integers are used, because it runs for every draw.
+    The function computes with integers only, because it runs for every draw.
     """
     if not {Fraction, int}.issuperset(map(type, values)):
         return False
@@ -148,7 +148,7 @@ def one_hot(token: int, like: Pmf) -> Pmf:
 
 
 def uniform(size: int, like: Pmf | None = None) -> Pmf:
-    """Return the uniform pmf ``[size]`` in the array type, dtype and device of ``like``; in fractions if it is None."""
+    """Return the uniform pmf ``[size]`` in the array type, dtype and device of ``like``; in fractions for None."""
     if like is None or like.dtype == object:
         return np.array([_share(size)] * size, dtype=object)
     return array_namespace(like).full((size,), 1 / size, dtype=like.dtype, device=device(like))
@@ -182,7 +182,7 @@ def top_tokens(pmf: Pmf, count: int) -> Tokens:
     """Return the ``count`` most probable tokens with positive probability; ties go to lower ids.
 
     Released code mostly uses ``torch.topk``, which adds tokens of probability 0 if fewer are positive. As candidates
-    these take up a place and change no law; a rule that accepts every one of the top k would accept them.
+    such tokens change no law. But a rule that accepts every top-k token would accept them.
     """
     check_integer(count, "the number of tokens", least=0)
     values = pmf.tolist()

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 def by_values(function: Callable[[Pmf, Pmf, int, int], Answer]) -> Callable[[Pmf, Pmf, int, int], Answer]:
     """Return ``function(p, q, count, option)`` with its last 4096 results cached.
 
-    P and q are 1-D arrays of any type.
+    p and q are 1-D arrays of any type.
     """
 
     @lru_cache(maxsize=4096)

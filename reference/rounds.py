@@ -29,7 +29,7 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
     """Return the decoder built from a drafter, a length rule and a verifier.
 
     A round drafts at most ``remaining - 1`` tokens, so that the drafts and one more token fit the horizon. This bound
-    is applied after the length rule, whose state does not change by it. ``init`` raises ``ValueError`` for an empty
+    is applied after the length rule and does not change the rule's state. ``init`` raises ``ValueError`` for an empty
     prompt, ``step`` if the decoder has finished.
     """
     target = checked_model(task.target, "target")
@@ -125,7 +125,10 @@ def check_unfinished(state: State) -> None:
 
 
 def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
-    """Return ``new`` cut after its first end-of-sequence token and at ``remaining`` tokens, and how many may follow."""
+    """Return the committed part of ``new``, and how many tokens may follow it.
+
+    ``new`` is cut after its first end-of-sequence token, and at ``remaining`` tokens.
+    """
     end = next((index + 1 for index, token in enumerate(new) if token in eos), None)
     if end is not None and end <= remaining:
         return new[:end], 0
@@ -143,12 +146,18 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def accepted_per_drafted(self) -> float | None:
-        """Return accepted over drafted tokens, with drafts after a rejection: .538 for a rate of .8 and gamma 5."""
+        """Return accepted over drafted tokens, where drafts after a rejection count as drafted.
+
+        For an acceptance rate of .8 and gamma 5 the expected value is .538.
+        """
         return self.accepted / self.drafted if self.drafted else None
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Return accepted tokens over reached positions: the estimate of alpha = E sum min(p, q)."""
+        """Return accepted drafts over tested drafts, which estimates alpha = E sum min(p, q).
+
+        Drafts after a rejection are not tested.
+        """
         return self.accepted / self.reached if self.reached else None
 
     @property

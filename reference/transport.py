@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-14
 def candidate_set_law(q: Pmf, count: int, replacement: bool) -> SetLaw:
     """Return the law of the set of ``count`` tokens drawn from q one after the other: set -> probability.
 
-    ``replacement``: drawn independently; else without replacement, and fewer tokens if q is exhausted.
+    With ``replacement`` they are drawn independently. Without it, a set has fewer tokens if q is exhausted.
     """
     law: dict[TokenSet, Any] = {}
 
@@ -89,8 +89,8 @@ def _augmenting_path(
 ) -> list[tuple[TokenSet, int]]:
     """Return a path along which the flow can be increased, as pairs (set, token); [] if there is none.
 
-    Each set but the first gives up mass at the token before. ``unused`` and ``owed`` are the masses not yet assigned;
-    ``least`` is the least mass that counts.
+    On the path, each set after the first gives up mass at the token of the pair before it. ``unused`` is the mass of
+    each set, and ``owed`` the mass of each token, that the flow does not use yet. Masses up to ``least`` are ignored.
     """
     came: dict[int, tuple[TokenSet, int | None]] = {}
     frontier: list[tuple[TokenSet, int | None]] = [(drawn, None) for drawn, mass in unused.items() if mass > least]

@@ -44,15 +44,18 @@ class LinkedSiblings(NamedTuple):
 
 
 def path_indices(parents: Any) -> Any:
-    """Return ``trees.retrieve_indices`` of an array of parents ``[nodes]``, in its library: ``[paths, 1 + depth]``."""
+    """Return the rows of every path as an array ``[paths, 1 + depth]`` of the library of ``parents`` ``[nodes]``.
+
+    The values are those of ``trees.retrieve_indices``.
+    """
     return _like(parents, retrieve_indices(parents.tolist()).tolist())
 
 
 def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1) -> Any:
     """Return the tokens on every path, ``[paths, 1 + depth]`` int64, from ``tokens`` ``[nodes]`` and ``path_indices``.
 
-    Column 0 is the ``root``'s token, the last committed one, which no rule reads. ``padding`` is written after the end
-    of a path: -1 in EAGLE, 0 in Medusa.
+    Column 0 has the token ``root``, which stands for the last committed token; no rule reads it. ``padding`` is written
+    after the end of a path: -1 in EAGLE, 0 in Medusa.
     """
     known = [root, *tokens.tolist()]
     return _like(tokens, [[known[row] if row >= 0 else padding for row in path] for path in indices.tolist()])
@@ -83,15 +86,19 @@ def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
 
 
 def child_lists(parents: Any) -> list[list[int]]:
-    """Return the rows of the children of every row, root first, for ``parents`` ``[nodes]``: Sequoia's successors."""
+    """Return the rows of the children of every row, beginning with the root's, for ``parents`` ``[nodes]``.
+
+    Sequoia calls these lists successors.
+    """
     return _child_lists(parents.tolist())
 
 
 def conditional_pmfs(q: Any, parents: Any, tokens: Any) -> Any:
     """Return the pmf of each node given its earlier siblings, ``[nodes, V]``, in the type of ``q``.
 
-    ``q`` ``[nodes, V]`` is the drafter's row after the parent of a node. Drawn without replacement, a node has this row
-    without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160); zeros if nothing is left.
+    ``q`` ``[nodes, V]`` is the drafter's row after the parent of a node. If siblings are drawn without replacement, the
+    pmf of a node is this row without the earlier siblings' tokens, normalised (RSD, arXiv 2402.14160). The row is 0
+    everywhere if no mass remains.
     """
     shape, drawn = parents.tolist(), tokens.tolist()
     rows = []

@@ -47,7 +47,8 @@ how many candidates there are, since that was decided before they were drawn.
 def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, rule: SiblingRule) -> Verified:
     """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
-    Nodes with the same text count as one position: the children of all of them are candidates there, in node order.
+    Nodes with the same text count as one position, at which the children of all these nodes are candidates, in node
+    order.
     """
     kept: Tokens = ()
     nodes = ROOT
@@ -66,9 +67,10 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
 def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
     """Return the decoder built from a tree drafter and a verifier; a chain is a tree too.
 
-    The drafter's ``gamma`` is the depth it may reach, ``remaining - 1`` levels, so that the longest path and the extra
-    token fit the horizon. ``Round.draft`` holds the accepted path first and then the other nodes; ``Round.reached``
-    counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step`` when the decoder has finished.
+    The drafter gets ``remaining - 1`` as ``gamma``, the largest depth of the tree, so that the longest path and one
+    more token fit the horizon. ``Round.draft`` holds the accepted path first and then the other nodes;
+    ``Round.reached`` counts levels. ``init`` raises ``ValueError`` for an empty prompt, ``step`` if the decoder has
+    finished.
     """
     target = checked_model(task.target, "target")
 

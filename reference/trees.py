@@ -41,13 +41,16 @@ def path_tokens(draft: Draft, node: int) -> Tokens:
 
 
 def child_pmf(draft: Draft, node: int, like: Pmf) -> Pmf:
-    """Return the pmf from which ``node`` was drawn; a point mass as an array of the type of ``like``."""
+    """Return the pmf from which ``node`` was drawn.
+
+    If the draft declares a point mass, it has the array type of ``like``.
+    """
     pmf = draft.pmfs[node]
     return one_hot(draft.tokens[node], like) if pmf is None else pmf
 
 
 def check_draft(draft: Draft) -> Draft:
-    """Return ``draft`` if it is a tree: one parent and one pmf for each token, every parent an earlier node or -1.
+    """Return ``draft`` if it is a tree: one parent and one pmf for each token, and every parent an earlier node or -1.
 
     Raises ``ValueError`` in one sentence otherwise.
     """
@@ -101,7 +104,7 @@ def deterministic_draft(tree: TokenTree) -> Draft:
 def position_ids(parents: Sequence[int], known: int) -> Any:
     """Return the position of every row ``[1 + nodes]``, int64: ``known - 1`` for the root, then by depth.
 
-    Siblings share a position, so it differs from the row number.
+    Siblings share a position, so the position differs from the row number.
     """
     return np.array([known - 1, *(known + depth for depth in tree_depths(parents))], dtype=np.int64)
 
@@ -118,10 +121,10 @@ def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -
 def retrieve_indices(parents: Sequence[int]) -> Any:
     """Return the rows of every path from the root to a leaf, ``[leaves, 1 + depth of the tree]``, int64.
 
-    Column 0 is the root's row, 0. Paths are in depth-first order, so that siblings are met in the order in which they
-    were drawn. In the order of their leaves they would not be, and a rule for drawn siblings would be biased. Short
-    paths are padded with -1, which is no row: indexing with it would silently read the last row, so mask first. Without
-    nodes there is one path, the root alone.
+    Column 0 is the root's row, 0. Paths are in depth-first order, so that siblings occur in the order in which they
+    were drawn. With paths in the order of their leaves they might not, and a rule for drawn siblings would be biased.
+    Short paths are padded with -1, which is no row. Indexing with -1 would read the last row without an error, so mask
+    first. A tree without nodes has one path, the root alone.
     """
     paths = sorted((0, *(1 + node for node in tree_path(parents, leaf))) for leaf in leaves(parents)) or [(0,)]
     table = np.full((len(paths), max(map(len, paths))), -1, dtype=np.int64)
@@ -133,6 +136,6 @@ def retrieve_indices(parents: Sequence[int]) -> Any:
 def accepted_indices(parents: Sequence[int], known: int, node: int) -> Any:
     """Return the cache entries to keep if ``node`` is the last accepted one, int64: the known tokens, then its path.
 
-    -1 keeps only the known tokens. Gather these before cropping: a path need not be contiguous.
+    A ``node`` of -1 keeps only the known tokens. Gather these entries before cropping: a path need not be contiguous.
     """
     return np.array([*range(known), *(known + on_path for on_path in tree_path(parents, node))], dtype=np.int64)

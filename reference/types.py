@@ -54,7 +54,7 @@ def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
 
 
 def never(q: Pmf, token: int) -> bool:
-    """Return False: ``stop_after`` of a length rule that ignores the drawn tokens."""
+    """Return False: the stopping condition of a length rule that ignores the drawn tokens."""
     return False
 
 
@@ -96,8 +96,8 @@ class Plan(NamedTuple):
 class LengthRule(NamedTuple):
     """A rule for the length of a draft. Every rule of this form is exact, because a drawn token is never removed.
 
-    The condition is Theorem B of the draft-length rules: whether position i is drafted may depend on everything known
-    before token i is drawn, but not on token i itself.
+    The condition for exactness (Theorem B of the draft-length rules): whether position i is drafted may depend on
+    everything known before token i is drawn, but not on token i itself.
     """
 
     init: Hashable
@@ -137,7 +137,7 @@ class State(NamedTuple):
 class Decoder(NamedTuple):
     """A decoder as two pure functions, ``init`` and ``step``.
 
-    ``propose`` is the drafting half of ``step``, for inspection.
+    ``propose`` is the part of ``step`` that drafts; callers use it to examine drafts.
     """
 
     init: Callable[[Tokens], State]
@@ -233,8 +233,7 @@ class Algorithm(NamedTuple):
     def parts(self) -> Callable[..., Parts | Decoder] | None:
         """Return the function ``parts(task, **options)`` of a chain algorithm, whose ``build`` assembles them.
 
-        Else None.
-
-        For options that give no chain the function returns a ``Decoder``.
+        The result is None if the algorithm is not built from parts. For options that give no chain the function returns
+        a ``Decoder``.
         """
         return getattr(self.build, "parts", None)

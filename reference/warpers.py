@@ -38,9 +38,9 @@ def softmax(logits: Logits, temperature: float = 1.0) -> Pmf:
 
 
 def top_k(pmf: Pmf, k: int) -> Pmf:
-    """Return ``pmf`` restricted to the k most probable tokens and all tied with the k-th, renormalised.
+    """Return ``pmf`` restricted to the k most probable tokens and all tokens tied with the k-th, renormalised.
 
-    A k of at least the vocabulary size keeps all. Raises ``ValueError`` for k < 1.
+    If k is at least the vocabulary size, all tokens are kept. Raises ``ValueError`` for k < 1.
     """
     check_top_k(k)
     check_pmf(pmf, "the pmf to truncate")
@@ -81,8 +81,8 @@ def min_p(pmf: Pmf, ratio: Any) -> Pmf:
 def repetition_penalty(logits: Logits, tokens: Tokens, penalty: float) -> Logits:
     """Return the logits with those of ``tokens`` lowered by the factor ``penalty`` (CTRL, 1909.05858).
 
-    Positive logits are divided, negative ones multiplied. ``tokens`` is the history of the position, so under
-    speculation it includes the drafts before that position. Raises ``ValueError`` unless penalty > 0.
+    Positive logits are divided, negative ones multiplied. ``tokens`` is the whole text before the position; during
+    verification it includes the drafts before the position. Raises ``ValueError`` unless penalty > 0.
     """
     check_penalty(penalty)
     check_logits(logits)
@@ -102,8 +102,8 @@ def warped(
 ) -> LanguageModel:
     """Return the language model that samples from ``logits_model(tokens)`` with these parameters.
 
-    ``tokens`` is the whole history of a position, so processing that depends on the history is right under speculation.
-    Raises ``ValueError`` for an invalid parameter, before any model is called.
+    ``tokens`` is the whole text before a position, including drafts, so processing that depends on it is right under
+    speculation. Raises ``ValueError`` for an invalid parameter, before any model is called.
     """
     check_temperature(temperature)
     check_penalty(repetition_penalty)

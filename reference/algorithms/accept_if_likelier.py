@@ -1,8 +1,8 @@
 """Accept d iff p(d) >= q(d), else draw from p: the acceptance ratio used as a condition. Declared bias.
 
-Acceptance is not random given d. The law of a drafted token is ``q 1[p >= q] + q{p < q} p``: a token that the drafter
-overrates is never accepted. With p = q every draft is accepted; in floats from two kernels, which differ by rounding,
-about a third is rejected.
+Given d, acceptance is deterministic. The law of a drafted token is ``q 1[p >= q] + q{p < q} p``, where ``q{p < q}`` is
+the mass under q of the tokens with p < q. A draft that the drafter overrates is never accepted. With p = q every draft
+is accepted. If p and q are equal except for rounding by two kernels, about a third of the drafts is rejected.
 """
 
 from __future__ import annotations

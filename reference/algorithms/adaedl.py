@@ -1,11 +1,9 @@
-"""AdaEDL: speculative sampling that stops drafting if a lower bound of the acceptance is low (Agrawal et al.
+"""AdaEDL: speculative sampling that stops drafting if a lower bound of the acceptance is low (2410.18351).
 
-2410.18351).
-
-The lower bound is ``1 - sqrt(scale H(q))``, and drafting stops if it is below a threshold lambda; scale is .2 in the
-paper. The paper was available only in abstracts and summaries. Two points could not be confirmed: whether the token at
-which drafting stops is kept, and how lambda follows past acceptance. Here the threshold is fixed and the token is kept.
-A threshold that follows past rounds would be exact as well (see ``draft-and-verify``).
+Agrawal et al. The lower bound is ``1 - sqrt(scale H(q))``, and drafting stops if it is below a threshold lambda. The
+paper sets scale to .2. Only abstracts and summaries of the paper were available. Two points could not be confirmed:
+whether the token at which drafting stops is kept, and how lambda follows past acceptance. Here the threshold is fixed
+and the token is kept. A threshold that follows past rounds would be exact as well (see ``draft-and-verify``).
 """
 
 from __future__ import annotations

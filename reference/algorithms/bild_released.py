@@ -52,7 +52,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return the number of drafts that the large model keeps, and whether a rollback follows them.
+    """Return the number of drafts that the large model keeps, and whether a rollback follows the kept drafts.
 
     Only the first draft with ``-log p(d) > rollback`` is examined.
     """

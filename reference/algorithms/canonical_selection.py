@@ -52,7 +52,7 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Select a candidate by beta; accept it with min(1, p/p_I), else emit a draw from ``norm((p - p_I)+)``.
 
-    ``tokens`` are the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    ``tokens`` are the candidates of one node, ``pmfs`` their q, and ``depth`` is the depth of the node.
     """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))

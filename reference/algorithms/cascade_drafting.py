@@ -22,8 +22,8 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
     """Return the decoder that drafts ``large`` tokens with the law q, then ``small`` tokens by look-up.
 
-    The former come from inner rounds of at most ``inner`` looked-up tokens; ``max_ngram`` is the longest suffix that is
-    looked up.
+    The ``large`` tokens come from inner rounds, each of which verifies at most ``inner`` looked-up tokens.
+    ``max_ngram`` is the longest suffix that is looked up.
     """
     lookups = prompt_lookup_drafter(max_ngram, task.eos)
     first = vertical(draft_model(task), lookups, inner, speculative_sampling)

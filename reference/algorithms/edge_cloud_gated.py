@@ -65,7 +65,7 @@ def declared_law(
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
     """Yield each outcome of a block of ``count`` drafts with its probability.
 
-    The outcome is the block committed unverified, cut at a rejection, or followed by a bonus token.
+    An outcome is the block committed unverified, the block cut at a rejection, or the block followed by a bonus token.
     """
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)

@@ -48,9 +48,9 @@ def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
 def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
     """Return the declared law of the output, new tokens -> probability.
 
-    The sum runs over texts with the number of drafts left (None at the start of a round). At a start the mass ``late
-    q`` starts a round again, and the rest continues as speculative sampling, which accepts ``min(p, q)`` and ends the
-    round with ``(p - q)+``.
+    The computation goes through pairs of a text and the number of drafts left in its round (None at the start of a
+    round). At the start of a round, the mass ``late q`` commits one token and starts a new round. The remaining mass
+    continues by speculative sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the round.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

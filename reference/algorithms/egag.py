@@ -12,9 +12,9 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0) -> Parts:
-    """Return the decoder whose gamma, from ``gamma_min`` to ``gamma_max``, is larger the smaller the entropy of q.
+    """Return the decoder with a gamma between ``gamma_min`` and ``gamma_max``, larger for a smaller entropy of q.
 
-    ``beta`` smooths gamma over rounds; 0 does not.
+    ``beta`` smooths gamma over rounds; with 0 there is no smoothing.
     """
     length = entropy_adaptive(raw_draft_model(task), gamma_min, gamma_max, beta)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)

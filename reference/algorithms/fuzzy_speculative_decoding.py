@@ -1,16 +1,15 @@
-"""Fuzzy speculative decoding: accept a draft where p and q are close, whatever the draft is (Holsman et al.
+"""Fuzzy speculative decoding: accept a draft where p and q are close, whatever the draft is (2502.20704).
 
-2502.20704).
+Holsman et al., read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``,
+``_speculative_backoff_sampling``. A draft is accepted if the divergence of p and q at its position is at most a
+threshold. The first rejected draft is replaced by a draw from p itself (``p_prime = p_n_plus_1``). Here the divergence
+is the total variation, the release's ``tv_div``; the release also offers KL and JS. The release computes the divergence
+of the two softmaxes before temperature and truncation, but draws from the processed pmfs. Here both are the task's p
+and q, which is the release without processing. Drafts are the draft model's argmax (``do_sample = False`` in the
+release's candidate generator).
 
-Read in the released code, maxholsman/fsd at e92a157, ``fsd_utils.py``, ``_speculative_backoff_sampling``: drafts are
-accepted while the divergence of p and q at their position is at most a threshold, and the first rejected one is
-replaced by a draw from p itself (``p_prime = p_n_plus_1``). The divergence is the total variation here, its ``tv_div``;
-KL and JS are other choices there. The release takes the divergence of the two softmaxes before any temperature or
-truncation, and draws from the processed ones; here both are the task's p and q, which is the release without
-processing. Drafts are the draft model's argmax (``do_sample = False`` in its candidate generator).
-
-The law is known: where TV(p, q) <= threshold the token is the argmax of q, elsewhere it has the law p. At temperature 0
-of the target the output need not be the target's text, since half of q's mass may lie elsewhere.
+The law is known: where TV(p, q) <= threshold the token is the argmax of q, elsewhere it has the law p. With a target at
+temperature 0 the output need not be the target's text, because q may have a different argmax within the threshold.
 """
 
 from __future__ import annotations

@@ -79,10 +79,10 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
-    """Return the selected path as a chain: among the drafted paths the largest in the order by p/q.
+    """Return the selected path, which is the largest drafted path in the lexicographic order by p/q, as a chain.
 
-    The pmfs of the chain are q', the law of each token of a selected path (module docstring), not the q it was drawn
-    from.
+    The pmf that the chain declares for a token is q', the law of the token given that its path is selected (see
+    ``selected_pmf``). It is not the q from which the token was drawn.
     """
     result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))

@@ -24,7 +24,7 @@ from ..verifiers.gumbel_list import list_given_target
 def build(task: Task, lists: int = 2) -> Decoder:
     """Return the decoder that drafts one token for each of ``lists`` lists.
 
-    Raises ``ValueError`` for fewer than one.
+    Raises ``ValueError`` for fewer than one list.
     """
     if lists < 1:
         raise ValueError(f"lists is {lists}, expected at least 1")

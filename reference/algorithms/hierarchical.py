@@ -66,9 +66,10 @@ def stays(w: Any, p: Pmf, q: Pmf) -> Any:
 
 
 def whole_block(plain: list[Any], capped: list[Any], capped_end: bool) -> Any:
-    """Return the probability that all drafts are kept, from their ``plain`` and ``capped`` ratios.
+    """Return the probability that all drafts are kept, from the results of ``ratios``, ``plain`` and ``capped``.
 
-    ``capped_end``: use the capped ratio, as the exact rule does.
+    With ``capped_end``, as in the exact rule, this is the last entry of ``capped``. Otherwise it is the last entry of
+    ``plain``, limited to 1.
     """
     return capped[-1] if capped_end else min(plain[-1], capped[0])
 
@@ -76,7 +77,7 @@ def whole_block(plain: list[Any], capped: list[Any], capped_end: bool) -> Any:
 def backward(capped_end: bool) -> Verifier:
     """Return the verifier that keeps the whole block, or else the longest prefix that passes its test.
 
-    The whole block is kept with probability w_gamma if ``capped_end``, else with min(1, r_gamma).
+    The whole block is kept with probability w_gamma if ``capped_end``, else with probability min(1, r_gamma).
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

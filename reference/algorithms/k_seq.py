@@ -1,6 +1,6 @@
-"""K-SEQ, the selection of SpecTr: K drafted sequences.
+"""K-SEQ, the selection rule of SpecTr for K drafted sequences.
 
-At each position those that agree with the accepted tokens compete.
+At each position the candidates are the next tokens of those sequences that agree with the accepted tokens.
 """
 
 from __future__ import annotations

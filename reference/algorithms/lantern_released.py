@@ -35,7 +35,10 @@ def nearest(token: int, size: int) -> Tokens:
 
 
 def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
-    """Return the acceptance probability of ``token``: its p, plus that of nearest neighbours up to ``delta``."""
+    """Return the acceptance probability of ``token``: its p plus the p of its nearest neighbours.
+
+    At most ``neighbours`` are added, and only as long as their sum is at most ``delta``.
+    """
     added = p[token] - p[token]
     for code in nearest(token, len(p))[:neighbours]:
         if added + p[code] > parameter(delta, p):

@@ -1,6 +1,4 @@
-"""Lenience: accept d with probability ``min(1, p/(l q))``, for a lenience l in (0, 1] (Leviathan et al.
-
-2211.17192, A.5).
+"""Lenience: accept d with probability ``min(1, p/(l q))``, for a lenience l in (0, 1] (2211.17192, A.5).
 
 The residual is still ``norm((p - q)+)``, as in the authors' colab of speculative cascades. The law of a drafted token
 is
@@ -8,7 +6,7 @@ is
     m + (1 - sum m) norm((p - q)+),   m = min(q, p/l)
 
 which never exceeds p/l. l = 1 is speculative sampling; l -> 0 accepts every draft. At temperature 0 the paper relaxes
-the logits instead; with one-hot targets this rule stays greedy.
+the logits instead; with one-hot targets the rule of this module stays greedy.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def same_text(prepared: Tokens, text: Tokens) -> bool:
 
 
 def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tokens], bool]) -> Decoder:
-    """Return the decoder that uses a draft prepared for a text if ``fits(that text, current text)``.
+    """Return the decoder that uses a prepared draft if ``fits(text for which it was prepared, current text)``.
 
     A prepared draft has ``ahead`` tokens, a new one ``gamma``.
     """

@@ -75,7 +75,7 @@ def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
 def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
     """Return the decoder that accepts argmax drafts among the ``top`` tokens of p within ``delta`` of its maximum.
 
-    That holds after the mark ``begin``; after ``end`` only the target's argmax is accepted.
+    This rule holds after the mark ``begin``; after ``end`` only the target's argmax is accepted.
     """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
 

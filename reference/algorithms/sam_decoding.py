@@ -17,7 +17,10 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, least: int = 5, predict: int = 40) -> Parts:
-    """Return the decoder that drafts ``predict`` - 1 tokens if at least the last ``least`` tokens occurred before."""
+    """Return the decoder that copies ``predict`` - 1 tokens after the longest earlier match of the last tokens.
+
+    Nothing is drafted if the match is shorter than ``least`` tokens.
+    """
     return Parts(longest_match_drafter(least, predict), constant(predict), sample_and_match)
 
 

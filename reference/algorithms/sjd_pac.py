@@ -31,7 +31,10 @@ Window = tuple[tuple[int, Tokens | None], ...]
 
 
 def build(task: Task, window: int = 16) -> Decoder:
-    """Return the decoder that keeps ``window`` drafts per sweep. Raises ``ValueError`` for a negative ``window``."""
+    """Return the decoder with a window of ``window`` drafts in each sweep.
+
+    Raises ``ValueError`` for a negative ``window``.
+    """
     if window < 0:
         raise ValueError(f"window is {window}, expected a number of drafts >= 0")
     target = checked_model(task.target, "target")

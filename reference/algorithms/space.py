@@ -23,7 +23,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Return the decoder that appends gamma mask tokens after the last accepted one and drafts their argmaxes."""
+    """Return the decoder that appends ``gamma`` mask tokens after the last accepted token and drafts their argmaxes."""
     heads = independent_heads(draft_model(task), gamma)
     return Parts(greedy_head_chain_drafter(heads), constant(gamma), greedy_match)
 

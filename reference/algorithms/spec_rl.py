@@ -1,17 +1,15 @@
-"""SPEC-RL: the rollout of the last epoch is the draft.
-
-After its first rejected token plain decoding goes on (2509.23232).
+"""SPEC-RL: the rollout of the last epoch is the draft; plain decoding follows its first rejected token (2509.23232).
 
 Read in the released code, ShopeeLLM/Spec-RL at 97da99e, ``verl/utils/speculative_decoding.py``, ``spec_cut`` and
-``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``: token d of the old response is accepted with
-probability ``min(1, e^b p(d)/q(d))``, q being the policy that wrote it; the response is cut at the first rejected
-token, and the new policy continues from there, without speculation. Two points differ from speculative sampling. The
-token at the cut is a draw from p, not from ``norm((p - q)+)``, so even at lenience 1 the rollout does not have the new
-policy's law; and a lenience above 1 accepts more. A response that is accepted as a whole is not continued, and an
-end-of-sequence token in it is a token like any other.
+``spec_cut_with_knobs``, and ``verl/trainer/ppo/ray_trainer.py``. Token d of the old response is accepted with
+probability ``min(1, e^b p(d)/q(d))``, where q is the policy that wrote the response. The response is cut at the first
+rejected token, and the new policy continues from there, without speculation. Two points differ from speculative
+sampling. The token at the cut is a draw from p, not from ``norm((p - q)+)``, so even at lenience 1 the rollout does not
+have the new policy's law. A lenience above 1 accepts more drafts. A response that is accepted as a whole is not
+continued, and an end-of-sequence token in it is treated like any other token.
 
 The uniforms come from a generator with one fixed seed (``seed=1234``) at every step, so rollouts of different steps use
-the same numbers. A decoder written in draws cannot express that; ``docs/on-policy.md`` shows which check detects it.
+the same numbers. A decoder written in draws cannot express this; ``docs/on-policy.md`` shows which check detects it.
 """
 
 from __future__ import annotations
@@ -40,7 +38,10 @@ def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 
 def build(task: Task, lenience: Any = 1) -> Decoder:
-    """Return the decoder that drafts a whole response from q, then continues from p without drafts."""
+    """Return the decoder that drafts a whole response from q.
+
+    After a rejection it continues from p, without drafts.
+    """
     target, old = checked_model(task.target, "target"), model_drafter(draft_model(task))
 
     def propose(draws: Draws, state: State) -> Draft:

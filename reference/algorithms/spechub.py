@@ -1,16 +1,18 @@
 """SpecHub: pairs of candidates, one of them always q's top token, and an optimal transport in closed form (2411.05289).
 
-All drafted pairs contain a, the argmax of q: x ~ q first, then a, or, if x is a, a second token from q without a. So
-Q(i, a) = q(i) and Q(a, i) = q(a) q(i)/(1 - q(a)). The released code (MasterGodzilla/Speculative_decoding_OT at 7d592b7,
-``EAGLE/eagle/model/utils.py``, ``evaluate_posterior``, and ``cnets.py``, ``sample``) verifies in four steps:
+All drafted pairs contain a, the argmax of q. The first token is x ~ q. The second is a; if x is a, it is drawn from q
+without a. So the pair (i, a) has probability Q(i, a) = q(i), and (a, i) has probability Q(a, i) = q(a) q(i)/(1 - q(a)).
+The released code (MasterGodzilla/Speculative_decoding_OT at 7d592b7, ``EAGLE/eagle/model/utils.py``,
+``evaluate_posterior``, and ``cnets.py``, ``sample``) verifies in four steps:
 
-1. (i, a): accept i with p(i)/Q(i, a); the remaining p(i) and Q(i, a) go to the next steps. 2. (a, i): accept i with the
-remaining p(i) over Q(a, i); again the rests go on. 3. (a, i): accept a with p(a) over the remaining mass of the pairs
-(a, i). 4. (i, a): accept a with the remaining p(a) over the remaining mass of the pairs (i, a).
+    1. pair (i, a): accept i with p(i)/Q(i, a); the remaining p(i) and Q(i, a) go to the next steps
+    2. pair (a, i): accept i with the remaining p(i) over Q(a, i); the remaining masses go on
+    3. pair (a, i): accept a with p(a) over the remaining mass of the pairs (a, i)
+    4. pair (i, a): accept a with the remaining p(a) over the remaining mass of the pairs (i, a)
 
-If none is accepted, the token is drawn from the rest of p. Each step moves as much mass as both sides have, so it is
-lossless. The release accepts a without a draw if p(a) > .999, which is not lossless, and raises q to at least
-exp(-100); neither is done here.
+If none is accepted, the token is drawn from the rest of p. Each step moves as much mass as both sides have, so the rule
+is lossless. The release accepts a without a draw if p(a) > .999, which is not lossless, and raises q to at least
+exp(-100). Neither is done here.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ from ..types import (
 
 
 def hub_drafter(draft: LanguageModel, depth: int) -> Drafter:
-    """Return a drafter of pairs: each node has two children, ``depth`` levels deep (gamma levels if that is fewer)."""
+    """Return a drafter of pairs: a tree in which each node has two children, ``depth`` levels deep.
+
+    If gamma is smaller than ``depth``, the tree has gamma levels.
+    """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         grown = Draft((), (), ())
@@ -71,9 +76,10 @@ def over(mass: Any, proposed: Any) -> Any:
 
 
 def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Verify a pair of candidates in the four steps; a single candidate is the argmax of q, of which q is certain.
+    """Verify a pair of candidates in the four steps of the module's docstring.
 
-    ``tokens`` are the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    A single candidate is the argmax of q, which has probability 1 under q. ``tokens`` are the candidates of one node,
+    ``pmfs`` their q, and ``depth`` is the depth of the node.
     """
     q = pmfs[0]
     hub = argmax(q)

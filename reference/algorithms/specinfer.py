@@ -19,7 +19,7 @@ from ..verifiers.recursive_rejection import in_random_order
 def build(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
     """Return the decoder that drafts one sequence of ``depth`` tokens for each entry of ``forget``.
 
-    The drafter of a sequence does not see that many first tokens of the text.
+    For the entry n, the drafter of the sequence does not see the first n tokens of the text.
     """
     draft = draft_model(task)
     drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)

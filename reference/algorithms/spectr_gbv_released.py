@@ -53,7 +53,11 @@ def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8
 def _ends(
     blocks: Sequence[Sequence[Prefix]], at: tuple[int, int], kept: Prefix, turned: frozenset[Tokens]
 ) -> list[tuple[Prefix, Any]]:
-    """Return each possible end from prefix ``at[1]`` of block ``at[0]`` on, with its probability."""
+    """Return each possible end of the verification, with its probability, from a given prefix on.
+
+    ``at`` is (block number, length) of the prefix that is tested next, ``kept`` is the longest prefix kept so far, and
+    ``turned`` is the set of prefixes that were rejected.
+    """
     number, length = at
     if length > len(blocks[number]) - 1:
         if kept.q is None or number == len(blocks) - 1:

@@ -34,7 +34,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def keep_tokens(p: Pmf, q: Pmf, good: Any) -> Pmf:
-    """Return ``q 1[T] + q(not T) p`` for the mask ``good`` of T: the law if drafts outside T are replaced from p."""
+    """Return ``q 1[T] + q(not T) p``: the law if a draft outside T is replaced by a draw from p.
+
+    ``good`` is the mask of T.
+    """
     kept = q * good
     return kept + (1 - kept.sum()) * p
 

@@ -47,9 +47,10 @@ class _Stage:
 
 
 def gathering(model: LanguageModel, small: LanguageModel, inner: int, least: int) -> Drafter:
-    """Return a drafter with the law of ``model``: inner rounds of ``inner`` drafts from ``small``, verified.
+    """Return a drafter with the law of ``model``, whose tokens come from inner rounds of speculative sampling.
 
-    Rounds continue until there are at least ``least`` tokens.
+    In an inner round ``small`` drafts ``inner`` tokens, which are verified against ``model``. Rounds continue until
+    there are at least ``least`` tokens.
     """
     drafter = model_drafter(small)
 
@@ -66,7 +67,7 @@ def gathering(model: LanguageModel, small: LanguageModel, inner: int, least: int
 
 @from_parts
 def build(task: Task, least: int = 4, inner: int = 2) -> Parts:
-    """Return the decoder that drafts at least ``least`` tokens of q by inner rounds of ``inner`` drafts."""
+    """Return the decoder that drafts at least ``least`` tokens with the law q, by inner rounds of ``inner`` drafts."""
     for value, name in ((least, "least"), (inner, "inner")):
         check_gamma(value, name)
     draft = draft_model(task)

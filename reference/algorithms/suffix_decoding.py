@@ -22,8 +22,8 @@ def build(
 ) -> Parts:
     """Return the decoder that drafts at most ``factor`` tokens for every token of the matched suffix.
 
-    It drafts at most ``gamma`` tokens. ``texts`` are the past responses; ``least`` is the least product of relative
-    counts along a draft.
+    A draft has at most ``gamma`` tokens. ``texts`` are the past responses. The product of the relative counts along a
+    draft must be at least ``least``.
     """
     return Parts(suffix_drafter(texts, factor, least), constant(gamma), sample_and_match)
 

@@ -60,7 +60,8 @@ class Search(NamedTuple):
 def candidates(widths: Widths, q: Pmf, token: int) -> int:
     """Return the number of siblings at a position, by the probability of its first drawn ``token``.
 
-    ``widths`` has pairs (bound, count), by decreasing bound: the first bound below q(token) decides.
+    ``widths`` has pairs (bound, count) with decreasing bounds. The count of the first pair whose bound is below
+    q(token) is returned.
     """
     for bound, count in widths:
         if q[token] > parameter(bound, q):

@@ -15,7 +15,10 @@ SMALL: tuple[Tokens, ...] = ((0,), (1,), (0, 0))
 
 
 def build(task: Task, template: tuple[Tokens, ...] = SMALL, width: int = 8) -> Decoder:
-    """Return the decoder that fills ``template``, paths of ranks below ``width``, from the matrix."""
+    """Return the decoder that fills the tree ``template`` from the matrix of tokens.
+
+    A node of ``template`` is a path of ranks, each below ``width``.
+    """
     return tree_decoder(task, recycling_drafter(template, width), candidate_set)
 
 

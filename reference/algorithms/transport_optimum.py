@@ -1,11 +1,11 @@
 """The transport optimum: K candidates at each position, verified by an optimal transport plan.
 
-At one position no lossless rule accepts more of candidates drawn in this way. Applied position by position it is not
-optimal for a whole draft: for one candidate at each of two positions, p = (1/3, 2/3) and q = (2/3, 1/3), it accepts
-10/9 drafts on average and ``block-verification`` 11/9.
+At a single position, no lossless rule has a higher acceptance for candidates with this law. Position by position the
+rule is not optimal for a whole draft: with one candidate at each of two positions, p = (1/3, 2/3) and q = (2/3, 1/3),
+it accepts 10/9 drafts on average, and ``block-verification`` accepts 11/9.
 
 Global Resolution (arXiv 2511.15898) computes an optimal plan for independent candidates of large vocabularies, by
-convex minimisation, to any accuracy; every optimal plan accepts as often as the plan computed here.
+convex minimisation, to any accuracy. Every optimal plan accepts as often as the plan computed here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..verifiers.optimal_transport import optimal_transport
 def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = True) -> Decoder:
     """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified by an optimal plan.
 
-    ``replacement``: siblings are drawn independently, else without replacement.
+    With ``replacement`` siblings are drawn independently, otherwise without replacement.
     """
     pick = independent if replacement else without_replacement
     drafter = tree_drafter(draft_model(task), regular_tree(branching), pick)

@@ -14,9 +14,9 @@ from ..verifiers.traversal import traversal
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified from the leaves.
+    """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified from the leaves up.
 
-    ``replacement``: siblings are drawn independently, else without replacement.
+    With ``replacement`` siblings are drawn independently, otherwise without replacement.
     """
     pick = independent if replacement else without_replacement
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), traversal)

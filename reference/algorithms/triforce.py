@@ -1,8 +1,9 @@
-"""TriForce: a small model drafts for the target with a partial cache, and that drafts for the target (2404.11912).
+"""TriForce: the target with a partial cache drafts for the target, and a small model drafts for it (2404.11912).
 
-q'' is the small model, q' the target with a partial cache, p the target. Lossless because the inner round is lossless
-for q', at whatever length the block is cut. ``triforce-released`` differs in one line. A partial cache is modelled by p
-without the first tokens of the text; if none is left out, q' = p and nothing is rejected.
+q'' is the small model, q' the target with a partial cache, p the target. The inner round verifies drafts of q'' against
+q' and is lossless for q', at whatever length the block is cut; so the outer round is lossless for p.
+``triforce-released`` differs in one line. A partial cache is modelled by p without the first tokens of the text. If no
+token is left out, q' = p and nothing is rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, inner: int = 1, forget: int = 1) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens of q' by inner rounds of ``inner`` drafts.
+    """Return the decoder that drafts ``gamma`` tokens with the law q', by inner rounds of ``inner`` drafts.
 
     q' does not see the first ``forget`` tokens of the text.
     """

@@ -42,7 +42,8 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
     """Return the declared law, new tokens -> probability.
 
-    The sum runs over texts, the number of drafts left, and whether the last draft was an accepted inner draft.
+    The computation goes through the texts, with the number of drafts left in the round and whether the last draft was
+    an accepted inner draft.
     """
     partial, draft = forgetful(task.target, forget), draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)
@@ -76,9 +77,10 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 
 
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
-    """Return the weights of the next draft, and whether it is an accepted inner draft, for both cases.
+    """Return the possible kinds of the next draft, as pairs: its weights, and whether it is an accepted inner draft.
 
-    ``q1`` is q' and ``q2`` is q''. ``was_accepted``: the last draft was an accepted inner draft.
+    The weights of all pairs together sum to 1. ``q1`` is q' and ``q2`` is q''. ``was_accepted`` states whether the last
+    draft was an accepted inner draft; the next one is then drawn from q'.
     """
     if was_accepted:
         return [(q1, False)]

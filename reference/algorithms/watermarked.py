@@ -30,9 +30,9 @@ MODES = ("strength", "efficiency")
 
 
 def reweighted(pmf: Pmf, key: int) -> Pmf:
-    """Return the pmf after doubling its second half and removing the first, in the token order of ``key``.
+    """Return the pmf with the second half of its mass doubled and the first half removed.
 
-    Key 0 is increasing order, key 1 decreasing.
+    The halves follow the token order of ``key``: increasing for key 0, decreasing for key 1.
     """
     size, changed = len(pmf), pmf * 0
     total = pmf.sum() * 0
@@ -49,7 +49,10 @@ def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
 
 
 def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens by keys; ``keep`` is "strength" or "efficiency"."""
+    """Return the decoder that drafts ``gamma`` tokens by keys.
+
+    ``keep`` is the property to keep: "strength" or "efficiency".
+    """
     check_gamma(gamma, "gamma")
     if keep not in MODES:
         raise ValueError(f"keep is {keep!r}, expected one of {', '.join(MODES)}")

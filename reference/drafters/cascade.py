@@ -58,11 +58,9 @@ def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Ver
 
 
 def horizontal(stages: Sequence[tuple[Drafter, int]]) -> Drafter:
-    """Return a drafter of up to ``count`` tokens from each pair (drafter, count) in turn.
+    """Return a drafter that drafts up to ``count`` tokens by each pair (drafter, count) in turn.
 
-    A stage may return fewer tokens.
-
-    Raises ``ValueError`` for a negative count.
+    A drafter may return fewer tokens. Raises ``ValueError`` for a negative count.
     """
     if any(count < 0 for _, count in stages):
         raise ValueError(f"counts are {tuple(count for _, count in stages)}, expected at least 0 for each drafter")

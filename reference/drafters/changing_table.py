@@ -56,7 +56,7 @@ def mixture_step(eta: Any) -> Update:
 def gradient_step(divergence: Divergence, rate: float) -> Update:
     """Return the update that is one gradient step of size ``rate`` on the logits of q, in float64.
 
-    ``divergence`` is minimised. Rows must not contain zeros.
+    The step lowers ``divergence``. Rows must not contain zeros.
     """
 
     def update(q: Pmf, p: Pmf) -> Pmf:
@@ -67,7 +67,7 @@ def gradient_step(divergence: Divergence, rate: float) -> Update:
 
 
 def learned_model(draft: LanguageModel, learned: Learned, order: int) -> LanguageModel:
-    """Return the drafter's current model: the learned row of the last ``order`` tokens, else ``draft``."""
+    """Return the drafter's current model: the learned row of the last ``order`` tokens, else that of ``draft``."""
     rows = dict(learned.table)
 
     def now(tokens: Tokens) -> Pmf:

@@ -75,10 +75,10 @@ def gradient(divergence: Divergence, p: Pmf, logits: Any) -> Any:
 
 
 def visits(model: LanguageModel, prompt: Tokens, length: int) -> dict[Tokens, Any]:
-    """Return context -> probability that text emitted by ``model`` after ``prompt`` contains the context.
+    """Return context -> probability that the text that ``model`` emits after ``prompt`` begins with this context.
 
-    Contexts are the texts before each of the next ``length`` positions. The probabilities of one position sum to 1, so
-    all sum to ``length``.
+    A context is ``prompt`` followed by fewer than ``length`` new tokens. The probabilities of the contexts of one
+    length sum to 1, so all values sum to ``length``.
     """
     result: dict[Tokens, Any] = {}
     level: dict[Tokens, Any] = {prompt: 1}
@@ -122,9 +122,10 @@ def distilled(
 ) -> Any:
     """Return the student's logits after ``steps`` full gradient steps on the mean divergence over emitted text.
 
-    Contexts are weighted by their probability in text of ``length`` tokens after ``prompt``, emitted by the target or,
-    with ``own_text``, by the student itself (DistillSpec's on-policy data); the weights are not differentiated. Nothing
-    is sampled. ``logits`` is not changed.
+    ``logits`` are the student's logits before training, and are not changed. Contexts are weighted by their probability
+    in text of ``length`` tokens after ``prompt``. This text is emitted by the target or, with ``own_text``, by the
+    student itself (DistillSpec's on-policy data). The weights are not differentiated, and nothing is sampled. ``rate``
+    is the step size.
     """
     logits = np.array(logits, dtype=np.float64)
     for _ in range(steps):

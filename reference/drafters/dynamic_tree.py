@@ -22,9 +22,10 @@ class _Node(NamedTuple):
 
 
 def dynamic_tree_drafter(draft: LanguageModel, width: int, depth: int, nodes: int) -> Drafter:
-    """Return a drafter of at most ``nodes`` tokens, ``depth`` levels deep, or gamma levels if that is fewer.
+    """Return a drafter of trees with at most ``nodes`` tokens and at most ``depth`` levels, and at most gamma levels.
 
-    Raises ``ValueError`` unless width and nodes are at least 1 and depth at least 0.
+    ``width`` nodes of each level are expanded, with ``width`` children each. Raises ``ValueError`` unless ``width`` and
+    ``nodes`` are at least 1 and ``depth`` is at least 0.
     """
     if width < 1 or nodes < 1 or depth < 0:
         raise ValueError(f"width is {width}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")

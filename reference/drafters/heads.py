@@ -15,7 +15,7 @@ from .text_paths import paths_drafter
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
-    """Return a drafter of the product of the ``widths[i]`` most probable tokens of ``heads[i]``, cut at gamma levels.
+    """Return a drafter of the product of the ``widths[i]`` most probable tokens of ``heads[i]``, at most gamma levels.
 
     Raises ``ValueError`` for a width below 1, or if there is not one width for each head.
     """

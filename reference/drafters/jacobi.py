@@ -20,9 +20,9 @@ def sweep(target: LanguageModel, prefix: Tokens, guess: Tokens) -> Tokens:
 
 
 def jacobi_drafter(block: int) -> Drafter:
-    """Return a drafter of the last sweep's block without its last token, on which no other token depends.
+    """Return a drafter of the block that the last sweep computed, without the block's last token.
 
-    Raises ``ValueError`` for a ``block`` below 1.
+    No other token depends on the last one. Raises ``ValueError`` for a ``block`` below 1.
     """
     check_block(block)
 

@@ -18,7 +18,7 @@ from .model import stateless
 def first_end(tokens: Tokens, length: int) -> int | None:
     """Return the earliest index at which an earlier occurrence of the last ``length`` tokens ended.
 
-    None if there is none.
+    None if there is no earlier occurrence.
     """
     suffix = tokens[len(tokens) - length :]
     ends = range(length, len(tokens))
@@ -26,7 +26,7 @@ def first_end(tokens: Tokens, length: int) -> int | None:
 
 
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
-    """Return up to ``predict`` - 1 tokens to copy; none if the longest match has fewer than ``least`` tokens."""
+    """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens."""
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]
     if not result or max(result) < least:

@@ -33,14 +33,17 @@ class Lookahead(NamedTuple):
 
 
 def with_phrase(pool: Pool, phrase: Tokens, most: int) -> Pool:
-    """Return the pool with ``phrase`` as the most recent, and at most ``most`` phrases with its first token."""
+    """Return the pool with ``phrase`` as its most recent phrase.
+
+    Of the phrases with the same first token, the ``most`` most recent are kept.
+    """
     kept = (*_without(pool, phrase), phrase)
     alike = [other for other in kept if other[0] == phrase[0]]
     return kept if len(alike) <= most else _without(kept, alike[0])
 
 
 def _without(pool: Pool, phrase: Tokens) -> Pool:
-    """Return the pool without the oldest entry that is ``phrase``."""
+    """Return the pool without the oldest entry that equals ``phrase``."""
     place = pool.index(phrase) if phrase in pool else len(pool)
     return pool[:place] + pool[place + 1 :]
 
@@ -51,10 +54,10 @@ def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
 
 
 def lookahead_drafter(width: int, order: int, guesses: int) -> Drafter:
-    """Return a drafter of the pool's n-grams of ``order`` tokens that start with the last token: at most ``guesses``.
+    """Return a drafter of those n-grams of the pool that begin with the last token, at most ``guesses`` of them.
 
-    ``width`` is the number of columns of the window; 0 drafts nothing. Raises ``ValueError`` unless width >= 0, order
-    >= 2 and guesses >= 1.
+    An n-gram has ``order`` tokens. ``width`` is the number of columns of the window; with 0 nothing is drafted. Raises
+    ``ValueError`` unless width >= 0, order >= 2 and guesses >= 1.
     """
     if width < 0 or order < 2 or guesses < 1:
         raise ValueError(f"width is {width}, order {order}, guesses {guesses}, expected at least 0, 2 and 1")

@@ -31,7 +31,7 @@ def model_drafter(draft: LanguageModel) -> Drafter:
 def greedy_drafter(draft: LanguageModel) -> Drafter:
     """Return a drafter of the argmax of ``draft``, token by token, declared as point masses.
 
-    A stopping rule gets the whole pmf.
+    A stopping rule gets the whole pmf of each token.
     """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

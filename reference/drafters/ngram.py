@@ -65,8 +65,8 @@ class NgramTable(NamedTuple):
     def _counted(self, row: Row, token: int) -> Row:
         """Return the row with ``token`` counted once more.
 
-        With ``newest`` it keeps its place in the order; otherwise it moves behind all tokens that had this count
-        before.
+        With ``newest`` the token keeps its place in the order. Otherwise it moves behind all tokens that already had
+        its new count.
         """
         if self.newest:
             return Row({**row, token: row.get(token, 0) + 1})
@@ -85,11 +85,13 @@ class NgramTable(NamedTuple):
 
 
 def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
-    """Return an empty table of n-grams (2 = bigrams) of all orders down from ``order``, or of ``order`` alone.
+    """Return an empty table of n-grams.
 
-    ``backoff`` selects all orders. With ``newest`` a tie goes to the token whose first occurrence is the latest;
-    otherwise to the token that reached the count first. Raises ``ValueError`` for an order below 2: a unigram has no
-    context to look up.
+    With ``backoff`` it has all orders from 2 to ``order``, otherwise ``order`` alone.
+
+    Order 2 means bigrams. With ``newest`` a tie goes to the token whose first occurrence is the latest; otherwise to
+    the token that reached the count first. Raises ``ValueError`` for an order below 2: a unigram has no context to look
+    up.
     """
     if order < 2:
         raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")
@@ -99,8 +101,9 @@ def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> Ngram
 def ngram_drafter(table: NgramTable, filler_top_k: int = 1) -> Drafter:
     """Return a drafter of the table's predictions, declared as point masses.
 
-    ``filler_top_k`` > 1 also counts, at every committed position, the target's k most probable tokens there, after the
-    committed one, which counts twice if it is among them. Raises ``ValueError`` if it is below 1.
+    If ``filler_top_k`` is above 1, the table also counts, at every committed position, the target's ``filler_top_k``
+    most probable tokens, after the committed token. The committed token counts twice if it is among them. Raises
+    ``ValueError`` for a value below 1.
     """
     if filler_top_k < 1:
         raise ValueError(f"filler_top_k is {filler_top_k}, expected at least 1 (1 counts committed tokens only)")

@@ -25,10 +25,10 @@ from .lookahead import Pool, phrases_after, with_phrase
 
 
 def phrases_drafter(draft: LanguageModel, gamma: int, length: int, most: int, warm: Pool = ()) -> Drafter:
-    """Return a drafter of ``gamma`` greedy tokens, then up to ``most`` phrases of ``length`` tokens.
+    """Return a drafter of ``gamma`` greedy tokens, followed by up to ``most`` phrases of ``length`` tokens.
 
-    A phrase begins with the last greedy token. ``warm`` is the pool of an earlier text. Raises ``ValueError`` unless
-    gamma >= 0, length >= 2 and most >= 1.
+    A phrase begins with the last greedy token. ``warm`` is the pool at the start, left by an earlier text. Raises
+    ``ValueError`` unless gamma >= 0, length >= 2 and most >= 1.
     """
     if gamma < 0 or length < 2 or most < 1:
         raise ValueError(f"gamma is {gamma}, length {length}, most {most}, expected at least 0, 2 and 1")
@@ -72,9 +72,10 @@ def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Token
 
 
 def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
-    """Return the phrases of ``length`` tokens that a pass yields: a draft, then the target's argmax after it.
+    """Return the phrases of ``length`` tokens that a pass adds to the pool, in the order of their first tokens.
 
-    ``behind[i]`` is the target's argmax after ``drafted[i]``. All but the last of a phrase's tokens are drafts.
+    ``behind[i]`` is the target's argmax after ``drafted[i]``. A phrase consists of consecutive drafts, except its last
+    token, which is the target's argmax after them.
     """
     phrases = []
     for i in range(len(drafted) - length + 2):
@@ -85,7 +86,10 @@ def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
 
 
 def put_right(pool: Pool, better: list[Tokens]) -> Pool:
-    """Return the pool with the newest phrases with one first token replaced by ``better``, in place."""
+    """Return the pool with its newest phrases replaced by the phrases ``better``, which all have the same first token.
+
+    Each replaced phrase has this first token too; the new phrase takes its place in the pool.
+    """
     places = [place for place, phrase in enumerate(pool) if phrase[0] in {new[0] for new in better}]
     changed = dict(zip(reversed(places), reversed(better), strict=False))
     return tuple(changed.get(place, phrase) for place, phrase in enumerate(pool))

@@ -21,7 +21,7 @@ Matrix = tuple[tuple[int, Tokens], ...]
 
 
 def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int, width: int) -> dict[Tokens, Tokens]:
-    """Return, for every node of ``template`` (a path of ranks), the tokens on its path, taken from ``matrix``.
+    """Return for every node of ``template`` (a path of ranks) the tokens on the node's path, taken from ``matrix``.
 
     ``last`` is the last token of the text, and ``width`` the length of a row.
     """

@@ -14,9 +14,9 @@ from .text_paths import paths_drafter
 
 
 def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:
-    """Return up to ``depth`` tokens after each earlier occurrence of the longest suffix that has one; [] if none.
+    """Return up to ``depth`` tokens after each earlier occurrence of the longest suffix that occurs; [] if none does.
 
-    ``texts`` are searched besides ``tokens`` itself, for suffixes of at most ``longest`` tokens.
+    A suffix has at most ``longest`` tokens. It is looked up in ``texts`` and in ``tokens`` itself.
     """
     for length in range(min(longest, len(tokens)), 0, -1):
         suffix = tokens[len(tokens) - length :]

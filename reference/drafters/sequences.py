@@ -16,9 +16,8 @@ from .model import stateless
 def sequences_drafter(drafts: tuple[LanguageModel, ...], depth: int) -> Drafter:
     """Return a drafter of one sequence of ``depth`` tokens from each model, level by level.
 
-    Gamma tokens if that is fewer.
-
-    Raises ``ValueError`` for a negative depth or without models.
+    If gamma is smaller than ``depth``, a sequence has gamma tokens. Raises ``ValueError`` for a negative depth, or if
+    there is no model.
     """
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
         raise ValueError(f"depth is {depth!r}, expected an integer >= 0 (the tokens of each sequence)")

@@ -32,7 +32,7 @@ class PlannedTree(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """The size and depth of the tree that emits most tokens per unit of time on some hardware."""
+    """The size and depth of the tree that emits the most tokens per unit of time, for given costs."""
 
     size: int
     depth: int
@@ -78,7 +78,7 @@ def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTre
 def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
     """Return the mean number of tokens that a tree emits: 1 plus the sum over nodes of the products along their paths.
 
-    The factors are the ``acceptance`` of each node on the path, by its rank among its siblings.
+    The factor of a node on a path is ``acceptance[k]``, where k is its rank among its siblings.
     """
     reached: list[Any] = []
     for node, parent in enumerate(parents):
@@ -91,8 +91,8 @@ def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
 def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft_cost: Any, deepest: int) -> Budget:
     """Return the size and depth with the least time per token, ``(depth draft_cost + verify_cost[size]) / value``.
 
-    ``verify_cost`` maps the possible sizes to the time of one verifying pass; a drafted level costs ``draft_cost``, and
-    ``deepest`` is the largest depth. Ties go to fewer nodes, then to fewer levels.
+    ``verify_cost`` maps each possible size to the time of one verifying pass. ``draft_cost`` is the time of one drafted
+    level, and ``deepest`` is the largest depth. Ties go to fewer nodes, then to fewer levels.
     """
     result = [
         Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)

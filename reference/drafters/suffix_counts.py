@@ -35,9 +35,10 @@ def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int
 
 
 def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) -> tuple[Tokens, Any]:
-    """Return the most frequent path after ``context`` and its score, the sum of its products of relative counts.
+    """Return the most frequent path after ``context`` and its score.
 
-    The path has at most ``most`` tokens, with products of at least ``least``.
+    The score is the sum, over the tokens of the path, of the product of relative counts up to the token. The path ends
+    after ``most`` tokens, and before a product below ``least``.
     """
     path: Tokens = ()
     chance, score = Fraction(1), Fraction(0)
@@ -54,10 +55,10 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 
 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
-    """Return the best draft after a suffix of ``context``, looked up in ``texts``, and its score.
+    """Return the draft with the best score after any suffix of ``context``, looked up in ``texts``, and its score.
 
-    A draft has at most ``factor`` tokens for each token of the matched suffix, and at most ``gamma``; ``least`` is the
-    least product of relative counts.
+    A draft has at most ``factor`` tokens for each token of the matched suffix, and at most ``gamma`` tokens. ``least``
+    is that of ``followed``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):
@@ -72,7 +73,8 @@ def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: A
 def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafter:
     """Return a drafter of the most frequent continuation in the responses ``texts`` and the text so far.
 
-    Its state is the length of the prompt. Raises ``ValueError`` for a negative ``factor`` or ``least``.
+    ``factor`` and ``least`` are those of ``best_draft``. The drafter's state is the length of the prompt. Raises
+    ``ValueError`` if one of the two is negative.
     """
     if factor < 0 or least < 0:
         raise ValueError(f"factor is {factor} and least {least}, expected numbers >= 0")

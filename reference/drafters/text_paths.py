@@ -10,9 +10,9 @@ from .model import stateless
 
 
 def paths_drafter(paths: Callable[[Tokens, int], Iterable[Tokens]]) -> Drafter:
-    """Return a drafter of ``paths(prefix, gamma)``, paths of at most gamma tokens, merged where they share a prefix.
+    """Return a drafter of the paths ``paths(prefix, gamma)``, of at most gamma tokens each, as a tree.
 
-    Each token is a point mass.
+    Paths that begin with the same tokens share their nodes. Each token is declared as a point mass.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -26,7 +26,10 @@ def spelled(pieces: Pieces, token: int) -> Tokens:
 
 
 def shared_part(q: Pmf, missing: Tokens) -> Pmf | None:
-    """Return q without the tokens ``missing`` in the target's vocabulary, normalised; None if no mass remains."""
+    """Return q without the tokens ``missing``, normalised; None if no mass remains.
+
+    ``missing`` are the tokens that the target's vocabulary lacks.
+    """
     kept = q * 1
     for token in missing:
         if token < len(kept):
@@ -50,7 +53,7 @@ def shared_tokens_drafter(draft: LanguageModel, missing: Tokens) -> Drafter:
 
 
 def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Return a drafter of the argmaxes of ``draft``, spelled in the target's tokens and cut at gamma of these."""
+    """Return a drafter of the argmaxes of ``draft``, spelled in the target's tokens; at most gamma target tokens."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         text: Tokens = ()
@@ -62,9 +65,9 @@ def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 
 
 def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Return a drafter of text sampled from ``draft``, spelled in the target's tokens and cut at gamma of these.
+    """Return a drafter of text sampled from ``draft``, spelled in the target's tokens; at most gamma target tokens.
 
-    Each token declares its point mass.
+    Each token is declared as a point mass.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -79,8 +82,9 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    ``weights[rest]`` is the probability that the drafter wrote this text and that its last token spells ``rest`` beyond
-    it. The pmf of the next token is the sum over these; if ``rest`` is empty, the drafter's next row is used.
+    A state ``weights`` is kept along the draft: ``weights[rest]`` is the probability that the drafter wrote the target
+    tokens so far, and that its last token spells the further tokens ``rest``. The pmf of the next target token is a sum
+    over ``rest``: its first token, or the drafter's next row if ``rest`` is empty.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -36,7 +36,10 @@ from .shared_noise import NoiseOf, SeededNoise, decisions
 
 
 class Pending(NamedTuple):
-    """A draft rejected at ``position`` whose replacement needs the row of q; ``mass`` is q(draft), already known."""
+    """A draft that was rejected at ``position`` and whose replacement needs the row of q.
+
+    ``mass`` is q(draft), which the cloud already knows.
+    """
 
     draft: Tokens
     position: int
@@ -60,7 +63,9 @@ class CloudState(NamedTuple):
 def decide(
     draws: Draws, target: LanguageModel, state: CloudState | None, request: EdgeRequest, noise: NoiseOf = SeededNoise
 ) -> Reply:
-    """Return the reply to ``request``; a new request draws from ``draws`` or shared noise, a repeated one does not.
+    """Return the reply to ``request``.
+
+    A new request is decided by ``draws`` or shared noise, a repeated one without draws.
 
     ``state`` is None before the session is open. Raises ``ValueError`` for an unknown mode, a mode without its seed, or
     a draft that does not fit the mode.
@@ -81,7 +86,10 @@ def decide(
 
 
 def state_after(state: CloudState | None, request: EdgeRequest, reply: Reply) -> CloudState | None:
-    """Return the state after ``request`` was answered by ``reply``; it draws nothing and is idempotent."""
+    """Return the cloud's state after it has answered ``request`` by ``reply``.
+
+    Nothing is drawn. Calling it again with the new state changes nothing.
+    """
     if isinstance(reply, Refused) or earlier_reply(state, request) is not None:
         return state
     if isinstance(request, Open):
@@ -107,10 +115,7 @@ def earlier_reply(state: CloudState | None, request: EdgeRequest) -> Reply | Non
 
 
 def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | None:
-    """Return the reason, one of ``messages.REASONS``, why ``request`` cannot be answered in ``state``.
-
-    None if it can.
-    """
+    """Return why ``request`` cannot be answered in ``state``, as one of ``messages.REASONS``; None if it can be."""
     if isinstance(request, Open):
         return None if state is None or request.epoch > state.epoch else "stale"
     if state is None or request.epoch > state.epoch:
@@ -135,7 +140,10 @@ def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: 
 
 
 def first_rejection(draws: Draws, rows: list[Pmf], draft: Draft) -> int | None:
-    """Return the index of the first rejected draft (probability 1 - min(1, p/q) each); None if all are accepted."""
+    """Return the index of the first rejected draft; None if all are accepted.
+
+    Each draft is accepted with probability min(1, p/q), with p from ``rows``.
+    """
     for i, token in enumerate(draft.tokens):
         if not flip(draws, accept_probability(rows[i], draft.pmfs[i], token), ("accept", i)):
             return i

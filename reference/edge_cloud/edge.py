@@ -47,7 +47,10 @@ class Edge(NamedTuple):
 
 
 class DraftedBlock(NamedTuple):
-    """Drafted tokens, the row of q of each unless the mode needs none, and the plan that gave their number."""
+    """Drafted tokens, their rows of q, and the drafting plan that decided how many tokens to draft.
+
+    There are no rows if the mode does not need q.
+    """
 
     draft: Tokens
     rows: tuple[SparsePmf, ...]
@@ -57,7 +60,7 @@ class DraftedBlock(NamedTuple):
 
 
 class EdgeState(NamedTuple):
-    """The persistent state of the edge."""
+    """The persistent state of the edge, which is all that it needs to continue after a stop."""
 
     tokens: Tokens
     remaining: int
@@ -136,9 +139,10 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
 
 
 def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
-    """Return the state after no answer came in time: unchanged, so that the same request is sent again.
+    """Return the state after no answer came in time, and the round's record if the edge then ends the round.
 
-    An impatient edge instead commits its first draft and ends the session; later messages are ignored.
+    The state is unchanged, so the same request is sent again. An impatient edge instead commits its first draft and
+    ends the session; it ignores later messages.
     """
     if not (edge.impatient and state.opened and state.block and state.block.draft):
         return state, None

@@ -38,7 +38,10 @@ class Service:
         record: Callable[[str, str], None] = lambda request, reply: None,
         noise: NoiseOf = SeededNoise,
     ) -> None:
-        """Store the verifier's ``draws``, its memory ``sessions``, and ``noise``, which a seed stands for."""
+        """Store the target, the verifier's ``draws``, and the states of its ``sessions``.
+
+        ``record`` is called with each request and its reply. ``noise(seed)`` returns the shared noise of a session.
+        """
         self.sessions = dict(sessions or {})
         self._target, self._draws, self._record, self._noise = target, draws, record, noise
 
@@ -83,8 +86,8 @@ def play_round(
 ) -> tuple[EdgeState, Round, Traffic]:
     """Run from ``state`` until a round is committed; return the state after it, the round and its traffic.
 
-    ``save`` is called with the state before each send. Raises ``TimeoutError`` if ``patience`` sends in a row bring
-    nothing new, and ``ValueError`` for a message that the edge rejects.
+    ``save`` is called with the state before each send. Raises ``TimeoutError`` if ``patience`` sends in a row change
+    nothing, and ``ValueError`` for a message that the edge rejects.
     """
     done: Round | None = None
     traffic, silent = Traffic(), 0

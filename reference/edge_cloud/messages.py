@@ -24,7 +24,10 @@ class SparsePmf(NamedTuple):
 
 
 class Open(NamedTuple):
-    """From the edge: open the session, or open it again, with these tokens. Larger epochs replace smaller ones."""
+    """From the edge: open the session, or open it again, with these tokens.
+
+    A session with a larger epoch replaces it.
+    """
 
     session: str
     epoch: int
@@ -39,7 +42,7 @@ class Open(NamedTuple):
 class Verify(NamedTuple):
     """From the edge: verify the draft after ``known`` tokens, with the part of q that the mode sends.
 
-    That is nothing, q(y) of each draft y (``masses``), or its ``rows``.
+    This part is nothing, or q(y) of each draft y (``masses``), or the rows of q (``rows``).
     """
 
     session: str
@@ -51,7 +54,7 @@ class Verify(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """From the edge: the row of q that the cloud requested, with the draft: the cloud needs no memory to answer."""
+    """From the edge: the row of q that the cloud requested, and the draft, so that a cloud without memory can reply."""
 
     session: str
     epoch: int

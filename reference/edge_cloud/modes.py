@@ -1,13 +1,13 @@
 """The modes of verification: the part of q that the edge sends, and the rule by which the cloud verifies.
 
-Exact: ``sparse-q`` (every row of q, its support only), ``two-phase`` (q(y) of each draft y, then the row at the first
-rejection), ``match``, ``gumbel`` and ``greedy`` (nothing of q). Biased, as in the edge-cloud guide (Sections 3.1, 3.2,
-6.2), all from q(y) alone: ``scalar-q``, ``shortcut``, ``likelier``. For three or more tokens no verifier that receives
-only (p, y, q(y)) is both lossless for every q and better than ``match``.
+Exact modes: ``sparse-q`` sends every row of q without its zeros; ``two-phase`` sends q(y) of each draft y, then the row
+at the first rejection; ``match``, ``gumbel`` and ``greedy`` send nothing of q. Biased modes, from the edge-cloud guide
+(Sections 3.1, 3.2, 6.2): ``scalar-q``, ``shortcut`` and ``likelier``, which all send q(y) alone. For three or more
+tokens no verifier that receives only (p, y, q(y)) is both lossless for every q and better than ``match``.
 
-``gumbel`` is ``match`` whose draws, drafts included, come from noise that both sides share (``shared_noise``). The seed
-is sent once, when the session is opened, and a draft equals the cloud's draw with probability at least (1 - TV)/(1 +
-TV). It may accept more than ``match``, because the cloud's draw is not independent of the draft.
+``gumbel`` is ``match`` with all draws, drafts included, taken from noise that both sides share (``shared_noise``). The
+seed is sent once, when the session is opened. A draft equals the cloud's draw with probability at least (1 - TV)/(1 +
+TV). This can be more than under ``match``, because the cloud's draw is not independent of the draft.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def mass_of(row: SparsePmf, token: int) -> Any:
 def received_draft(mode: Mode, request: Verify, p: Pmf) -> Draft:
     """Return the draft as the cloud receives it; ``p`` gives the vocabulary and the number type.
 
-    A single number q(y) stands for the row that is q(y) at y and 0 elsewhere: speculative sampling with that row emits
-    from ``norm((p - 1[y] q(y))+)`` after a rejection, the clamped residual of ``scalar-q``. Raises ``ValueError`` if
-    the request lacks what the mode needs, or for a drafted token outside the vocabulary.
+    If only the number q(y) is sent, the row of q is taken to be q(y) at y and 0 elsewhere. Speculative sampling with
+    this row emits from ``norm((p - 1[y] q(y))+)`` after a rejection, which is the clamped residual of ``scalar-q``.
+    Raises ``ValueError`` if the request lacks what the mode needs, or for a drafted token outside the vocabulary.
     """
     counts = {"masses": len(request.masses), "rows": len(request.rows)}
     if counts != dict.fromkeys(counts, 0) | ({mode.sends: len(request.draft)} if mode.sends != "nothing" else {}):

@@ -1,7 +1,7 @@
-"""The same messages over HTTP, between processes: POST a request as JSON; the body of the answer is the reply.
+"""The messages between edge and cloud over HTTP: a request is posted as JSON; the body of the answer is the reply.
 
-An invalid request is answered by status 400 and one sentence. With a journal every reply is written to a file before it
-is sent, so a server that is killed and started again on the same file gives a repeated request the same reply.
+An invalid request gets status 400 and one sentence. With a journal every reply is written to a file before it is sent.
+So a server that is killed and restarted with the same file gives the same reply to a repeated request.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Journal:
 def server(
     target: LanguageModel, draws: Draws, journal: Path | None = None, address: Address = ("127.0.0.1", 0)
 ) -> ThreadingHTTPServer:
-    """Return a server of ``target`` bound to ``address`` (port 0: a free one, see ``server_address``).
+    """Return a server of ``target`` bound to ``address``. Port 0 selects a free port, which is in ``server_address``.
 
-    ``serve_forever`` runs it. Requests are answered one at a time, so ``draws`` need not be thread-safe. ``journal`` is
-    the file of the ``Journal``, or None.
+    ``serve_forever`` runs the server. It answers one request at a time, so ``draws`` need not be thread-safe.
+    ``journal`` is the file of the ``Journal``, or None.
     """
     book = None if journal is None else Journal(journal)
     service = Service(target, draws) if book is None else Service(target, draws, rebuilt(book.pairs), book.record)
@@ -72,10 +72,13 @@ def server(
 
 
 class HttpLink:
-    """A link to a server; returns nothing if the server is absent or does not answer within ``timeout`` seconds."""
+    """A link to a server. It returns no reply if the server is absent or does not answer within ``timeout`` seconds."""
 
     def __init__(self, address: Callable[[], Address], timeout: float = 2.0) -> None:
-        """Store ``address``, a function that is called for every connection: a restarted server may have moved."""
+        """Store ``address``, a function that is called for every connection.
+
+        It is a function because a restarted server may have a new address.
+        """
         self._address, self._timeout = address, timeout
         self._connection: http.client.HTTPConnection | None = None
 

@@ -1,10 +1,10 @@
 """Noise that edge and cloud share: one race for each position of the text (Daliri, Musco, Suresh 2408.07978).
 
 The token drawn from a pmf at position t is the winner ``argmin_v E_v(t) / pmf_v``, with E_v(t) ~ Exp(1) equal on both
-sides. So each side draws from its own pmf, nothing of q is sent, and both often draw the same token. Sample-and- match
-whose draws are such races is drafter-invariant decoding: the text is that of the target alone with this noise, for
-every drafter and every gamma. The position is that in the whole text, prompt included; noise indexed by the position
-within a round would occur again in the next round.
+sides. So each side draws from its own pmf, nothing of q is sent, and both often draw the same token. Sample-and-match
+with draws from such races is drafter-invariant decoding: the text is that of the target alone with this noise, for
+every drafter and every gamma. A position is counted in the whole text, prompt included. Noise that is indexed by the
+position within a round would occur again in the next round.
 
 ``SeededNoise`` is the real noise. ``DrawnNoise`` has the same law with finite draws, so that laws can be enumerated.
 """
@@ -56,7 +56,7 @@ class SeededNoise:
     def exponentials(self, position: int, vocabulary: int) -> Any:
         """Return the exponentials E of ``position``, float64 ``[vocabulary]``.
 
-        Those of two positions do not overlap.
+        Different positions use different parts of the generator's stream.
         """
         words = np.random.Philox(key=self._seed, counter=position << 192).random_raw(vocabulary)
         return -np.log(((words >> np.uint64(12)) + 0.5) * 2.0**-52)
@@ -70,11 +70,12 @@ class SeededNoise:
 
 
 class DrawnNoise:
-    """Noise of one round, drawn as the outcomes it determines: a winner from its pmf, the second given the first.
+    """Noise of one round, drawn as the outcomes that it determines: one winner from its pmf, then the other one.
 
-    After the first disagreement the emitted and accepted tokens do not depend on the drafts. So noise that is new in
-    every round gives texts, and accepted drafts, the law that noise of positions gives them, unless a length rule
-    depends on what was drafted there.
+    The other winner is drawn from its law given the first. After the first disagreement in a round, the emitted and
+    accepted tokens do not depend on the drafts. So texts and accepted drafts have the same law whether the noise is new
+    in every round or belongs to positions of the text. The exception is a length rule that depends on drafts after a
+    disagreement.
     """
 
     def __init__(self, draws: Draws) -> None:
@@ -104,7 +105,10 @@ class DrawnNoise:
 
 
 class Races:
-    """Draws that are races: decision i of a block, whose site ends in i, uses the noise of position start + i."""
+    """Draws that are races over shared noise.
+
+    Decision i of a block, at a site that ends in i, uses position start + i.
+    """
 
     def __init__(self, noise: SharedNoise, start: int) -> None:
         """Store ``noise`` and ``start``, the number of tokens before the block."""

@@ -1,9 +1,9 @@
 """Messages as one line of JSON, and back. ``SCHEMA`` is the published JSON schema (draft 2020-12) of every message.
 
 Probabilities are preserved: a ``Fraction`` is sent as the string "a/b", a float as its shortest repr, which is read as
-the same float64. Tuples are arrays, and so is a ``SparsePmf``. ``decode`` validates everything, because a row that is
-no pmf would bias the output silently. Texts of rows and messages are cached both ways, since long samples repeat them;
-equal rows of different number types (1.0 and ``Fraction(1)``) have different texts.
+the same float64. A tuple and a ``SparsePmf`` become arrays. ``decode`` validates everything, because a row that is no
+pmf would bias the output without an error. The texts of rows and messages are cached in both directions, since long
+samples repeat them. Equal rows of different number types (1.0 and ``Fraction(1)``) have different texts.
 """
 
 from __future__ import annotations

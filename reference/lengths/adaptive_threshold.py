@@ -28,7 +28,7 @@ class Threshold(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The parameters of the threshold's update: b1, the target rate a, eps, b2, in this order."""
+    """The parameters of the threshold's update: b1, the target rate a, eps and b2 of the module's docstring."""
 
     keep_rate: Any = 0.5
     aim: Any = 0.9
@@ -56,7 +56,7 @@ def threshold_after(state: Threshold, schedule: Schedule, drafted: int, accepted
 def adaptive_threshold(now: Threshold, start: Threshold, schedule: Schedule, gamma: int) -> LengthRule:
     """Return the length rule of a round in which the threshold is ``now``; the state is the threshold, first ``start``.
 
-    A stopping condition does not get the state, so there is one rule for every threshold. Raises ``ValueError`` for a
+    A stopping condition has no access to the state, so each threshold needs its own rule. Raises ``ValueError`` for a
     negative gamma or shares outside [0, 1] in ``schedule``.
     """
     if not all(0 <= share <= 1 for share in (schedule.keep_rate, schedule.aim, schedule.keep_threshold)):

@@ -26,9 +26,10 @@ class Arms(NamedTuple):
 
 
 def bandit(arms: int, tries: int, cost: Fraction) -> LengthRule:
-    """Return the rule that drafts 1 to ``arms`` tokens; ``tries`` and ``cost`` are as above.
+    """Return the rule that drafts 1 to ``arms`` tokens.
 
-    Raises ``ValueError`` unless arms and tries are at least 1 and the cost >= 0.
+    ``tries`` is the number of forced tries of each arm, and ``cost`` the time of a draft relative to a target call (see
+    the module's docstring). Raises ``ValueError`` unless arms and tries are at least 1 and the cost is >= 0.
     """
     check_gamma(arms, "arms")
     if arms < 1 or tries < 1 or cost < 0:

@@ -15,7 +15,7 @@ from .constant import check_gamma
 
 
 def confidence(threshold: Any, gamma: int) -> LengthRule:
-    """Return the rule: draft at most ``gamma`` tokens, none after one with q(token) < ``threshold``.
+    """Return the rule: draft at most ``gamma`` tokens, and stop after a token with q(token) < ``threshold``.
 
     Raises ``ValueError`` unless 0 <= threshold <= 1.
     """

@@ -6,7 +6,7 @@ from ..types import LengthRule, Plan, never
 
 
 def constant(gamma: int) -> LengthRule:
-    """Return the rule: draft ``gamma`` tokens every round. Raises ``ValueError`` if it is negative."""
+    """Return the rule: draft ``gamma`` tokens every round. Raises ``ValueError`` for a negative ``gamma``."""
     check_gamma(gamma, "gamma")
     return LengthRule(
         init=None,

@@ -1,9 +1,9 @@
 """Stop drafting after a token that was drawn at high entropy of q, and keep that token.
 
 SVIP (Zhang et al. 2411.18462; Geralt-Targaryen/SVIP at 0cd912e, ``vanilla-sd/eval_specbench.py``, ``generate``) stops
-after a draft with ``sqrt(scale H(q))`` above a threshold, scale .15; AdaEDL (2410.18351) stops if 1 minus the same
-root, a lower bound of the acceptance, is below a threshold. The rule is exact for two reasons: the entropy depends on q
-and not on the drawn token, and the token is kept. H is in nats, one float64.
+after a draft with ``sqrt(scale H(q))`` above a threshold; its scale is .15. AdaEDL (2410.18351) stops if ``1 -
+sqrt(scale H(q))``, a lower bound of the acceptance, is below a threshold. The rule is exact for two reasons: the
+entropy depends on q and not on the drawn token, and the token is kept. H is in nats, computed in float64.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .gating import entropy
 
 
 def entropy_stopping(threshold: float, scale: float, gamma: int) -> LengthRule:
-    """Return the rule: draft at most ``gamma`` tokens, none after one with ``sqrt(scale H(q)) > threshold``.
+    """Return the rule: draft at most ``gamma`` tokens, and stop after one with ``sqrt(scale H(q)) > threshold``.
 
     Raises ``ValueError`` for a negative scale.
     """

@@ -48,15 +48,15 @@ def margin(q: Pmf) -> Any:
 
 
 def gated(gate: Gate, gamma: int) -> LengthRule:
-    """Return the rule: draft at most ``gamma`` tokens, none after one that is hard by the ``gate``."""
+    """Return the rule: draft at most ``gamma`` tokens, and stop after one that is hard by the ``gate``."""
     return constant(gamma)._replace(stop_after=lambda q, token: is_hard(gate, q, token))
 
 
 def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: int) -> LengthRule:
-    """Return the rule: draft ``gamma`` tokens, or none if more than the share ``most`` of the last ``block`` is hard.
+    """Return the rule: draft ``gamma`` tokens, or none if too many of the last ``block`` tokens are hard.
 
-    This is the guide's block gate on committed text, which is past. The first token of a text has no context and is not
-    counted. Raises ``ValueError`` for a block below 1.
+    Too many means more than the share ``most``. This is the guide's gate for blocks, applied to committed text. The
+    first token of a text has no context and is not counted. Raises ``ValueError`` for a block below 1.
     """
     check_gamma(gamma, "gamma")
     if block < 1:
@@ -76,10 +76,10 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
 
 
 def dropout_variance(passes: Sequence[LanguageModel], most: Any, gamma: int) -> LengthRule:
-    """Return the rule: draft nothing if extra passes of the drafter disagree, else ``gamma`` tokens.
+    """Return the rule: draft nothing if the ``passes`` of the drafter disagree, else ``gamma`` tokens.
 
-    They disagree if the variance of their pmfs, averaged over tokens, is above ``most``. The passes are fixed and draw
-    nothing, and the drafts do not come from them. Raises ``ValueError`` without passes.
+    They disagree if the variance of their pmfs, averaged over tokens, is above ``most``. The passes are fixed models
+    without randomness, and the drafts do not come from them. Raises ``ValueError`` if there is no pass.
     """
     check_gamma(gamma, "gamma")
     if not passes:

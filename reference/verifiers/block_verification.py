@@ -5,10 +5,12 @@ With w the capped likelihood ratio of the drafts so far,
     w_0 = 1,   w_i = min(1, w_(i-1) p(d_i)/q(d_i))
     h_i = R_i / (R_i + 1 - w_i),   R_i = sum_v (w_i p_i(v) - q_(i+1)(v))+,   h_g = w_g
 
-the accepted length is the largest i that passes a test of probability h_i, 0 if none does. A block accepted to length i
-< g is followed by a token from ``norm((w_i p_i - q_(i+1))+)``, the whole block by one from p. Lossless, and P(the first
-i drafts are x and accepted) is ``min(P(x before its last token) p, q(x))`` by recursion: never less than under token
-verification, and the most that on-path conditionals allow (Theorem 2 there).
+the accepted length is the largest i that passes a test of probability h_i, or 0 if none does. If the accepted length is
+i < g, the next token is drawn from ``norm((w_i p_i - q_(i+1))+)``; after the whole block it is drawn from p.
+
+The rule is lossless. By recursion, P(the first i drafts are x and accepted) is ``min(P(x without its last token) p,
+q(x))``, where p is the target's probability of the last token. This is never less than under token verification, and is
+the largest value that rules of this kind allow (Theorem 2 of the paper).
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def capped_ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> list[Any]:
 
 
 def _heads(w: Any, p: Pmf, q: Pmf) -> Any:
-    """Return the acceptance probability h = R / (R + 1 - w) of a prefix, and 1 for 0/0, where w = 1 and p = q.
+    """Return the acceptance probability h = R / (R + 1 - w) of a prefix. In the case 0/0 (w = 1 and p = q) it is 1.
 
     R is the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix.
     """

@@ -16,7 +16,10 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def candidate_set(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit draws from the target up to and including the first that is not a candidate, or one more after a leaf."""
+    """Emit draws from the target up to and including the first draw that is not a candidate.
+
+    If a leaf is accepted, one more draw is emitted after it.
+    """
     return descend(draws, target, prefix, draft, sample_and_look_up)
 
 

@@ -1,8 +1,7 @@
-"""Greedy match: accept drafts while they are the target's argmax.
+"""Greedy match: accept drafts while they are the target's argmax. The output is that of greedy decoding.
 
-The output is that of greedy decoding, for any drafter.
-
-Speculative sampling with one-hot target rows (Leviathan et al. 2211.17192, Section 2.2). Ties go to the lowest id.
+This holds for any drafter. The rule is speculative sampling with one-hot target rows (Leviathan et al. 2211.17192,
+Section 2.2). Ties go to the lowest id.
 """
 
 from __future__ import annotations

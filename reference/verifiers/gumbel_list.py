@@ -38,7 +38,7 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur, and the coefficients of the exponentials, ``[functions, rates]``."""
+    """Return the rates that occur in the sums ``wins``, and their coefficients ``[functions, rates]``."""
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0
     rows = [[terms.get(rate, zero) for rate in rates] for terms in wins]
@@ -46,9 +46,9 @@ def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
 
 
 def _race(pairs: list[tuple[Any, Any]], arrived: int | None) -> list[Sum]:
-    """Return, for every token, P(it wins | T) as a sum of exponentials.
+    """Return, for every token, P(the token wins | T) as a sum of exponentials in T.
 
-    Token ``arrived`` arrives exactly at its start.
+    The token ``arrived``, if not None, arrives exactly at its start.
     """
     starts = sorted({p / q for p, q in pairs if q > 0})
     finish = pairs[arrived][0] / pairs[arrived][1] if arrived is not None and pairs[arrived][1] > 0 else None

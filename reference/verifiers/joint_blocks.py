@@ -22,7 +22,10 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 class Prefix(NamedTuple):
-    """A drafted prefix: its tokens, its probability under q and p, and their rows after it (None for q at the end)."""
+    """A drafted prefix: its tokens, its probability under q and p, and the rows of q and p after it.
+
+    The row of q is None after a whole block.
+    """
 
     tokens: Tokens
     proposed: Any
@@ -58,7 +61,7 @@ def stays(prefix: Prefix, count: int) -> Any:
 
 
 def behind(prefix: Prefix, count: int) -> Pmf:
-    """Return the law of the token after the longest accepted prefix: p itself after a whole block.
+    """Return the law of the token after the longest accepted prefix, which is p itself after a whole block.
 
     ``count`` is the number of blocks.
     """
@@ -100,10 +103,16 @@ def _shares(prefix: Prefix) -> list[tuple[Any, Any]]:
 
 
 def _share(proposed: Any, mass: Any) -> Any:
-    """Return ``min(1, proposed/mass)``; 1 if the text has probability 0 under p, whose weight is then 0."""
+    """Return ``min(1, proposed/mass)``; 1 if ``mass`` is 0.
+
+    In that case the text has probability 0 under p, so the result has weight 0.
+    """
     return proposed / mass if proposed < mass else 1
 
 
 def _chance(part: Any, whole: Any) -> Any:
-    """Return part/whole as a probability: 0 for 0/0, and 1 if it is larger, as a comparison with a uniform has it."""
+    """Return part/whole as a probability: 0 for 0/0, and 1 for a ratio above 1.
+
+    A comparison of a uniform with the ratio has these probabilities too.
+    """
     return min(part / whole, 1) if part > 0 and whole > 0 else 0

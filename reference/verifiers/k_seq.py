@@ -23,7 +23,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def k_seq(bits: int = 16) -> Verifier:
-    """Return the K-SEQ verifier; rho is computed to ``bits`` binary places. Raises ``ValueError`` if it is below 1.
+    """Return the K-SEQ verifier; rho is computed to ``bits`` binary places. Raises ``ValueError`` for ``bits`` below 1.
 
     The verifier raises ``ValueError`` if the candidates of one position were not drawn from one pmf.
     """
@@ -75,7 +75,7 @@ def capped(p: Pmf, q: Pmf, rho: Any) -> Pmf:
 
 
 def acceptance(p: Pmf, q: Pmf, count: int, bits: int = 40) -> Any:
-    """Return ``1 - (1 - beta)^K``, K = ``count``: the acceptance of a position, with rho to ``bits`` binary places."""
+    """Return ``1 - (1 - beta)^K`` with K = ``count``, the acceptance at a position; rho has ``bits`` binary places."""
     return 1 - (1 - beta(p, q, least_rho(p, q, count, bits))) ** count
 
 

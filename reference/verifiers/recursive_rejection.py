@@ -26,17 +26,14 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def recursive_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Try the candidates of each position in the order drawn.
-
-    At the first level without success emit from the residual.
-    """
+    """Try the candidates of each position in the order drawn. If all are rejected, emit a draw from the residual."""
     return descend(draws, target, prefix, draft, try_in_turn)
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Return the first accepted candidate, or a draw from the remaining residual of p.
 
-    ``tokens`` are the candidates of one node, ``pmfs`` their q_k, ``depth`` that of the node.
+    ``tokens`` are the candidates of one node, ``pmfs`` their q_k, and ``depth`` is the depth of the node.
     """
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
@@ -52,7 +49,10 @@ def in_random_order(draws: Draws, target: LanguageModel, prefix: Tokens, draft: 
 
 
 def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return the first accepted candidate; each of the remaining ones is tried next with equal probability."""
+    """Return the first accepted candidate, or a draw from the remaining residual of p.
+
+    The candidate tried next is chosen uniformly among the remaining ones.
+    """
     order: list[int] = []
     while left := [k for k in range(len(tokens)) if k not in order]:
         chosen = draws.categorical(uniform(len(left)), ("next", depth, len(order))) if len(left) > 1 else 0
@@ -61,7 +61,7 @@ def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], d
 
 
 def acceptance(p: Pmf, pmfs: tuple[Pmf, ...]) -> Any:
-    """Return ``1 - prod TV(r_k, q_k)``, the acceptance of a position, for q_k independent of the earlier candidates."""
+    """Return ``1 - prod TV(r_k, q_k)``, the acceptance at a position, if no q_k depends on the earlier candidates."""
     owed, rejected = p, 1
     for q in pmfs:
         rejected = rejected * total_variation(owed, q)

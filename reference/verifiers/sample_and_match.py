@@ -12,7 +12,10 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def sample_and_match(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit draws from the target up to and including the first that differs from the draft, or one after the last."""
+    """Emit draws from the target up to and including the first that differs from its draft.
+
+    If all drafts match, one more draw is emitted.
+    """
     emitted: Tokens = ()
     for i, token in enumerate(draft.tokens):
         drawn = draws.categorical(target(prefix + emitted), ("target", i))

@@ -25,7 +25,7 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def traversal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit the longest path accepted when testing from the leaves to the root, and one more token."""
+    """Test paths from the leaves to the root; emit the longest accepted path and one more token."""
 
     def enter(node: int, weight: Any) -> Verified | None:
         text = path_tokens(draft, node)

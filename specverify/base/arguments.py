@@ -64,7 +64,10 @@ def check_probability(value: Any, name: str) -> None:
 
 
 def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer between ``least`` and ``most``, both included."""
+    """Raise ``ValueError`` unless ``value`` is an integer between ``least`` and ``most``, both included.
+
+    ``name`` names the argument in the message.
+    """
     if type(value) is int and least <= value <= most:
         return  # counts are looked at by the thousand
     check_number(value, name, f"a whole number {range_of(least, most)}", lambda number: _is_whole(number, least, most))
@@ -77,19 +80,19 @@ def check_seed(value: Any, name: str = "the seed") -> None:
 
 
 def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
-    """Raise ``ValueError`` unless ``value`` is a time limit in seconds: positive and at most ``LONGEST``."""
+    """Raise ``ValueError`` unless ``value`` is a time limit: at least ``least`` and at most ``LONGEST`` seconds."""
     expected = f"a number of seconds from {least:g} to {LONGEST:g}"
     check_number(value, name, expected, lambda seconds: least <= seconds <= LONGEST)
 
 
 def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
-    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the message suggests the nearest one."""
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the message suggests the most similar choice."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise argument_error(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
-    """Return ``, did you mean ...?`` with the choice most similar to ``value``, or an empty string."""
+    """Return the text ``, did you mean ...?`` with the most similar of ``choices``; "" if none is similar."""
     words = [choice for choice in choices if isinstance(choice, str)]
     result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
     return f", did you mean {result[0]}?" if result else ""
@@ -102,9 +105,9 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``value`` is callable and accepts the given number of positional arguments.
+    """Raise ``ValueError`` unless ``value`` is callable with ``arguments`` positional arguments.
 
-    If its signature cannot be read, the number is not checked.
+    With ``arguments`` None, and for a signature that cannot be read, the number is not checked.
     """
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number

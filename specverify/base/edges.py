@@ -34,7 +34,7 @@ def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the edges of two lists as one list, with one entry for each random number.
 
-    The entry of a random number is its most likely edge, with the total number of cases.
+    The entry has the data of the most likely edge of the random number, and the number of cases of all its edges.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:
@@ -55,7 +55,7 @@ def once_in(probability: float) -> str:
 
 
 def edge_lines(edges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line for each edge of a verdict, the most likely first, then the number of edges not listed."""
+    """Yield one line for each of the most likely edges of a verdict, then a line with the number of the other edges."""
     ordered = sorted(edges, key=lambda edge: -edge["probability"])
     for edge in ordered[:MOST_SHOWN]:
         cases = f", in {edge['cases']} cases" if edge["cases"] > 1 else ""

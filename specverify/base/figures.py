@@ -35,7 +35,7 @@ def longer(one: Any, other: Any) -> Any:
 
 
 def each_once(one: Any, other: Any) -> Any:
-    """Return the elements of both lists in order, without duplicates."""
+    """Return the elements of the lists ``one`` and ``other``, in order and without duplicates."""
     return [*one, *(item for item in other if item not in one)]
 
 
@@ -78,7 +78,10 @@ FIGURES: Mapping[str, Figure] = {
 
 
 def merged_figures(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of several cases as one. Raises ``ValueError`` for one that ``FIGURES`` does not declare."""
+    """Return the figures of several cases as one mapping.
+
+    Raises ``ValueError`` for a figure whose name ``FIGURES`` does not declare.
+    """
     total: dict[str, Any] = {}
     for result in figures:
         for name, value in result.items():

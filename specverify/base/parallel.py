@@ -37,8 +37,8 @@ def in_parallel(
 ) -> Iterator[Result]:
     """Yield the results of ``works`` in order, from ``jobs`` processes, or from this process if ``jobs`` is 1.
 
-    ``done`` is called with the index of each piece as it finishes. Raises ``WorkerDied`` if a process ends before its
-    work.
+    ``done(index)`` is called when the work with this index has finished. Raises ``WorkerDied`` if a process ends before
+    its work is finished.
     """
     waiting: dict[int, Result] = {}
     following = 0
@@ -86,9 +86,9 @@ def as_finished(
 
 @contextmanager
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
-    """Context manager that runs the parallel work of its block on a backend of joblib.
+    """Context manager: parallel work inside its block runs on a backend of joblib.
 
-    It yields the number of works that run at a time, or None if each call decides that. Raises ``ValueError`` if the
+    It yields how many works run at the same time, or None if each call decides that. Raises ``ValueError`` if the
     backend is not available.
 
     Args:

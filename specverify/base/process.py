@@ -45,7 +45,7 @@ class ProcessState(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Faults and notes about a process, as phrases that follow ``it``."""
+    """Faults and notes about what code did to the process, as phrases whose subject is the code."""
 
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ NOTHING = Changes()
 
 
 def joined_changes(one: Changes, other: Changes) -> Changes:
-    """Return the changes that two blocks of code made, without duplicates."""
+    """Return the changes that two blocks of code made, ``one`` and ``other``, without duplicates."""
     return Changes(
         tuple(dict.fromkeys(one.faults + other.faults)),
         tuple(dict.fromkeys(one.notes + other.notes)),
@@ -122,7 +122,7 @@ def _timers() -> dict[str, tuple[float, float]]:
 def _timer_faults(before: ProcessState) -> Iterator[str]:
     """Yield a fault for each timer that was started or changed since ``before``, and stop that timer.
 
-    A timer that was stopped is no fault: the only one that ran belongs to specverify's time limit.
+    A stopped timer is no fault, because the only timer that ran before belongs to the time limit of specverify.
     """
     for name, (left, every) in _timers().items():
         was, interval = before.timers[name]
@@ -169,9 +169,9 @@ def _behind(fd: int) -> tuple[int, int] | None:
 
 
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return faults and notes about threads and processes started after ``before`` that still run.
+    """Return faults and notes about threads and processes that were started after ``before`` and still run.
 
-    They get a short time to end.
+    Threads and processes first get a short time to end.
     """
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children
@@ -194,7 +194,7 @@ def _threads() -> frozenset[threading.Thread]:
 def _children() -> frozenset[int]:
     """Return the process ids of living child processes, except specverify's own.
 
-    Empty if the system does not list them.
+    The set is empty on systems that do not list child processes.
     """
     result: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):

@@ -85,14 +85,17 @@ AT_AN_EDGE: Final = "refuted at an edge"
 
 
 def is_edge(verdict: Verdict) -> bool:
-    """Return whether the refutation is an edge (``base.edges``) and not a wrong law."""
+    """Return whether ``verdict`` is refuted by an edge, a fault at an end of a random number's interval.
+
+    Other refutations show a wrong law.
+    """
     return verdict.status is Status.REFUTED and "edge" in verdict.figures
 
 
 def word_of(verdict: Verdict) -> str:
-    """Return the status as a word; edges and wrong laws have different words."""
+    """Return the status of a verdict as a word; a refutation by an edge has another word than a wrong law."""
     return AT_AN_EDGE if is_edge(verdict) else verdict.status.value
 
 
 class DoesNotApply(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised while a case is examined if the check does not apply to the subject; the message is the reason."""
+    """Raised during the examination of a case if the check does not apply to the subject; the message is the reason."""

@@ -94,9 +94,9 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law:
-    """Return the promised law of a certificate.
+    """Return the promised law of a certificate: the law of its second tree, or else the target's law.
 
-    It is the law of its second tree, or without one the product of the target's pmfs.
+    The target's law is the product of the pmfs that the certificate lists.
     """
     if "plain" in certificate:
         plain = _added_up(certificate["plain"], exact=exact, where=f"{where}, without speculation")
@@ -125,7 +125,8 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
     """Return the law and the counts of a tree, as sums over its paths.
 
-    Raises ``CertificateRefused`` unless every draw lists each outcome once, with probabilities that sum to 1.
+    ``exact`` requires rational probabilities; ``where`` names the place in messages. Raises ``CertificateRefused``
+    unless every draw lists each outcome once, with probabilities that sum to 1.
     """
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0

@@ -39,9 +39,10 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
 
 
 def _of_another_rule(found: Finding, wrong: str) -> Finding:
-    """Return ``found``, the deviation of a program that follows another rule, as a refutation or as undecided.
+    """Return the verdict on a program that follows another rule and deviates from speculative sampling by ``found``.
 
-    It is a refutation if ``wrong``, which describes how the program misses the target's law on small rows, is not "".
+    ``wrong`` describes how the program misses the target's law on small rows; if it is "", the verdict is undecided,
+    else a refutation.
     """
     if wrong:
         return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)

@@ -189,7 +189,10 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
-    """Yield the conditional probabilities of a law: the acceptance of each draft, and the tokens after them."""
+    """Yield the conditional probabilities of a law: the acceptance of each draft, and the law of the last token.
+
+    ``floats`` describes the floats whose rounding gives the bounds.
+    """
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
     for position, here in enumerate(result):
@@ -230,20 +233,23 @@ def _behind(count: int) -> str:
 
 
 def _many(outside: Any) -> str:
-    """Return words for the number of wrong tokens if there are several, else ""."""
+    """Return words for the number of wrong tokens if there are several, else "".
+
+    ``outside`` holds the probability by which each token is outside its bounds.
+    """
     number = int(np.count_nonzero(outside))
     return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability with which rounding of a cumulative sum may select an impossible token at its end."""
+    """Return the probability that rounding of a cumulative sum makes a draw select an impossible token."""
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether every probability of ``law`` equals one of the usual evaluations of the rule in ``dtype``."""
+    """Return whether every probability of ``law`` equals the result of a usual way to compute the rule in ``dtype``."""
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
         if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):

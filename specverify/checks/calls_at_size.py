@@ -44,7 +44,8 @@ def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
 def small_calls(opened: OpenedCall) -> list[OpenedCall]:
     """Return calls like ``opened`` whose rows have three possible tokens; [] if the program runs with none of them.
 
-    Their vocabulary is small and they have at most two drafts. If the program fails on those, they have its own sizes.
+    The calls have a small vocabulary and at most two drafts. If the program raises on one of these, the calls returned
+    have the vocabulary and the number of drafts of ``opened``.
     """
     drafts = len(opened.rows.drafts)
     for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):
@@ -59,10 +60,10 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 
 
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
-    """Describe how a program misses the target's law on rows of three tokens, whatever its rule; "" if it does not.
+    """Describe how a program misses the target's law on rows of three tokens; "" if it does not.
 
-    Drafts are drawn from q, and p completes each text: a lossless program gives the product of the rows of p. Returns
-    "" also if that law is not known, or if the program does not run on a small vocabulary.
+    Drafts are drawn from q, and p completes each text. A lossless program, whatever its rule, then gives the product of
+    the rows of p. Returns "" also if the law of the program is not known, or if it does not run on a small vocabulary.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):
@@ -152,9 +153,10 @@ class AtPlace(NamedTuple):
 
 
 def places_of(opened: OpenedCall) -> list[int]:
-    """Return the indices of the random numbers of a call to test: all scalar draws, and some entries of vector draws.
+    """Return the indices of the random numbers of a call that are tested at the ends of their range.
 
-    Of a long vector these are the entries of an impossible token and of a likely token, the first and the last.
+    These are all scalar draws. Of a long vector draw they are the entries of an impossible token and of a likely token,
+    the first entry and the last.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))
@@ -169,10 +171,11 @@ def places_of(opened: OpenedCall) -> list[int]:
 
 
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
-    """Return the result of a call in which the random number ``place`` is at the end ``end`` (0 or 1) of its range.
+    """Return the result of a call in which the random number with index ``place`` is at one end of its range.
 
-    The number may be ``apart`` away from that end; the other random numbers are ordinary. An error of the verifier is a
-    fault, and is raised instead if it also occurs with ordinary numbers only.
+    ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. The other random numbers are
+    ordinary. If the verifier raises an error, the error counts as a fault. The error is raised here instead if the
+    verifier also raises when all numbers are ordinary.
     """
     boundaries: list[Boundary] = []
 
@@ -196,7 +199,7 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
 
 
 def _forbidden(ending: Ending, rows: Rows) -> str | None:
-    """Describe the emitted number of a call that is no token, or has target probability 0; None if there is none."""
+    """Describe an emitted number that is no token or has target probability 0; None if the call emits none."""
     for position, token in enumerate(ending.tokens):
         wrong = no_token(token, rows.vocabulary)
         if wrong or not rows.p[position].pmf[token] > 0:

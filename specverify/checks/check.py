@@ -1,4 +1,8 @@
-"""The type of a check: a property, with the cases in which it is examined and a function that examines each case."""
+"""The type of a check: a property, with the cases in which it is examined and a function that examines each case.
+
+A *situation* is anything in which a subject can be examined, for example a variant in a scenario, an engine's program,
+a setting to sample, or a single call.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ class Conditions(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One subject in one situation, with the function that examines it for one check."""
+    """One subject in one situation, with the function by which one check examines it."""
 
     subject: Subject
     situation: Situation
@@ -95,9 +99,10 @@ class ExaminedPart(NamedTuple):
     """Why the check does not apply to a subject without situations of the kind."""
     needs: tuple[Need, ...] = ()
     within: Callable[[Subject], Iterable[Situation]] | None = None
-    """Returns the situations to examine, given the subject with those situations of the kind that meet the needs.
+    """Returns the situations to examine.
 
-    None: these situations themselves.
+    Its argument is the subject, restricted to the situations of the kind that meet the needs. None: all of these
+    situations are examined.
     """
 
     def obstacle(self, subject: Subject) -> str | None:
@@ -115,7 +120,7 @@ class ExaminedPart(NamedTuple):
         return (Case(subject, here, partial(examine, here)) for here in within)
 
     def _meeting(self, subject: Subject, kind: type[Any]) -> tuple[tuple[Any, ...], str | None]:
-        """Return the situations that meet the needs, and the reason if there are none."""
+        """Return the situations of ``kind`` that meet all needs, and the reason if there are none (else None)."""
         kept, reason = subject.of(kind), self.absent
         for need in self.needs:
             if kept:
@@ -145,18 +150,21 @@ class Check(NamedTuple):
         return next((part for part in self.examines if part.kind in kinds), self.examines[-1]).obstacle(subject)
 
     def cases(self, subject: Subject) -> Iterator[Case]:
-        """Yield the cases of ``subject``, part by part."""
+        """Yield the cases of ``subject``: all cases of the first examined part, then those of the next."""
         for part in self.examines:
             yield from part.cases(subject)
 
 
 def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject], Examine]:
-    """Return ``examine`` for every subject."""
+    """Return a function of the subject that ignores the subject and returns ``examine``."""
     return lambda _: examine
 
 
 def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
-    """Return the part of a check that brings its own situations: examinations by name."""
+    """Return the part of a check that brings its own situations.
+
+    ``examinations`` maps the name of each situation to the function that examines it.
+    """
     return ExaminedPart(
         None, by(lambda here, conditions: examinations[here.name](conditions)), "", (),
         lambda _: map(KernelSetting, examinations),
@@ -200,7 +208,7 @@ def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
 
 
 def in_all_scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in every scenario, and the additional situations after them."""
+    """Return every variant in every scenario, followed by the additional situations of ``in_deep_scenarios``."""
     return chain(in_scenarios()(subject), in_deep_scenarios(subject))
 
 
@@ -214,7 +222,7 @@ def variants_in(
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
     """Return the case in which ``check`` examines one ``program`` of an engine.
 
-    Returns None if the check does not apply to it.
+    Returns None if the check does not apply to the program.
     """
     return next(iter(check.cases(subject._replace(situations=(program,)))), None)
 
@@ -250,7 +258,10 @@ def beyond_reach(case: Case) -> bool:
 
 
 def may_be_refused(case: Case) -> bool:
-    """Return whether a case may be skipped if one draw has too many outcomes: other cases have fewer outcomes."""
+    """Return whether a case may be skipped if one of its draws has too many outcomes to enumerate.
+
+    This holds for scenarios in which only one row is not one-hot; other scenarios have smaller vocabularies.
+    """
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
 
@@ -285,7 +296,7 @@ def paths_of_one_row(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_whole(here: InScenario) -> float:
-    """Return the approximate number of paths of a whole decode without merging states."""
+    """Return the approximate number of paths of a whole decode in a scenario, if equal states are not merged."""
     return estimated_paths(whole_run(here.decoder, here.prompt))
 
 

@@ -191,9 +191,9 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
 
 def _with_parting(found: Comparison, parted: Parting) -> Comparison:
-    """Add the first difference of greedy texts, ``parted``, to a refutation.
+    """Return the refutation ``found`` with the first difference of greedy texts, ``parted``, added to its figures.
 
-    A near-tie of logits makes it undecided.
+    If the logits are nearly tied at that difference, the result is undecided.
     """
     figures = {**found.figures, "partings": [parted._asdict()]}
     if not parted.near_tie:
@@ -224,9 +224,9 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return a cached list that holds the record of a program's enumeration, or is empty before there is one.
+    """Return the cached list for the record of a program's enumeration; the list is empty before there is a record.
 
-    Checks that find a record need not follow the paths again.
+    A check that finds a record need not follow the paths again.
     """
     return []
 
@@ -247,7 +247,10 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law of a program; store the record of its draws if it is complete and finds no reuse."""
+    """Return the law of a program.
+
+    If the enumeration is complete and no random number was used twice, store its record.
+    """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
 

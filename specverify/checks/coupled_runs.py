@@ -62,7 +62,7 @@ def coupled(
     seed
         Makes the pairs of two calls differ.
     enumerated
-        The program as the enumeration runs it, if it has last tokens that are not read.
+        The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
@@ -93,7 +93,10 @@ def coupled(
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
-    """Return the result of an unexamined run, or the exception it raises; seeds and generators depend on ``place``."""
+    """Return the result of an unexamined run, or the exception that it raises.
+
+    ``place`` selects the seeds and the generator states of the run.
+    """
     with seeded(place), generators_moved(place):
         return end_of(program, recorder)
 
@@ -127,11 +130,11 @@ def difference_of(plain: Any, ended: Any, first: str, other: str) -> str:
     plain
         The result of the plain run, or the exception that it raised.
     ended
-        That of the other run, in which draws may be unread, so that it stands for several outcomes.
+        The result of the other run, or its exception. If draws were not read, the result stands for several outcomes.
     first
         The first call that differs, or "".
     other
-        The other run in words.
+        The name of the other run in the sentence, such as "examined".
     """
     if isinstance(plain, Exception) or isinstance(ended, Exception):
         alike = type(plain) is type(ended)

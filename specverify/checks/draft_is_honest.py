@@ -175,9 +175,8 @@ def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examin
 def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a draft whose probability in a round differs from that in the drafting step.
 
-    Returns None if none.
-
-    ``done`` holds the enumerated first round, and ``proposed`` the law of the drafting step from the same state.
+    Returns None if there is no such draft. ``done`` is the enumerated first round, and ``proposed`` the law of the
+    drafting step from the same state.
     """
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():

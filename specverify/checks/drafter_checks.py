@@ -30,7 +30,10 @@ History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 
 
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
-    """Return the checks of a drafter; ``draft`` is the model whose pmfs it should report, if known."""
+    """Return the checks of a drafter.
+
+    ``draft`` is the model whose pmfs the drafter should report as q; None if it is not known.
+    """
     own = (
         _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
         _check("drafts_are_supported", "q is a pmf, and gives each draft a positive probability", _supported),
@@ -125,9 +128,10 @@ def _off(program: EngineProgram, seen: dict[object, float], expected: dict[objec
 
 
 def _cause(drawn: Sequence[float], rows: Sequence[Sequence[float]]) -> str:
-    """Return the clause about how the last of ``rows``, the reported q, differs from the row that is drawn from.
+    """Return the clause that explains how the reported q of a draft differs from the row that the draft is drawn from.
 
-    "" if q is neither a power of that row nor the row reported for another draft.
+    ``drawn`` is that row, and ``rows`` are the reported rows of all drafts up to this one. Returns "" unless q is a
+    power of ``drawn``, or ``drawn`` is the row reported for an earlier draft.
     """
     for place, row in enumerate(rows[:-1]):
         if np.allclose(row, drawn, atol=NEAR, rtol=0):

@@ -66,9 +66,9 @@ def fed(
     seed
         Makes the paths of two calls differ.
     enumerated
-        As for ``coupled``.
+        The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
     few
-        If there are no more paths than this, each of them is run once instead.
+        If the program has at most this many paths, each path is run once instead of a sample.
     """
     few = min(few, runs)
 

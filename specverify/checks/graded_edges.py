@@ -52,9 +52,10 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether one search shows that the probability of an edge is below ``edge``.
+    """Return whether one search shows that the fault has a probability below ``edge``.
 
-    ``numbers`` random numbers are examined together; each has its extreme value with probability at most ``least``.
+    ``look(apart)`` searches the fault at a distance from the end of the range. ``numbers`` random numbers are examined
+    together; each has its extreme value with probability at most ``least``.
     """
     if not 0 < numbers * least < edge:
         return False
@@ -72,6 +73,6 @@ def at_an_edge(refutation: Examination, probability: float) -> Examination:
 
 
 def holds_beside(edges: list[Mapping[str, Any]], runs: int) -> Examination:
-    """Return the examination of a case that holds, with its ``edges`` as notes."""
+    """Return the examination of a case that holds after ``runs`` runs; ``edges``, its unlikely faults, become notes."""
     figures = {"runs": runs, "edges": edges} if edges else {"runs": runs}
     return Examination("nothing forbidden comes out", rational=False, figures=figures)

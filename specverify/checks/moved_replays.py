@@ -105,7 +105,11 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The draws of a program, by call and line: with a generator state equal in every run, or with another."""
+    """The draws of a program by call and line, in two groups.
+
+    ``seeded``: draws whose generator had the same state in the original and in a changed environment. ``unseeded``: the
+    others.
+    """
 
     def __init__(self) -> None:
         """Create an empty record."""
@@ -113,7 +117,7 @@ class _MadeFrom:
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Add the draws of two runs that made the same draws, in the original and in a changed environment."""
+        """Add the draws of two runs: ``one`` in the original environment, and ``other`` in a changed one."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded
@@ -141,9 +145,9 @@ def _difference(
 
 
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
-    """Return a phrase with a possible reason why two runs made different draws; "" if none is known.
+    """Return a phrase with a possible reason why the runs ``one`` and ``other`` made different draws.
 
-    ``elsewhere``: the draws differ in their program line.
+    ``elsewhere`` states that the draws differ in their program line. Returns "" if no reason is known.
     """
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"

@@ -50,7 +50,7 @@ NOT_OBSERVED = "it cannot be looked into while it runs"
 
 
 def needs_told(field: str) -> tuple[Need, ...]:
-    """Return the conditions on an engine's program whose ``field`` of the observer's record is examined."""
+    """Return the conditions under which an engine's program is examined: its observer records ``field``."""
     return (
         Need(lambda _, program: program.watch, NOT_OBSERVED),
         Need(lambda _, program: field in program.tells, f"its {field} are not reported"),

@@ -16,18 +16,18 @@ from specverify.subjects.emitted import ends_left_open
 
 
 def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
-    """Return the state and the round after ``state``.
+    """Run one round of ``decoder`` from ``state``, and return (next state, round).
 
-    ``Undecided`` over all possible ones if the last token is open.
+    If the last token of the decode is never read, return ``Undecided`` over all possible pairs instead.
     """
     with ends_left_open(state.remaining):
         return decoder.step(draws, state)
 
 
 def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any]:
-    """Return a program that decodes from ``prompt`` to the end.
+    """Return a program that decodes from ``prompt`` to the end and returns the new tokens.
 
-    It returns the new tokens, or ``Undecided`` over all possible ones.
+    If the last token is never read, the program returns ``Undecided`` over all possible texts.
     """
 
     def program(draws: Draws) -> Any:
@@ -43,10 +43,10 @@ def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any
 
 
 def with_open_ends(run: Callable[[Draws], Any]) -> Callable[[Draws], Any]:
-    """Return ``run`` as the law of each call is enumerated: a last token that the verifier does not read is symbolic.
+    """Return ``run`` in the form that the enumeration uses: a last token that the verifier does not read is symbolic.
 
-    The draws are those of a coupled or a fed run: the law of the token is compared with the recorded draw, and the
-    token is read.
+    The draws are those of a coupled or a fed run. Such a run compares the law of the symbolic token with the recorded
+    draw, and then reads the token.
     """
 
     def enumerated(draws: Draws) -> Any:

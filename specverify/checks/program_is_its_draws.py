@@ -98,7 +98,10 @@ in all its programs, and in each."""
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in every short scenario; foreign code in scenarios with drafts."""
+    """Return every variant in the scenarios with at most three new tokens.
+
+    Foreign code is examined only in those in which it drafts.
+    """
     return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 
 
@@ -132,7 +135,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of foreign code again, with every other possible source of randomness changed."""
+    """Run paths of foreign code again, while every other possible source of randomness is changed."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
@@ -157,13 +160,13 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode with plain values, given by ``boundary``, in place of symbolic random numbers."""
+    """Run a decode whose random numbers are plain values from ``boundary`` and not symbolic."""
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Run an engine program again with other sources of randomness changed, with and without speculation."""
+    """Run an engine program again while other sources of randomness are changed, with and without speculation."""
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
@@ -189,10 +192,10 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
 
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
-    """Return how many coupled and fed runs an engine program gets: their runs are a share of those made without them.
+    """Return how many coupled and fed runs an engine program gets: about a tenth of the runs made for ``replays``.
 
-    ``cases`` is the number of programs of the subject. Where no replay drew from a library, there is no rule of
-    interception to compare.
+    ``cases`` is the number of programs of the subject. If no replay drew from a library, few runs suffice, because no
+    rule of interception is tested.
     """
     if replays.by_name:
         return BY_NAME
@@ -266,8 +269,8 @@ def _in_both_directions(
 ) -> Examination:
     """Compare examined runs with plain runs: coupled runs first, then fed runs with numbers from sampled paths.
 
-    Returns ``held`` with the numbers of runs, or an unknown result about the first run that differs. ``where`` names
-    the case.
+    ``number`` holds the numbers of runs, ``where`` names the case, and ``enumerated`` is passed to ``coupled`` and
+    ``fed``. Returns ``held`` with the numbers of runs, or an unknown result about the first run that differs.
     """
     if held.unknown:
         return held
@@ -286,7 +289,10 @@ def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> E
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return ``held``, or unknown if the program seeds some of its generators in every run and others not."""
+    """Return ``held``, or an unknown result if the program seeds some of its generators in every run and others not.
+
+    ``replays`` lists the draws of both groups, and ``where`` names the case.
+    """
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
     said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
@@ -295,7 +301,11 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return ``held``; unknown if ``fault`` describes another behaviour with plain values than with symbolic ones."""
+    """Return ``held``, or an unknown result if ``fault`` is not "".
+
+    ``fault`` describes how the program behaves with plain values if it behaves differently with symbolic ones.
+    ``where`` names the case.
+    """
     if not fault:
         return held
     figures = {**held.figures, "function_of_draws": False}

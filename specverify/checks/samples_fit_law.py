@@ -49,9 +49,9 @@ def fit_row(
     against: str,
     conditions: Conditions,
 ) -> FitRow:
-    """Sample ``setting`` and test it against ``law``, which ``against`` names.
+    """Sample ``setting`` and test it against ``law``; a suspicious result is confirmed on fresh samples.
 
-    A suspicion is confirmed on fresh samples.
+    ``subject`` and ``against`` are the names of the subject and of the law in the returned row.
     """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
@@ -85,7 +85,10 @@ def fit_row(
 
 
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
-    """Return the result against the setting's law; for a declared bias that can be detected, also that against p."""
+    """Return the result of ``setting`` against its law.
+
+    For a declared bias that is large enough to be detected, the result against the target's law is added.
+    """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
     if setting.target:
@@ -103,7 +106,7 @@ def tests_of(setting: SampledSetting) -> int:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test one setting; if it has a first look with fewer samples, that gets half of the alarm budget."""
+    """Test one setting. If the setting has a first look with fewer samples, this look gets half of the alarm budget."""
     if setting.first_look is None:
         return _examined(subject, setting, conditions)
     half = conditions._replace(false_alarm=conditions.false_alarm / 2)

@@ -82,7 +82,7 @@ class _Outside(Exception):  # noqa: N818 - it ends an enumeration
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
     """Return whether a forbidden token is emitted with uniforms ``near`` an end.
 
-    Returns True also if there are too many paths.
+    Returns True also if the program has too many paths.
     """
     supported = _supported(program)
 
@@ -138,7 +138,10 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return an upper bound on the probability of a forbidden token due to numbers near ``end`` (0 or 1)."""
+    """Return an upper bound on the probability of a forbidden token that numbers near ``end`` (0 or 1) cause.
+
+    ``runs`` is the largest number of runs of one enumeration.
+    """
     boundaries = list[Boundary]()
 
     def look(apart: float) -> Look:
@@ -228,7 +231,7 @@ def _rounds(
 ) -> Iterator[tuple[Came, str]]:
     """Yield (round, fault or "") for the rounds after a text, with all random numbers or the ``only`` one at an end.
 
-    Numbers may be ``apart`` from the end. ``first`` fixes the first outcomes.
+    The numbers may be ``apart`` from the end. ``first`` fixes the outcomes of the first draws.
     """
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
@@ -239,9 +242,10 @@ def _rounds(
 
 
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
-    """Return ``rows`` with logits of -inf in place of those that underflow, and the ``faults`` that remain with them.
+    """Return ``rows`` with logits of -inf for tokens of probability 0, and the ``faults`` that also occur with them.
 
-    A verifier that compares logarithms accepts a token of probability e^-2000 at u = 0, and is right.
+    The logits of ``rows`` are finite there (-2000). A verifier that compares logarithms accepts a token of probability
+    e^-2000 at u = 0, and is right.
     """
     variant = rows.called.here.variant
     if not faults or variant.process is None:
@@ -275,7 +279,10 @@ def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) 
 
 
 def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
-    """Return the sentence about an impossible draft accepted at u = 0, as by ``u <= p/q``; "" if there is none."""
+    """Return the sentence about an impossible draft that the round ``came`` accepts at u = 0, as by ``u <= p/q``.
+
+    Returns "" if there is none.
+    """
     propose, value = called.here.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
         return ""
@@ -291,7 +298,10 @@ def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
 
 
 def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
-    """Return the sentence about an error after a rejection with an empty residual; "" if there is none."""
+    """Return the sentence that the error of the round ``came`` follows a rejection with an empty residual.
+
+    ``fault`` describes the error. Returns "" if the residual is not empty or there is no error.
+    """
     propose, boundary = called.here.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
         return ""
@@ -308,9 +318,10 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
 @lru_cache(maxsize=1)
 def _is_ordinary(called: CalledVerifier, start: Tokens) -> bool:
-    """Return whether a verifier also raises at ordinary numbers for float32 rows, which it need not accept.
+    """Return whether a verifier raises on float32 rows even if all random numbers are ordinary.
 
-    Raises the verifier's error if the rows are of the documented kind: then the verifier is unusable, not wrong.
+    A verifier need not accept float32 rows. If the rows have the documented dtype, the error is raised here: the
+    verifier is unusable, and not refuted.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:

@@ -63,7 +63,7 @@ class _Outcomes:
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Run ``number`` sampled paths again with plain values; return a description of the first difference, or "".
+    """Run ``number`` sampled paths again with plain values; return a description of the first difference, "" if none.
 
     ``valued`` is the program with values in place of symbolic numbers.
     """
@@ -71,11 +71,11 @@ def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: 
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Describe a difference between symbolic and plain numbers in a program that raises an error; "" if there is none.
+    """Describe how a program that raises an error with symbolic numbers behaves with plain floats.
 
-    A path that raises with symbolic numbers is run again with plain floats from the same cells. The text describes what
-    happens there, if that is not the same error. At most ``number`` paths are tried. Returns "" also if no path raises,
-    or if no plain values of its numbers can be determined.
+    A path that raises is run again with plain floats that satisfy its constraints. If the program then continues or
+    raises another error, the text states both behaviours. At most ``number`` paths are sampled. Returns "" if the same
+    error is raised, if no path raises, or if no values satisfy the constraints.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -127,9 +127,9 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Return the difference of a run with ``values`` from ``outcome`` ("" if none), and sites with unused outcomes.
+    """Run the program with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
 
-    ``decisions`` are the recorded draws of the first run.
+    ``decisions`` are the recorded draws of the first run. The difference is "" if there is none.
     """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:

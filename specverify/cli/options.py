@@ -48,9 +48,9 @@ def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
 
 
 def check_writable(file: Path, name: str) -> None:
-    """Raise ``ValueError`` unless ``file`` can be written; ``name`` says which file this is in the message.
+    """Raise ``ValueError`` unless ``file`` can be written. ``name`` describes the file in the message.
 
-    Nothing is written or left behind.
+    The file is left unchanged, and is not created.
     """
     said = f"{name} {str(file)!r} cannot be written"
     try:
@@ -73,9 +73,11 @@ def check_writable(file: Path, name: str) -> None:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Raise ``ValueError`` unless ``folder`` is writable or can be created; ``name`` stands for it in the message.
+    """Raise ``ValueError`` unless ``folder`` is writable or can be created.
 
-    Nothing is left behind.
+    ``name`` describes the folder in the message.
+
+    The folder is left unchanged, and is not created.
     """
     there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     if not there.is_dir():
@@ -188,9 +190,9 @@ def check_json(file: Path) -> None:
 
 
 def write_report(file: Path, text: str, name: str) -> None:
-    """Write ``text`` to ``file``, or print it for ``-``; if that fails, stop the command.
+    """Write ``text`` to ``file``, or print it if ``file`` is ``-``. If writing fails, stop the command.
 
-    ``name`` describes the file.
+    ``name`` describes the file in the error message.
     """
     if file == STANDARD_OUTPUT:
         typer.echo(text)

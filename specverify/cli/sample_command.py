@@ -48,7 +48,7 @@ def _check_temperature(value: float, name: str) -> None:
 
 
 def _renamed(value: float | None) -> None:
-    """Stop the command, naming ``--tv``, if its old name ``--tolerance`` is given."""
+    """Stop the command if the old option ``--tolerance`` is given; the message names the new one, ``--tv``."""
     if value is not None:
         stop("there is no option --tolerance, write --tv")
 
@@ -164,7 +164,10 @@ def _judged(
     plan: SamplingPlan,
     limits: Any,
 ) -> Sequence[Verdict]:
-    """Start the black boxes, judge their samples, and return the verdicts; an unusable black box gets a verdict."""
+    """Start the black boxes, judge their samples, and return the verdicts.
+
+    If a black box is unusable, return one verdict with the reason.
+    """
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
     from specverify.run.black_boxes import Words, law_of_file, opened, smaller_calls
@@ -213,7 +216,7 @@ def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[V
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
     """Return the token ids of each ``--after`` option, to be appended to the prompt.
 
-    Stops the command unless they and the prompt are token ids, or if a ``law`` file is given.
+    Stops the command if these options or the prompt are not token ids, or if a ``law`` file is given.
     """
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has its own law")

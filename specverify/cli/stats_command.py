@@ -138,7 +138,7 @@ def _draw(rows: list[FitRow], file: Path) -> None:
 def _summed_up(rows: list[FitRow], interrupted: str) -> int:
     """Print the unexpected results and return the exit status.
 
-    ``interrupted`` tells how many settings are done, or is "".
+    ``interrupted`` is a sentence with the number of finished settings; "" if the run was not interrupted.
     """
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:

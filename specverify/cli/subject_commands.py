@@ -127,7 +127,7 @@ def verify_command(
 def _refuse_files(
     json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
 ) -> None:
-    """Stop the command if two reports have one file, or if several subjects have one certificate."""
+    """Stop the command if two reports have the same file, or if ``certificate`` is given for several subjects."""
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     if certificate is not None and len(names) != 1:
@@ -135,7 +135,7 @@ def _refuse_files(
 
 
 def _certify(name: str, file: Path) -> None:
-    """Write the certificates of the subject called ``name`` to ``file``, and print how many, or why none."""
+    """Write the certificates of the subject called ``name`` to ``file``. Print their number, or why there are none."""
     from specverify.run.catalogue import find_subject
     from specverify.run.certified import NothingToCertify, write_certificates
     from specverify.run.verify import warmed_up
@@ -223,7 +223,7 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
-    """Return the names of the subjects to examine; with ``every`` also those of all reference algorithms."""
+    """Return the names of the subjects to examine. With ``every``, they include all reference algorithms."""
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
 

@@ -73,7 +73,9 @@ class Draw:
     __slots__ = ("origin", "site", "way")
 
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
-        """Store the draw. ``way`` is the function with its weights and position in the result.
+        """Store the draw.
+
+        ``way`` is the drawing function with its weights, and the position of the number in its result.
 
         Two draws with the same ``origin`` and ``way`` return the same value.
         """
@@ -91,7 +93,10 @@ class Draw:
 
     @property
     def made_before(self) -> bool:
-        """Return whether an earlier draw used the same generator state in the same way: both have one value."""
+        """Return whether an earlier draw used the same generator state in the same way.
+
+        Both draws then have the same value.
+        """
         return self.origin is not None and self.way in self.origin.shared
 
     def shared(self, make: Callable[[], Any]) -> Any:
@@ -108,7 +113,8 @@ class Draw:
     def look(self) -> str:
         """Record that the program reads the outcome of this draw.
 
-        Returns "", or the reason why the run must be refused: whether randomness is reused cannot be decided.
+        Returns "" if the run may continue. Otherwise whether randomness is reused cannot be decided, and the result is
+        the reason for which the caller refuses the run.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -126,7 +132,7 @@ class Draw:
 
 
 class Cell(NamedTuple):
-    """The interval in which a uniform number lies after a comparison, and the index of the answer."""
+    """The interval in which a uniform number lies after a comparison, and the index of the comparison's answer."""
 
     answer: int
     low: float
@@ -147,7 +153,8 @@ class Audit:
     def __init__(self, *, speaks: bool = True) -> None:
         """Start an empty record.
 
-        ``speaks``: refuse a run in which reuse cannot be decided; otherwise set ``untold`` and continue.
+        ``speaks`` states what happens if reuse cannot be decided. True: the run is refused. False: ``untold`` is set
+        and the run continues.
         """
         self.speaks = speaks
         self.found: list[Reuse] = []
@@ -159,9 +166,9 @@ class Audit:
         """Where numbers were put in order, and where one is compared -> its places in the order."""
 
     def refusal(self, reason: str) -> str:
-        """Return ``reason``, for which the caller refuses the run, if this audit refuses runs; else "".
+        """Record in ``untold`` that reuse cannot be decided, for the given ``reason``.
 
-        Also set ``untold``.
+        Returns ``reason`` if this audit refuses such a run (the caller then raises the refusal), else "".
         """
         self.untold = True
         return reason if self.speaks else ""
@@ -196,10 +203,10 @@ def place() -> str:
 def asked(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Record a comparison of a uniform with ``thresholds`` at line ``where`` (by default the current line).
+    """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
-    ``questions`` are the earlier comparisons of the same uniform, to which this one is added. ``cell`` is the interval
-    that the answer selects, or None if earlier answers already determined it.
+    ``questions`` are the earlier comparisons of the same uniform; the new one is added to them. ``cell`` is the
+    interval that the answer selects, or None if earlier answers already determined it.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -225,10 +232,10 @@ def asked(
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
     """Record a comparison of a quantity made of several draws. Return why reuse cannot be decided, or "".
 
-    ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity, and ``drawn``
-    states whether this answer was a draw. ``others`` states that some of its draws have been compared in another
-    quantity too. Reuse of one uniform is decided by intervals, which a combined quantity does not have; therefore no
-    reuse is reported here.
+    ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity. ``drawn`` states
+    whether this answer was a draw, and not determined by earlier answers. ``others`` states that some of the draws were
+    also compared in another quantity. This function never reports reuse, because reuse of one uniform is decided by
+    intervals, which a combined quantity does not have.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -244,11 +251,10 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield, for each threshold, True if it lies strictly inside ``cell`` and the answer was a draw.
+    """Yield, for each threshold, whether it lies inside ``cell``, the interval left by the answer.
 
-    False if it is outside.
-
-    Yields nothing for a threshold at an end of the cell.
+    ``drawn`` states whether the answer was a draw; if not, thresholds inside the cell are skipped. A threshold at an
+    end of the cell is always skipped.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -258,7 +264,7 @@ def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[
 
 
 class Raced(NamedTuple):
-    """An earlier race (argmax or argmin of noisy scores) of a uniform number: its line and the number's log weight."""
+    """An earlier race (argmax or argmin of noisy scores) of a uniform number: its line, and the log weight there."""
 
     place: str
     weight: float
@@ -294,7 +300,7 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
 
 
 def compared_after(draw: Draw, race: Raced) -> None:
-    """Report the uniform of ``draw``: it took part in ``race`` and is now compared with a number."""
+    """Report that the uniform of ``draw`` decides twice: in ``race``, and now in a comparison with a number."""
     if mode().audit is not None:
         _decides_twice(draw, race.place, caller())
 
@@ -302,9 +308,10 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record a comparison of an order statistic at line ``where``. Return why reuse cannot be decided, or "".
 
-    ``race`` is where the numbers were ordered, and ``rank`` the rank of the compared one. The largest of several
-    numbers, or their median, carries no information about which of them it is. A number that is compared as the largest
-    on one path and as the smallest on another has already decided by its rank; then the run is refused.
+    ``race`` is the earlier race that ordered the numbers, and ``rank`` the rank of the number that is compared now. The
+    value of the largest number, or of the median, carries no information about which number has this rank. But if this
+    line compares a number of one rank on one path and of another rank on another path, the order has already decided
+    something, and the run is refused.
     """
     audit: Audit | None = mode().audit
     if audit is None:

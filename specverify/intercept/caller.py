@@ -50,7 +50,7 @@ def draw_line() -> DrawLine:
 def _line_of_call(frame: FrameType) -> str:
     """Return file and line at which foreign code called the function of ``frame``.
 
-    "" if its caller is not foreign code.
+    The result is "" if the caller is not foreign code.
     """
     answered, outer = jax_is_answered(), frame
     while outer.f_code.co_name in _INSIDE and outer.f_back is not None:
@@ -67,9 +67,8 @@ def _line_of_call(frame: FrameType) -> str:
 def file_of(frame: FrameType) -> str:
     """Return the file of the code of a frame.
 
-    Code that the standard library compiles from strings counts as part of the library.
-
-    Examples are methods of named tuples and data classes, and the first line of a multiprocessing process.
+    Code that the standard library compiles from strings counts as part of the library. Examples are methods of named
+    tuples and data classes, and the first line of a multiprocessing process.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
     if name != _COMPILED:
@@ -99,7 +98,10 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 def foreign_frame() -> Any:
-    """Return the innermost stack frame outside torch, NumPy, the standard library and this package, or None."""
+    """Return the innermost stack frame of foreign code, or None.
+
+    Foreign code is outside torch, NumPy, the standard library and this package.
+    """
     return _foreign_frame_and_name()[0]
 
 
@@ -142,7 +144,7 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file belongs to this package, but not to ``intercept``, which answers random calls."""
+    """Return whether a file belongs to this package without ``intercept``, the part that answers random calls."""
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)
@@ -153,7 +155,7 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the path components of a file relative to the standard library's folder; () if it is outside."""
+    """Return the parts of a file's path relative to the folder of the standard library; () for a file outside."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()

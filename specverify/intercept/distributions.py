@@ -55,15 +55,19 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Give the random numbers of a run fixed values: 0 stands for a generator's smallest value, 1 for its largest."""
+    """Give the random numbers of a run fixed values.
+
+    The end 0 stands for the smallest value of a generator, the end 1 for its largest.
+    """
 
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
     ) -> None:
         """Give every number the value ``end``, or only the number with index ``only``.
 
-        The others then get a value near that end. ``values`` are the underlying uniforms in order, if they are known.
-        With ``apart``, a number that would be at the end has this distance from it, measured in probability.
+        With ``only``, all other numbers get a value near the end. ``values`` are the underlying uniforms in order, if
+        they are given. With ``apart``, a number that would be at the end has this distance from it, measured in
+        probability.
         """
         self._values = values
         self.has_values = values is not None
@@ -90,10 +94,11 @@ class Boundary:
     def number(
         self, call: str, smallest: float, largest: float, between: Callable[[float], float], least: float
     ) -> float:
-        """Return the next number of a generator, drawn by ``call``, with the value that this run gives it.
+        """Return the next number of a generator, with the value that this run gives it.
 
-        ``smallest`` and ``largest`` are the extreme values of the generator, and ``between(u)`` maps a uniform to its
-        numbers. ``least`` is an upper bound on the probability of the extreme value: the resolution of the generator.
+        ``call`` names the drawing call. ``smallest`` and ``largest`` are the extreme values of the generator.
+        ``between(u)`` maps a uniform u to the generator's number. ``least``, the resolution of the generator, is an
+        upper bound on the probability of an extreme value.
         """
         if self._values is not None:
             return between(self._next())
@@ -118,10 +123,10 @@ class Boundary:
         return value
 
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
-        """Return ``count`` numbers of one call, each by ``number()``.
+        """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        All are equal, and computed once, unless the run has its own value for every number or moves a single number to
-        its end.
+        In most runs all of them are equal, so ``number`` is called once. It is called more often if the run gives each
+        number its own value, or gives only one number the extreme value.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -154,9 +159,10 @@ class Boundary:
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
-        """Return the next exponential number of rate 1, drawn by ``call``, with the generator's extreme values.
+        """Return the next exponential number of rate 1, drawn by ``call``.
 
-        ``least`` is an upper bound on the probability of an extreme value.
+        ``smallest`` and ``largest`` are the extreme values of the generator, and ``least`` is an upper bound on the
+        probability of an extreme value.
         """
         known = self._values is not None  # what is known is known of u, where the exponential is -log u
         return self.number(call, smallest, largest, lambda u: -math.log(u) if known else -math.log1p(-u), least)
@@ -167,7 +173,7 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """Setting in which every number of a run has the same distance ``apart`` (in probability) from an end, 0 or 1.
+    """A setting in which every number of a run has the distance ``apart``, in probability, from an end, 0 or 1.
 
     A new ``Boundary`` is made for each run and kept in ``boundaries``.
     """
@@ -177,7 +183,7 @@ class NearEnd(NamedTuple):
     boundaries: list[Boundary]
 
     def __float__(self) -> float:
-        """Return the end itself, for code that does not use the distance."""
+        """Return the end, 0 or 1, for code that does not use the distance."""
         return self.end
 
 
@@ -226,7 +232,7 @@ MOST_WHOLE = 2.0**62
 
 
 def _logit(x: Operations, u: Any) -> Any:
-    """Return ``log(u / (1 - u))``, computed by ``x``; it is smallest and largest where u is."""
+    """Return ``log(u / (1 - u))``, computed by the operations ``x``. It increases with u."""
     odds = x.subtract(x.reciprocal(x.maximum(u, SMALLEST)), 1.0)
     return x.negative(x.log(odds))
 
@@ -250,9 +256,9 @@ _normal = _of_logistic("normal")
 
 
 def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
-    """Return a beta number computed from the uniform ``u``, a power of it.
+    """Return a beta number with parameters a and b: a power of the uniform ``u``, computed by the operations ``x``.
 
-    Refuses unless one of ``a`` and ``b`` is 1.
+    Refuses unless a or b is 1.
     """
     if 1 not in (a, b):
         raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
@@ -266,9 +272,10 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 
 
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
-    """Return a triangular number computed from ``u``: a comparison decides the side of the mode.
+    """Return a triangular number computed from ``u`` by the operations ``x``.
 
-    Refuses arrays of parameters and parameters out of order.
+    A comparison decides the side of the mode. Refuses arrays of parameters, and parameters that are not in the order
+    left, mode, right.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -433,7 +440,7 @@ MOST_SHUFFLED = 8
 def seed_name(seed: Any) -> str:
     """Return a name of a seed that is equal in every run.
 
-    "a large number" for a large seed, which may itself be random.
+    A large seed is named "a large number", because it may itself be random.
     """
     if seed is None:
         return ""
@@ -447,7 +454,7 @@ def seed_name(seed: Any) -> str:
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
-    """Draw ``count`` different indices without replacement, each by the ``weights`` of the remaining ones."""
+    """Draw ``count`` different indices one after the other, each with the ``weights`` of the indices that are left."""
     left = np.array(weights, dtype=np.float64)
     result: list[int] = []
     for position in range(count):
@@ -466,7 +473,7 @@ def one_of(draws: Draws, site: Site, number: int) -> int:
 def masses(p: Any, number: int) -> Any:
     """Return ``p``, the probabilities of ``choice`` over ``number`` outcomes, as an array.
 
-    Raises as NumPy does if invalid.
+    Raises the error that NumPy raises for invalid probabilities.
     """
     if number <= 0:
         raise ValueError("a must be a positive integer or not empty")
@@ -546,7 +553,7 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Refuse a random permutation of more than ``MOST_SHUFFLED`` elements."""
+    """Refuse the ``call``, a random permutation of ``number`` elements, if there are more than ``MOST_SHUFFLED``."""
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 

@@ -107,8 +107,8 @@ class Unanswered:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome that the wrapped interpreter draws, with interception suspended.
 
-        Raises ``NotAFunctionOfItsDraws`` if the block is over: a random number of an earlier call decides in a later
-        call.
+        Raises ``NotAFunctionOfItsDraws`` if the block is over, because a random number of an earlier call then decides
+        in a later call.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
@@ -150,10 +150,10 @@ def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) 
 def _jax_answered_by(
     draws: Draws, forced_uniform: Boundary | None
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
-    """Answer JAX's random calls by ``draws``.
+    """Context manager in which JAX's random calls are answered by ``draws``.
 
-    Yields a function that returns a context manager, which another thread enters to be answered too. Does nothing in a
-    version of JAX that is not supported.
+    Yields a function; another thread enters the context manager that it returns, so that its calls are answered too.
+    Does nothing in a version of JAX that is not supported.
     """
     try:
         answered_by = import_module("specverify.intercept.jax.calls").answered_by

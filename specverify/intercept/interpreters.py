@@ -60,7 +60,10 @@ def _side(value: float, bound: float, *, or_equal: bool) -> int:
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to ``bound`` or at least to ``least``."""
+    """Return whether ``value`` and ``bound`` differ by at most ``spacing`` times a size.
+
+    The size is the absolute value of ``bound``, but at least ``least``.
+    """
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
@@ -83,7 +86,10 @@ MOST_COMPARED = 64
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if the examined run differs from the plain run: the difference, and the first call at which it appears."""
+    """Raised if the examined run differs from the plain run.
+
+    The message has the difference and the first call that differs.
+    """
 
 
 class _Rest:
@@ -96,7 +102,7 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """The value of a uniform number in the plain run."""
+    """A uniform number with the value that it has in the plain run."""
 
     of: Any
     """The number or the expression it belongs to. The reference keeps its ``id`` from being reused."""
@@ -118,9 +124,10 @@ class Coupled:
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
-        """Read the recorded numbers.
+        """Read the numbers that ``recorder`` recorded in the plain run.
 
-        ``rng`` chooses a value for a number of which the record gives only an interval.
+        ``named`` answers the draws that the program makes through ``draws``. ``rng`` chooses a value for a number of
+        which the record gives only an interval.
         """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
@@ -215,15 +222,15 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` unless ``item`` records ``outcome``.
+        """Raise ``Parted`` unless ``item`` records ``outcome``, the outcome of an earlier draw.
 
-        The examined run took ``outcome`` from an earlier draw that it treats as equal to this one.
+        The examined run treats this draw (of ``pmf``, by the call ``name``) as equal to the earlier draw.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
-        """Read an outcome that nothing has read, and compare its probability in ``law`` with that of the draw."""
+        """Read an outcome that the program never read, and compare its probability in ``law`` with that of the draw."""
         before = len(self._answered)
         value = element.value()
         asked, masses = self._answered[before:], [mass for each, mass in law if each == value]
@@ -264,7 +271,10 @@ class Coupled:
         return _side(value, bound, or_equal=or_equal)
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock in ``runners`` that rings first (exponential race), by the recorded values."""
+        """Return the index in ``runners`` of the clock that rings first, by the recorded values.
+
+        ``pmf`` is the law of the index.
+        """
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
         if any(all((one, other) in self._order for other in known if other != one) for one in known):
@@ -275,12 +285,15 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values."""
+        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values.
+
+        ``pmf`` is the law of the index.
+        """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
 
     def largest_of_many(self, scores: Any) -> int:
-        """Return the index of the largest element of a noise vector."""
+        """Return the index of the largest element of the noise vector ``scores``, by the recorded values."""
         values = self._values(scores)
         result = int(values.argmax())
         others = np.delete(values, result)
@@ -289,14 +302,21 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return the position of the first time of a race of exponential clocks with ``rates`` in its law."""
+        """Return the value of the distribution function of the first ring time of a race, at the recorded time.
+
+        The race is among exponential clocks with ``rates``; ``scores`` is the noise vector that they stand for.
+        """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
         u = self.in_block(block, int(scores.ids[winner] - block.known.first))
         return float(u ** (rates.sum() / rates[winner]))
 
     def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
-        """Return how many of ``bounds`` are at or below a number; ``law`` must give this answer its interval."""
+        """Return how many of ``bounds`` are at or below the number ``of``, by its recorded value.
+
+        Records a difference unless ``law``, the pmf of the answer, gives the answer the interval in which the number
+        lies.
+        """
         value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
         result = int(np.searchsorted(bounds, value, "right"))
         near = np.abs(bounds[max(result - 1, 0) : result + 1] - value)
@@ -309,7 +329,10 @@ class Coupled:
         return result
 
     def among(self, masses: Any, result: int, name: str) -> int:
-        """Return the outcome ``result`` of a draw among very many, which must be possible by ``masses``."""
+        """Return ``result``, the outcome of a draw among very many, if its probability in ``masses`` is positive.
+
+        Else record a difference and return the likeliest outcome.
+        """
         if not masses[result] > 0:
             self._differ(f"{name}: an answer of probability 0 came")
             return int(masses.argmax())
@@ -317,7 +340,7 @@ class Coupled:
         return result
 
     def _values(self, scores: Any) -> Any:
-        """Return the values of a noise vector."""
+        """Return the recorded values of the elements of the noise vector ``scores``."""
         values, ids = np.zeros(scores.shape), scores.ids
         for block in scores.blocks:
             mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
@@ -328,7 +351,11 @@ class Coupled:
         return np.where(scores.random, np.minimum(np.maximum(values, scores.low), scores.high), scores.numbers)
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Raise ``Parted`` if one of ``uniforms`` counts as an earlier number of another recorded value."""
+        """Check the recorded values of ``uniforms``.
+
+        Raises ``Parted`` if the examined run treats one of them as equal to an earlier number that has another recorded
+        value.
+        """
         for uniform in uniforms:
             self.value(uniform)
 
@@ -346,7 +373,8 @@ class Coupled:
     def whole(self, of: Any, otherwise: float) -> int:
         """Return the integer that was recorded for the symbolic expression ``of``; ``otherwise`` if none was recorded.
 
-        The float64 position in (0, 1) cannot represent one of very many integers exactly.
+        The recorded integer is used because a float64 position in (0, 1) cannot represent one of very many integers
+        exactly.
         """
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
@@ -354,10 +382,10 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return index pairs of numbers that have equal recorded values but that the examined run treats as different.
+        """Return index pairs of numbers that have equal recorded values, but are different for the examined run.
 
-        Only pairs in one intercepted block count. Returns the empty set if there are more than ``MOST_COMPARED``
-        numbers.
+        Only pairs of numbers drawn in one intercepted block count. The result is empty if there are more than
+        ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -429,7 +457,10 @@ def _shown(weights: Any) -> str:
 
 
 def _draws(record: Record) -> bool:
-    """Return whether a recorded call drew a number; a call with an empty shape draws none."""
+    """Return whether a recorded call drew a number. A call whose result has no elements draws none.
+
+    A call without a rule counts as drawing.
+    """
     try:
         return bool(items_of(record))
     except NotRecorded:
@@ -464,15 +495,14 @@ class _PathQuestion(NamedTuple):
 
 
 class _Near(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if values are so near to the point where a comparison changes its answer that rounding may decide it."""
+    """Raised if values are within rounding of the point where a comparison changes its answer."""
 
 
 class Gathered:
     """An interpreter that answers one run by ``named`` and collects the constraints on the path's symbolic numbers.
 
-    Comparisons of several numbers (races, sums) are evaluated with the values that ``numbers`` draws. The values are
-    drawn again until all answers are those of the path, and none is within rounding of the point where its answer
-    changes.
+    Constraints on several numbers (races, sums) are tested with the values that ``numbers`` draws. The values are drawn
+    again until all answers are those of the path, and none is within rounding of the point where its answer changes.
     """
 
     def __init__(self, named: Draws) -> None:
@@ -498,7 +528,7 @@ class Gathered:
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def push(self, _items: Sequence[Item]) -> None:
-        """Raise ``NotRecorded``, as ``key`` does."""
+        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
         self.key()
 
     def take(self, uniform: Any) -> None:
@@ -506,11 +536,11 @@ class Gathered:
         self._slots.append(uniform)
 
     def take_block(self, _block: Any) -> None:
-        """Raise ``NotRecorded``, because noise vectors of a real vocabulary are not fed."""
+        """Raise ``NotRecorded``, because noise vectors of a real vocabulary cannot be given values in a plain run."""
         raise NotRecorded("noise vectors are not fed")
 
     def open_end(self, _element: Any, _law: Any) -> None:
-        """Do nothing; ``Coupled.open_end`` compares the law of an outcome that nothing has read."""
+        """Do nothing: an outcome that the program never read has no constraint."""
 
     def take_outcome(self, _draw: Any) -> _Slot:
         """Register a categorical draw and return the slot that will hold its outcome."""
@@ -533,8 +563,8 @@ class Gathered:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the index of the interval, among those of a comparison, that contains ``uniform`` on this path.
 
-        ``pmf`` has the probability of each interval. ``lies``, which maps a value to its interval, is kept as a
-        constraint.
+        ``pmf`` has the probability of each interval. ``lies``, which maps a value to the index of its interval, is
+        stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -543,9 +573,9 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store the numbers of a comparison of several numbers; the result is a placeholder.
+        """Store the uniforms of a comparison of several numbers, and return a placeholder.
 
-        ``cell``, the caller, returns the answer of the path.
+        The caller then calls ``cell``, which returns the answer of the path.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -553,7 +583,7 @@ class Gathered:
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.
 
-        Keep it as a constraint.
+        The answer is stored as a constraint.
         """
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         known = tuple(runner.known for runner in runners)
@@ -565,9 +595,9 @@ class Gathered:
         return answer
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` (smallest, if not ``first``) on this path.
+        """Return the index of the largest of ``scores`` (the smallest, if not ``first``) on this path.
 
-        Keep it as a constraint.
+        The index is drawn from ``pmf`` and stored as a constraint.
         """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
@@ -584,13 +614,13 @@ class Gathered:
     def value(self, uniform: Any) -> float:
         """Return a placeholder for the value of a symbolic integer with very many outcomes.
 
-        It differs for each such number.
+        The placeholder differs for each integer.
         """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return ``otherwise``, the integer chosen for a symbolic number with very many outcomes, and store it."""
+        """Store and return ``otherwise``, the integer chosen for ``of``, a symbolic number with very many outcomes."""
         added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
         self._wholes[id(of.uniform.known)] = int(otherwise) - added
         return int(otherwise)
@@ -604,8 +634,8 @@ class Gathered:
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
         """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
 
-        Returns None if an interval has no number away from rounding, or if ``TRIES`` attempts do not reproduce the
-        answers to comparisons of several numbers.
+        Returns None if the interval of a number is not wider than rounding. Also returns None if ``TRIES`` attempts do
+        not reproduce the answers to comparisons of several numbers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -667,9 +697,8 @@ class _Values:
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
         """Draw a value inside the interval of each number in ``known``.
 
-        Returns False if an interval is not wider than rounding.
-
-        ``wholes`` are the integers already chosen for numbers with very many outcomes.
+        Returns False if an interval is not wider than rounding. ``wholes`` are the integers already chosen for numbers
+        with very many outcomes.
         """
         for one in known:
             width = one.high - one.low
@@ -685,7 +714,10 @@ class _Values:
         return True
 
     def holds(self, _uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if ``of`` is below ``bound``, else 1. Raises ``_Near`` if it is within rounding of the bound."""
+        """Return 0 if ``of`` is below ``bound``, else 1.
+
+        Raises ``_Near`` if the value of ``of`` is within rounding of ``bound``.
+        """
         value = self.evaluate(of)
         if _is_near(value, bound, CLEAR):
             raise _Near

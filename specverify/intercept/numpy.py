@@ -162,9 +162,9 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are those of a function that does not
-        return a double of the stream itself; ``in_pairs`` states that the library makes two numbers at once and caches
-        one.
+        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are the arguments of a method that draws
+        another number than the generator's plain double; None for the plain double. ``in_pairs``: the library makes two
+        numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -188,9 +188,9 @@ class NumpyGenerator:
     def law(
         self, method: str, law: Distribution, parameters: Parameters, given: list[Any], size: Any, digits: str
     ) -> Any:
-        """Return numbers drawn from ``law`` by ``method``.
+        """Return numbers drawn from ``law`` by ``method``: one number if ``size`` is None, else an array.
 
-        ``given`` are the values of its parameters, ``digits`` the dtype.
+        ``given`` are the values of the method's ``parameters``, ``digits`` the dtype.
         """
         if not any(map(np.ndim, given)):
             with nobody_answers():
@@ -206,7 +206,10 @@ class NumpyGenerator:
         return _array_of(size, _image(law, noise, given))
 
     def finite(self, method: str, law: FiniteLaw, given: list[Any], size: Any) -> Any:
-        """Return integers drawn from ``law`` by ``method``; ``given`` are the values of its parameters."""
+        """Return integers drawn from ``law`` by ``method``: one if ``size`` is None, else an array.
+
+        ``given`` are the values of the method's parameters.
+        """
         check_numbers(f"{self._name}.{method}", size)
         draws, site = self._asked(method, self._call(method, *given, size), in_pairs=True)
         shape = np.broadcast_shapes(*map(np.shape, given)) if size is None else size
@@ -234,8 +237,8 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next exponential number of rate 1, or an array of them if ``size`` is given.
 
-        ``method`` is NumPy's: "zig" (ziggurat) or "inv". ``parameters`` are those of a function whose result is derived
-        from the number.
+        ``function`` is the called method, ``digits`` the dtype. ``method`` is the argument of NumPy: "zig" (ziggurat)
+        or "inv" (inverse). ``parameters`` are those of a function whose result is computed from the number.
         """
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
@@ -247,7 +250,10 @@ class NumpyGenerator:
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
-        """Return the next number, or an array of them, with the fixed values that ``boundary`` gives."""
+        """Return the next number of ``function``, or an array of them, with the fixed values that ``boundary`` gives.
+
+        ``number(call)`` returns the next value for a call of this name.
+        """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
         if size is None:
@@ -355,7 +361,10 @@ class NumpyGenerator:
         return self._whole("randint", advance, low, high, size, kind)
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
-        """Draw integers from [low, high); ``advance`` advances the real generator by the library's own call."""
+        """Return integers from [low, high), drawn by the method ``function``: one if ``size`` is None, else an array.
+
+        ``advance`` advances the real generator by the library's own call.
+        """
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
@@ -424,7 +433,7 @@ def may_stand() -> bool:
 
 
 def _followed(number: int, size: Any) -> bool:
-    """Return whether an integer with ``number`` values, or an array of shape ``size`` of them, is enumerated."""
+    """Return whether integers with ``number`` values, in an array of shape ``size``, are enumerated."""
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE
     return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
@@ -436,7 +445,7 @@ def shape_of(size: Any, *parameters: Any) -> Any:
 
 
 def _array_of(size: Any, numbers: Any) -> Any:
-    """Return the numbers in the form that NumPy returns for ``size``: an array for size (), a scalar for None."""
+    """Return ``numbers`` in the form that NumPy returns for ``size``: an array for size (), a scalar for size None."""
     if size != () or isinstance(numbers, np.ndarray):
         return numbers
     array = np.empty((), dtype=object if isinstance(numbers, SymbolicFloat) else np.float64)
@@ -546,9 +555,9 @@ def _moves(kind: type, function: str) -> Any:
 
 
 def _native(kind: type, attribute: str) -> Any:
-    """Return a property that replaces ``attribute`` (such as ``bit_generator``), through which native code can draw.
+    """Return a property that replaces the ``attribute`` of the type ``kind`` through which native code can draw.
 
-    Reading it is refused while NumPy's calls are intercepted.
+    An example is ``bit_generator``. Reading the property is refused while NumPy's calls are intercepted.
     """
     real = own_methods(kind)[attribute]
 
@@ -610,7 +619,7 @@ def numpy_replaced() -> Iterator[None]:
 def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer NumPy's random calls by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest float below 1.
     """
     with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
         yield

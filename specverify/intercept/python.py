@@ -212,7 +212,10 @@ def _function(default: str) -> str:
 
 
 def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls ``answer`` for foreign code in a block, and ``real`` for all other callers."""
+    """Return the replacement of the method ``name``, whose original is ``real``.
+
+    It calls ``answer`` for foreign code in a block, and ``real`` for all other callers.
+    """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         answers = answering(LIBRARY)
@@ -272,7 +275,7 @@ def random_replaced() -> Iterator[None]:
 def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
     """Answer the random calls of the standard library by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    ``forced_uniform`` gives every uniform a fixed value instead: 0, or 1 for the largest float below 1.
     """
     with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
         yield
@@ -332,7 +335,7 @@ _FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items(
 
 
 def _as_float(*given: Any) -> Any:
-    """Return ``float(*given)``; a symbolic number unchanged."""
+    """Return ``float(*given)``, or the argument itself if it is a symbolic number."""
     result = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
     return SymbolicFloat(result.unknown) if isinstance(result, SymbolicFloat) else float(*given)
 
@@ -356,8 +359,8 @@ _TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patc
 def math_answers() -> Iterator[None]:
     """Context manager: floating types, ``math`` and comparisons with ``Fraction`` accept symbolic numbers.
 
-    They must be called as ``float`` and ``math.log``; other names for them are patched only in modules that were
-    patched before.
+    Calls of the names ``float`` and ``math.log`` are always redirected. Other names for these functions are redirected
+    only in modules that were patched before.
     """
     with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

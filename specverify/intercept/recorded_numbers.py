@@ -70,7 +70,10 @@ def _cells(low: Any, high: Any) -> Iterator[Item]:
 
 
 def _whole(numbers: Any, low: int, number: int) -> Iterator[Item]:
-    """Yield integers in ``[low, low + number)``: each as an outcome, and as an interval of a uniform."""
+    """Yield an item for each integer in ``numbers``, drawn from ``[low, low + number)``.
+
+    The item has the integer as an outcome, and as an interval of a uniform.
+    """
     weights = np.ones(number) if number <= _TOLD else None
     for value in np.asarray(numbers, dtype=object).ravel().tolist():
         place = int(value) - low
@@ -81,7 +84,10 @@ _TOLD = 10_000
 
 
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
-    """Yield the outcomes ``places``; ``weights`` are the weights of the first draw, and unknown for the others."""
+    """Yield an item for each of the outcomes ``places``.
+
+    ``weights`` are the weights of the first draw. The weights of later draws are not known.
+    """
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)
 

@@ -45,9 +45,9 @@ class Record(NamedTuple):
 
 
 class Recorder:
-    """Record the numbers that a program draws by itself.
+    """Record the random numbers that a program draws from the libraries.
 
-    ``named`` answers the draws that it makes through ``draws``.
+    ``named`` answers the draws that the program makes through ``draws``.
     """
 
     boundary = None
@@ -116,7 +116,10 @@ class Recorder:
 
 
 def _filled(result: Any, values: Any) -> Any:
-    """Return ``values`` in the shape and type of ``result``; if that is an array, write the values into it."""
+    """Return ``values`` in the shape and type of ``result``.
+
+    If ``result`` is an array, the values are written into it.
+    """
     if isinstance(result, np.ndarray):
         result[...] = np.reshape(values, result.shape)
         return result
@@ -125,9 +128,9 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices.
+    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices in place of the program's elements.
 
-    Return these indices and the library's result for the elements.
+    Returns the drawn indices, and the result that the library would have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

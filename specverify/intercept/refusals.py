@@ -191,7 +191,7 @@ class RuleDeclined(Exception):  # noqa: N818 - never leaves this package
 
 
 def is_declined(result: Any) -> TypeGuard[Declined]:
-    """Return whether a rule declined."""
+    """Return whether ``result`` is ``Declined``: the rule that returned it does not apply."""
     return type(result) is Declined
 
 
@@ -237,7 +237,10 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Context manager that yields a dictionary; its keys describe each raw (not symbolic) random number given away."""
+    """Context manager that yields a dictionary whose keys describe the raw random numbers that the program receives.
+
+    A raw number is a plain number, not a symbolic one.
+    """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
     try:
@@ -247,7 +250,7 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Record that the foreign code receives a raw number, described by ``what``."""
+    """Record that the foreign code receives a raw random number, which ``what`` describes."""
     for kept in RUNS.gifts:
         kept[what] = None
 
@@ -317,7 +320,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self.at(place)
 
     def because(self, declined: Declined) -> NeedsValue:
-        """Add the reason why no rule applied, unless there is one, and return the refusal."""
+        """Add the reason of ``declined``, why no rule applied, unless a reason is already set; return the refusal."""
         if self.code == "value-needed" and not self._explained:
             self.reason, self._explained = f"{self.reason}: {declined.reason}", True
         return self

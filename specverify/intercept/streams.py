@@ -70,15 +70,16 @@ class Streams:
     """The generator states from which one run has drawn, with the draws from each."""
 
     def __init__(self) -> None:
-        """Start without draws; ``named`` chooses every outcome and every branch."""
+        """Start without draws."""
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the last request that drew from it, and what it drew."""
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
-        """Return the draw at ``site`` from the generator state ``state``; None stands for a state that occurs once.
+        """Return the draw at ``site`` from the generator state ``state``.
 
-        ``way`` is the function with its weights: two draws with equal state and way are equal. Raises ``NeedsValue`` if
-        an earlier request drew from the state and the seed of this request is not chosen by its caller.
+        A state of None stands for one that never occurs again. ``way`` is the function with its weights: two draws with
+        equal state and way have the same value. Raises ``NeedsValue`` if an earlier request drew from the state and the
+        seed of this request is not chosen by its caller.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
@@ -140,7 +141,7 @@ class Answers:
         return self._names.get(id(generator), (generator, otherwise))[1]
 
     def call_it(self, generator: Any, name: str) -> None:
-        """Assign a name to a generator."""
+        """Store ``name`` as the name of ``generator``, for sites and messages."""
         if generator is self._owner:
             self._own_name = name
         else:
@@ -151,7 +152,8 @@ class Answers:
     ) -> AnsweredCall:
         """Return the object that answers one call of ``function``, after ``advance`` has moved the real generator.
 
-        ``in_pairs``: the function may return a number that the generator cached in the preceding call.
+        ``site`` names the call. ``in_pairs``: the function may return a number that the generator cached in the
+        preceding call.
         """
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
@@ -212,7 +214,7 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the number that a generator cached in its last call, or None.
 
-        The global generator starts a run without one.
+        At the start of a run the global generator has no cached number.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))
@@ -238,13 +240,16 @@ class AnsweredCall:
     """One intercepted call of a generator: returns outcomes, as ``Draws`` does, or one symbolic uniform number."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
-        """``state`` is the state of the generator before the call; None if it is unique."""
+        """Store the call.
+
+        ``state`` is the state of the generator before it; None if no other draw can have the same state.
+        """
         self._streams, self._draws, self._state, self._function = streams, draws, state, function
         self._places = count()
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the uniform number of the call."""
+        """Return the next uniform number of the call; ``digits`` is its dtype."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
@@ -277,9 +282,8 @@ class AnsweredCall:
 class AnswersOf:
     """Context manager in which ``answers`` answer the calls of a library.
 
-    At its end generators are checked and restored.
-
-    It is a class because a class is faster than a generator, and every run enters the block.
+    At its end the generators are checked and restored. It is a class because a class is faster than a generator
+    function, and every run enters the block.
     """
 
     __slots__ = ("_answers", "_library")

@@ -43,7 +43,11 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 
 
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
-    """Yield the law ``[V]`` of the token after ``position`` accepted drafts, for each way to compute it."""
+    """Yield the law ``[V]`` of the token after ``position`` accepted drafts in 16-bit floats, once for each formula.
+
+    After the last draft the token is the bonus token, before it the replacement of the rejected draft. ``dtype`` is the
+    16-bit float type.
+    """
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):
         weights = p if q is None else np.maximum(store(p - q), 0.0)

@@ -38,7 +38,7 @@ Program = Callable[[Draws], Ending]
 
 
 class WideDraw(NamedTuple):
-    """A draw over a large vocabulary whose outcome was read, and that outcome."""
+    """A draw over a large vocabulary whose outcome the program read, and the outcome that the path follows."""
 
     site: Site
     pmf: Any
@@ -59,9 +59,10 @@ class CallPath(NamedTuple):
 
 
 class _OneRun:
-    """An interpreter for one run: small draws get ``choices``, then their first outcome.
+    """An interpreter for one run.
 
-    Large ones get ``outcomes``.
+    Draws over few outcomes get ``choices`` in order, and after these the first possible outcome. Draws over a large
+    vocabulary get ``outcomes``.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -99,7 +100,11 @@ class _OneRun:
         return result
 
     def finished(self) -> None:
-        """Re-raise a recorded draw error even if the program caught it; raise if a replay made fewer draws."""
+        """Check the draws after the run ended.
+
+        Re-raises an error of a draw even if the program caught the error, and raises if a replay made fewer draws than
+        the first run.
+        """
         if self.failure is not None:
             raise self.failure
         if self._depth < len(self.questions):
@@ -112,9 +117,10 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the small draws of a call, depth first, and at most one more than ``MOST_PATHS``.
+    """Yield every path of the small draws of a call, depth first.
 
-    A path that ends in an error is skipped if its probability is within rounding of 0.
+    At most one path more than ``MOST_PATHS`` is yielded, which shows that there are too many. A path that ends in an
+    error is skipped if its probability is within rounding of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -134,11 +140,10 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 
 
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
-    """Run a path again with the same small draws.
+    """Run a path again with the same outcomes of its small draws, and return the new path.
 
-    ``outcomes`` changes some of its draws over the vocabulary, by number.
-
-    Raises ``NotAFunctionOfItsDraws`` if the program then makes another draw.
+    ``outcomes`` maps the numbers of some draws over the vocabulary to other outcomes. Raises ``NotAFunctionOfItsDraws``
+    if the program then makes another draw.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
     answered = _OneRun(path.choices, path.questions, {**kept, **outcomes})
@@ -166,9 +171,9 @@ def _weight(answered: _OneRun) -> float:
 
 
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
-    """Return the outcomes of the next path's small draws, depth first, and their questions.
+    """Return the outcomes of the small draws of the next path, in depth-first order, and the questions of these draws.
 
-    Two empty tuples at the end.
+    ``choices`` and ``questions`` are those of the current path. After the last path the result is two empty tuples.
     """
     while questions:
         later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]

@@ -80,18 +80,20 @@ SMALLEST = {FLOAT16: 2.0**-24}
 
 
 def added_up(epsilon: float, count: int) -> Floats:
-    """Return the format of a program that adds ``count`` entries pairwise, as ``np.sum`` and ``torch.sum`` do.
+    """Return the rounding errors of a program whose sums of ``count`` entries are pairwise.
 
-    ``epsilon`` is the spacing of its floats at 1.
+    The sums of ``np.sum`` and ``torch.sum`` are pairwise. ``epsilon`` is the spacing at 1 of the floats in which the
+    program computes.
     """
     return Floats(epsilon, (math.log2(max(count, 2)) + 8) * epsilon)
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return the format of a program that adds ``count`` entries one by one or pairwise, and may look up in the sums.
+    """Return the rounding errors of a program that sums ``count`` entries pairwise or one after the other.
 
-    ``epsilon`` is the spacing of its floats at 1, and ``given`` that of the input rows, whose numbers are not rounded
-    again. ``looked_up``: the program looks a uniform up in a cumulative row. Sums are at least float32.
+    Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats in which the program computes.
+    ``given`` is the spacing at 1 of the floats of the input rows, whose numbers are not rounded again. ``looked_up``:
+    the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
@@ -101,7 +103,7 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the probability that the draft at ``position`` is accepted, by a program in these floats."""
+    """Return bounds on the probability that a program with the errors ``floats`` accepts the draft at ``position``."""
     p, q = (_entries(row[position], rows.drafts[position], floats) for row in (rows.p, rows.q))
     off = floats.epsilon / 2
     low = p.low / q.high * (1 - off) if q.high > 0 else 0.0
@@ -110,7 +112,10 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts."""
+    """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts.
+
+    ``floats`` has the rounding errors of the program.
+    """
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
         return _weights(p.low, p.high, floats)
@@ -124,7 +129,10 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
-    """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts."""
+    """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts.
+
+    ``floats`` has the rounding errors of the program.
+    """
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):
         here = kept(rows, position, floats)
@@ -134,7 +142,10 @@ def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
 
 
 def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
-    """Return bounds on the entries ``where`` of a row that may be scaled to sum 1 and rounded."""
+    """Return bounds on entries of a row after the program may have rounded the row and scaled it to sum 1.
+
+    ``where`` is an index or slice that selects the entries.
+    """
     scale = 1.0 / float(row.pmf.sum())
     pmf, doubtful = row.pmf[where], row.doubtful[where] if np.ndim(row.doubtful) else row.doubtful
     off = floats.epsilon * (1 + (row.off[where] if np.ndim(row.off) else row.off))
@@ -144,7 +155,7 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on weights after scaling them to sum 1, from lower and upper bounds before it."""
+    """Return bounds on weights that are scaled to sum 1; ``low`` and ``high`` are bounds on the unscaled weights."""
     lows, highs = float(low.sum()), float(high.sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         least = np.where(low > 0, low / (low + np.maximum(highs - high, 0.0)), 0.0)

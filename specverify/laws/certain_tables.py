@@ -37,40 +37,49 @@ MANY = "many_after"
 
 
 def is_certain(shape: str) -> bool:
-    """Return whether ``shape`` is the name of a shape of this module."""
+    """Return whether ``shape``, the name of a kind of tables, belongs to this module."""
     return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
 
 
 def open_after(*lengths: int) -> str:
-    """Return the name of the shape whose rows have several possible tokens only after texts of these lengths."""
+    """Return the name of the kind of tables whose rows are open only after texts of these lengths, in tokens."""
     return "_".join([OPEN, *map(str, lengths)])
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the name of the shape with open rows after texts of these lengths, otherwise one-hot and periodic."""
+    """Return the name of the kind of tables whose rows are open after texts of these lengths.
+
+    All other rows are one-hot. Their tokens repeat with the length of the text: 0, 1, 2, ... and again from 0.
+    """
     return "_".join([PERIODIC, *map(str, lengths)])
 
 
 def apart_after(length: int) -> str:
-    """Return the name of the shape whose p and q differ slightly after texts of this length."""
+    """Return the name of the kind of tables in which p and q differ slightly after texts of this length.
+
+    All other rows are one-hot, with p = q.
+    """
     return f"{APART}_{length}"
 
 
 def far_after(length: int) -> str:
-    """Return the name of the shape whose p and q differ strongly at two likely tokens, slightly at two others.
+    """Return the name of the kind of tables in which p and q differ at four tokens after texts of the given length.
 
-    This holds after texts of the given length.
+    They differ strongly at two likely tokens and slightly at two others. All other rows are one-hot, with p = q.
     """
     return f"{FAR}_{length}"
 
 
 def many_after(length: int) -> str:
-    """Return the name of the shape with every token possible, and a one-hot q, after texts of this length."""
+    """Return the name of the kind of tables in which p has every token, and q is one-hot, after texts of this length.
+
+    All other rows are one-hot, with p = q.
+    """
     return f"{MANY}_{length}"
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) of a shape as tables of ``Fraction``."""
+    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module."""
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
     @cache
@@ -96,9 +105,9 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
 
 
 def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) of the shape ``CERTAIN`` as tables of float64, for a vocabulary of any size.
+    """Return (target, draft) with one-hot rows in float64, for a vocabulary of any size.
 
-    The tokens are those of ``certain_pair``.
+    The rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``.
     """
 
     @cache

@@ -53,9 +53,9 @@ def source_of(module: str) -> str:
 
 
 def trained(text: str, *others: str) -> Letters:
-    """Return the letters of ``text`` with their contexts counted.
+    """Return the letters of the training text ``text``, with the counts of letters after each context.
 
-    The alphabet also contains the letters of ``others``.
+    The alphabet also contains the letters of ``others``, which are not counted.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for end, letter in enumerate(text):
@@ -67,7 +67,8 @@ def trained(text: str, *others: str) -> Letters:
 def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
     """Return the model ``tokens -> pmf [alphabet]`` with contexts of at most ``longest`` letters.
 
-    A successor in the prompt counts ``reads`` times, as a large model adopts a pattern from its prompt.
+    A letter after the same context in the prompt counts ``reads`` times, because a large model also repeats patterns of
+    its prompt.
     """
     place = {letter: token for token, letter in enumerate(letters.alphabet)}
 

@@ -136,8 +136,9 @@ def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.
 
 
 def divided(weights: Array, number: int, rng: np.random.Generator) -> Array:
-    """Return a multinomial sample of ``number`` and ``weights``, which are positive; they are scaled to sum 1 here.
+    """Return how many of ``number`` runs take each outcome: a multinomial sample with ``weights`` scaled to sum 1.
 
-    The caller omits weights of 0, because the remainder of rounding goes to the last outcome, which must be possible.
+    Every weight must be positive. The caller omits weights of 0, because the remainder of rounding goes to the last
+    outcome.
     """
     return rng.multinomial(number, weights / weights.sum()) if len(weights) > 1 else np.array([number])

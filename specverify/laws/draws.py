@@ -44,7 +44,10 @@ class Question:
     """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
-        """``depth`` is the number of earlier draws. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
+        """Store a draw. ``depth`` is the number of earlier draws.
+
+        Raises ``ValueError`` if ``pmf`` is not a probability vector.
+        """
         if depth == MOST_DECISIONS:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
         if not is_plainly_pmf(pmf):
@@ -97,7 +100,7 @@ class Question:
         return all(_equal(one, other) for one, other in pairs.values())
 
     def check_made(self, draws: int) -> None:
-        """Raise ``NotAFunctionOfItsDraws`` if the program ended after ``draws`` draws, before this one."""
+        """Raise ``NotAFunctionOfItsDraws`` if a replay ended after ``draws`` draws, before it made this draw."""
         if draws <= self.depth:
             raise NotAFunctionOfItsDraws(
                 f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
@@ -135,7 +138,10 @@ class Replayed:
         self.used = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next choice; raises ``NotAFunctionOfItsDraws`` if there is none or it is impossible here."""
+        """Return the next choice.
+
+        Raises ``NotAFunctionOfItsDraws`` if no choice is left, or if ``pmf`` gives the choice probability 0.
+        """
         pmf = check_pmf(pmf, f"the pmf at {site}")
         if self.used == len(self._choices):
             raise NotAFunctionOfItsDraws(f"a draw at {site} after the {self.used} recorded ones, expected no more")
@@ -201,9 +207,10 @@ class Narrated:
     """Pass every draw on to the interpreter ``inner`` and record the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """Start without decisions; ``decisions`` grows as the program runs.
+        """Pass draws on to ``inner``, and record them.
 
-        ``asked`` is the site of the last draw, answered or not; ``threads`` has the names of the threads that drew.
+        ``decisions`` grows as the program runs. ``asked`` is the site of the last draw, answered or not; ``threads``
+        has the names of the threads that drew.
         """
         self._inner = inner
         self.decisions: list[Decision] = []

@@ -51,8 +51,8 @@ def program_law(
 ) -> Law:
     """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
-    The callback ``on_path`` receives each path. With ``first``, only paths with these first outcomes are enumerated;
-    their probabilities remain those of the whole law.
+    The callback ``on_path`` receives each path. With ``first``, only paths whose first draws have these outcomes are
+    enumerated; their probabilities are not rescaled.
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
@@ -84,7 +84,7 @@ def program_law(
 
 
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
-    """Return outcome -> probability, sorted, of a program that is used as the expected law.
+    """Return the law of ``program`` as outcome -> probability, sorted; callers use this law as the expected law.
 
     Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every path.
     """
@@ -167,7 +167,10 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the probability of the rare outcomes that were skipped; 0 if rounding in the runs may be as large."""
+    """Return the sum of ``lost``, the probabilities of rare outcomes that were skipped.
+
+    Returns 0 if the rounding errors of ``runs`` runs may be as large as that sum.
+    """
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0
 

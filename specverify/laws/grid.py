@@ -75,7 +75,10 @@ class GridCell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The result of evaluating the kernel in some cells: those with one outcome, and the others with their halves."""
+    """The result of evaluating the kernel in some cells.
+
+    Some cells have one outcome. Others have several; these are halved if they are large enough.
+    """
 
     settled: tuple[tuple[GridCell, Tokens], ...]
     """Pairs (cell, outcome) of the cells with a single outcome, without padding."""
@@ -90,8 +93,10 @@ class Looked(NamedTuple):
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
     """Return the law of the tokens that ``kernel`` emits: outcome without padding -> volume of its cells.
 
-    Raises ``GridRefused`` if the first evaluation takes more than ``budget`` rows; later evaluations beyond the budget
-    become missing mass. Raises ``ValueError`` if the kernel returns a different number of rows than it was given.
+    ``breakpoints`` are the thresholds of a right kernel, one set for each uniform; ``margin`` is the distance of
+    evaluated points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget``
+    rows; later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns a
+    different number of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
     check_integer(budget, "the budget")
@@ -116,7 +121,10 @@ def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROW
 
 
 def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[GridCell, ...]:
-    """Return the cells into which the breakpoints cut [0, 1]^uniforms; ``case`` is their index."""
+    """Return the cells into which the breakpoints cut the unit cube, which has one dimension for each uniform.
+
+    ``case`` is stored in every cell: the index of the kernel's other inputs.
+    """
     lines = [sorted({Fraction(0), Fraction(1), *_places(points, i)}) for i, points in enumerate(breakpoints)]
     sides = product(*(pairwise(line) for line in lines))
     return tuple(GridCell(case, tuple(low for low, _ in side), tuple(high for _, high in side)) for side in sides)
@@ -128,10 +136,12 @@ def rows_of(cells: Sequence[GridCell]) -> int:
 
 
 def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> Looked:
-    """Evaluate the kernel in all cells by one call ``launch(cases, uniforms)``: ``[rows]`` and ``[rows, uniforms]``.
+    """Evaluate the kernel in all cells by one call of ``launch``, and return which cells have one outcome.
 
-    All cells have the same number of uniforms; points are ``margin`` inside a corner, in the middle, and random by
-    ``seed``. Raises ``ValueError`` if the number of results differs from that of rows.
+    ``launch(cases, uniforms)`` gets the index of the case of each row, ``[rows]``, and the uniforms of each row,
+    ``[rows, number of uniforms]``; it returns the emitted tokens, ``[rows, tokens]``. All cells have the same number of
+    uniforms. Each cell is evaluated ``margin`` inside each corner, in the middle, and at random points by ``seed``.
+    Raises ``ValueError`` if ``launch`` returns another number of rows.
     """
     check_number(margin, "the margin", "a number above 0 and below 1/8", lambda value: 0 < value < 1 / 8)
     cases, uniforms = places_in(cells, margin, seed)
@@ -148,9 +158,9 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: f
 
 
 def places_in(cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
-    """Return the points to evaluate: cases ``[rows]`` and uniforms ``[rows, uniforms]``.
+    """Return the points at which the kernel is evaluated: cases ``[rows]`` and uniforms ``[rows, number of uniforms]``.
 
-    They are ``margin`` inside each corner, in the middle, and random by ``seed``.
+    The points of a cell are ``margin`` inside each corner, in the middle, and random by ``seed``.
     """
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     inset = np.minimum(margin, (high - low) / 4)
@@ -168,9 +178,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the halves of a cell along each uniform in which its corners differ, or along all; () if it is too small.
+    """Return the parts of a cell that is halved along each uniform in which the results at its corners differ.
 
-    ``answers`` are the results at its points.
+    If all corners agree, the cell is halved along every uniform. The result is () if the cell is too small. ``answers``
+    are the results at the points of the cell.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
@@ -202,8 +213,9 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. Every draft
-    has its own launch, weighted with its probability. Raises as ``grid_law``; the budget is that of one draft.
+    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. For every
+    sequence of drafts the kernel is evaluated as in ``grid_law``, with ``budget`` rows at most; the results are
+    weighted with the probabilities of the drafts. Raises the errors of ``grid_law``.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
@@ -220,7 +232,7 @@ def chain_grid_law(
 def drafted(
     models: tuple[LanguageModel, LanguageModel], prompt: Tokens, gamma: int
 ) -> Iterable[tuple[Tokens, list[Pmf], list[Pmf], Fraction]]:
-    """Yield every draft of q after the prompt, with its rows of p and q and its probability."""
+    """Yield every sequence of ``gamma`` drafts from q, with its rows of p and q and its probability."""
     target, drafter = models
     for draft in product(range(len(target(prompt))), repeat=gamma):
         contexts = [prompt + draft[:i] for i in range(gamma + 1)]
@@ -235,8 +247,9 @@ def chain_breakpoints(
 ) -> tuple[frozenset[Fraction], ...]:
     """Return the thresholds of a chain verifier for ``draft``: acceptance probabilities, and sums for the last draw.
 
-    The sums are those of all subsets of the row from which the last token is drawn: an inverse CDF steps at some of
-    them in whatever order it scans the row. Float entries count as the dyadic rationals that they are.
+    ``p`` and ``q`` are the rows of each position, ``rule`` the right verifier. The sums are those of all subsets of the
+    row from which the last token is drawn: an inverse CDF steps at some of them in whatever order it scans the row.
+    Float entries count as the dyadic rationals that they are.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(
@@ -285,9 +298,9 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return the breakpoints ``points`` of the uniform with number ``index``.
+    """Return the thresholds of the uniform with number ``index``.
 
-    Raise unless they are rationals in [0, 1].
+    Raises ``ValueError`` unless ``points`` are rationals in [0, 1].
     """
     places = tuple(points)
     for point in places:

@@ -33,12 +33,12 @@ class KnownLaw(NamedTuple):
     """Total probability of all sequences without an entry of their own."""
 
     def places(self, rows: Sequence[Tokens]) -> Array:
-        """Return the number of each outcome in ``rows``; -1 for an outcome of probability 0."""
+        """Return the number of the outcome that each of ``rows`` equals; -1 for a row of probability 0."""
         return np.fromiter(map(self.place, rows), dtype=np.int64, count=len(rows))
 
 
 def known_law(law: Any, name: str = "the law") -> KnownLaw:
-    """Return ``law`` as a ``KnownLaw``.
+    """Return ``law`` as a ``KnownLaw``; ``name`` is its name in messages.
 
     ``law`` is a mapping from token sequences (tuples) to probabilities, in which ``OTHERS`` may stand for all other
     sequences; or a pmf ``[vocabulary]`` of the only token of every sequence. Raises ``ValueError`` for anything else,

@@ -48,7 +48,7 @@ class FailedOutcome(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """The law of the token after given accepted drafts, and the probability of these drafts."""
+    """A sequence of accepted drafts, its probability, and the law of the token after it."""
 
     weight: float
     """Probability that exactly these drafts are accepted."""
@@ -61,7 +61,7 @@ class Behind(NamedTuple):
 
 
 class CallLaw(NamedTuple):
-    """The law of the tokens that a call emits: by accepted drafts, the law of the token after them."""
+    """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it."""
 
     behind: Mapping[Tokens, Behind]
     """Accepted drafts -> law of the token after them."""
@@ -100,8 +100,9 @@ def call_law(
 ) -> CallLaw:
     """Return the law of a call over ``vocabulary`` tokens.
 
-    ``notable`` tokens are always among the outcomes of a draw that are followed; others are sampled by ``seed``. Raises
-    the errors of the program on a path of its small draws, and errors of the types ``said`` from anywhere.
+    If the program reads a draw over the vocabulary, the outcomes in ``notable`` are always followed; others are sampled
+    by ``seed``. Raises the errors that the program raises on a path of its small draws, and errors of the types
+    ``said`` on every path.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -155,7 +156,10 @@ class _Reader:
         self._runs = 0
 
     def read(self, *, briefly: bool) -> _Read:
-        """Return the law of the last token; ``briefly`` follows fewer outcomes, for draws that were tested before."""
+        """Return the law of the last token.
+
+        With ``briefly`` fewer outcomes are followed, because the draw was tested before.
+        """
         ending, others = self._path.ending, 1 if briefly else OTHERS
         if ending.values is not None:
             read = _Read(ending.tokens, ending.values, ending.masses)
@@ -190,7 +194,7 @@ class _Reader:
         return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
-        """Return the law of a last token that depends on draw ``number``, whose outcome the program read."""
+        """Return the law of a last token that depends on the draw ``number``, whose outcome the program read."""
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
         if briefly:
@@ -224,7 +228,10 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of ``outcomes`` of draw ``number``, and the errors that outcomes cause."""
+        """Return the last token for each of ``outcomes`` of a draw, and the errors that outcomes cause.
+
+        ``number`` is the number of the draw, ``kept`` the tokens before the last one.
+        """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
         for outcome in outcomes:
@@ -255,7 +262,11 @@ class _Reader:
         return FailedOutcome(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
 
     def _another(self, number: int, time: int) -> int:
-        """Return an outcome of draw ``number`` that differs from the one on the path; ``time`` varies the choice."""
+        """Return an outcome of draw ``number`` that differs from the outcome on the path.
+
+        It is sampled from the rest of the pmf. ``time`` is part of the seed, so different values give different
+        choices.
+        """
         draw = self._path.wide[number]
         left = draw.pmf.copy()
         left[draw.outcome] = 0.0
@@ -300,7 +311,10 @@ def _same(one: Ending, other: Ending) -> bool:
 
 
 def edges(vocabulary: int) -> tuple[int, ...]:
-    """Return tokens at which kernels often cut rows: powers of two, multiples of block sizes, both ends of the row."""
+    """Return tokens at which kernels often cut rows of ``vocabulary`` entries.
+
+    These are powers of two, multiples of block sizes, and both ends of the row.
+    """
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]
     result = {0, 1, vocabulary - 2, vocabulary - 1}

@@ -119,7 +119,11 @@ def _heads(rows: Array, heads: int) -> Array:
 
 
 def _rotated(rows: Array, sizes: LlamaSizes) -> Array:
-    """Return ``rows`` with rotary position embeddings: element i of both halves of a head are rotated together."""
+    """Return ``rows`` with rotary position embeddings.
+
+    Element i of the first half of a head and element i of its second half are rotated together, as a vector of two
+    components.
+    """
     half = sizes.head_width // 2
     angles = np.arange(rows.shape[1])[:, None] * sizes.theta ** (-np.arange(half) / half)
     first, second = rows[..., :half], rows[..., half:]

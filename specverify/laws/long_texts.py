@@ -72,7 +72,7 @@ class RoundEdge(NamedTuple):
 
 
 class StateClass(NamedTuple):
-    """States that have the same future: a node of the graph."""
+    """A class of states after which the law of the remaining text is the same: a node of the graph."""
 
     place: int
     """Number of new tokens before this state."""
@@ -156,9 +156,9 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 
 
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
-    """Return the next path, or None at the end.
+    """Return the next path of the iterator, or None at its end.
 
-    Raises ``ReadsWholeText`` if a hidden token was used, even if the exception was caught.
+    Raises ``ReadsWholeText`` if the round used a hidden token, even if the program caught the exception.
     """
     try:
         return next(found, None)
@@ -172,9 +172,10 @@ Factors = Sequence[Sequence[Any]]
 
 
 def expectation(rounds: Rounds, factors: Factors) -> Fraction:
-    """Return the sum over all texts of probability times the product of ``factors`` of their tokens, in rationals.
+    """Return the expectation, under the law of the texts, of the product of the factors of all tokens of a text.
 
-    Factors 1 and 0 give the probability of a pattern: 0 for each token that is excluded at a position.
+    ``factors`` gives a number for each token at each position. With factors 1 and 0 the result is the probability of a
+    pattern: 0 excludes a token at a position. The result is rational.
     """
     values: list[Fraction] = [Fraction(1)] * (len(rounds.nodes) + 1)  # the last one is behind the end
     for number in range(len(rounds.nodes) - 1, -1, -1):
@@ -221,9 +222,10 @@ class Pattern(NamedTuple):
 
 
 def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:
-    """Return a pattern of tokens that two laws give different probabilities, or None if their fingerprints are equal.
+    """Return a pattern of tokens whose probability differs between ``one`` and ``other``.
 
-    None is wrong with a probability of at most ``horizon / 2**61`` over the seed. A pattern is a proof.
+    Returns None if the fingerprints are equal. Over the choice of the seed, None is wrong with a probability of at most
+    ``horizon / 2**61``. A pattern is a proof.
     """
     rng = random.Random(seed)  # noqa: S311 - no secrets
     horizon = max(one.horizon, other.horizon)
@@ -255,7 +257,10 @@ def _only(token: int, vocabulary: int) -> list[int]:
 
 
 def _first(most: int, holds: Any) -> int:
-    """Return the smallest number in [1, ``most``] for which ``holds`` is true; it is true for all larger numbers."""
+    """Return the smallest number in [1, ``most``] for which ``holds`` is true.
+
+    ``holds`` must also be true for all larger numbers.
+    """
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2

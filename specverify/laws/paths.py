@@ -36,7 +36,7 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The end of a run with draws that were never read: every possible outcome with its share of the path."""
+    """The end of a run in which some draws were never read: every possible outcome with its share of the path."""
 
     outcomes: tuple[tuple[Any, Any], ...]
 
@@ -46,7 +46,10 @@ RARE = FLOAT64 / 2
 
 
 class _TooRare(BaseException):
-    """Raised if the remaining probability of a path is too small for floats, for example after many turns of a loop."""
+    """Raised if the remaining probability of a path is too small for floats.
+
+    An example is a path with many iterations of a loop.
+    """
 
 
 class _OpenDraw:
@@ -63,13 +66,13 @@ class _OpenDraw:
         self.follow(index)
 
     def follow(self, index: int) -> None:
-        """Follow the possible outcome ``index``, and compute the data shared by all paths through it."""
+        """Make the path follow the possible outcome ``index``, and compute the data shared by all paths through it."""
         self.index, self.outcome, weights = index, self.possible[index], self.question.weights
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Skip rare outcomes up to the next one that is not rare, or the last; return the skipped probability."""
+        """Skip rare outcomes up to one that is not rare, or to the last; return the probability of the skipped ones."""
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)
         ahead = int(shown[0]) if shown.size else self.possible[-1] - self.outcome
@@ -78,7 +81,7 @@ class _OpenDraw:
 
 
 class Enumerated:
-    """An interpreter that follows the branches of a given path, then opens new branches at their first outcome."""
+    """An interpreter that repeats the open draws of a path, then gives each new draw its first possible outcome."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
@@ -111,7 +114,7 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _OpenDraw:
-        """Add a draw to the path. Raises ``_TooRare`` if the remaining probability is negligible."""
+        """Add a draw to the path and return it. Raises ``_TooRare`` if the remaining probability is negligible."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):
@@ -132,11 +135,13 @@ def paths(
 ) -> Iterator[Path[Outcome]]:
     """Yield every path of ``program`` once, depth first. The consumer may stop early by closing the generator.
 
-    ``first`` restricts the paths to these outcomes of the first draws. With ``least``, a path whose probability is
-    known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception is skipped if
-    its probability is below the rounding of float64. A path with probability below ``RARE`` is not followed further:
-    ``rare`` is called with the probability of the skipped outcomes of a draw and returns whether to go on. Without
-    ``rare``, ``NotAFunctionOfItsDraws`` is raised after many rare paths in a row.
+    With ``first``, only paths whose first draws have these outcomes are enumerated. With ``least``, a path whose
+    probability is known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception
+    is skipped if its probability is below the rounding of float64.
+
+    A path with probability below ``RARE`` is not followed further: ``rare`` is called with the probability of the
+    skipped outcomes of a draw and returns whether to go on. Without ``rare``, ``NotAFunctionOfItsDraws`` is raised
+    after many rare paths in a row.
     """
     check_callable(program, "the program")
     branches: list[_OpenDraw] = []
@@ -172,7 +177,11 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare."""
+    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare.
+
+    ``branches`` is the current path, and ``rare`` is the function of ``paths``. Without ``rare``, raises
+    ``NotAFunctionOfItsDraws`` after many such paths.
+    """
     if rare is not None:
         return rare(_weight(branches))
     if in_a_row > MOST_DECISIONS:
@@ -184,9 +193,10 @@ def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a
 def heaviest_paths(
     program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
 ) -> list[tuple[Any, Path[Outcome]]]:
-    """Return the ``number`` paths with the largest product of their weight and ``share(outcome)``, which is at most 1.
+    """Return the ``number`` heaviest paths, each with its weight: the probability of the path times ``share(outcome)``.
 
-    Paths of share 0 are left out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.
+    ``share`` returns at most 1. Paths of share 0 are left out, and paths that cannot be among the heaviest are not run.
+    At most ``most`` paths run.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 
@@ -210,9 +220,9 @@ def _next_branch(
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
 ) -> bool:
-    """Move to the next path with probability above ``least`` that is not rare. Return False if there is none.
+    """Move to the next path that is not rare and whose probability is above ``least()``. Return False if there is none.
 
-    Parameters are those of ``paths``.
+    ``first``, ``least`` and ``rare`` are those of ``paths``.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0

@@ -19,13 +19,13 @@ RowPair = tuple[Any, Any]
 
 
 def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) in which every possible token has one float less under p than under q: an empty residual."""
+    """Return (p, q) with an empty residual: every possible token has, under p, the next float below that under q."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
 def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) in which every possible token has one float more under p than under q: no rejection."""
+    """Return (p, q) without rejections: every possible token has, under p, the next float above that under q."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 
@@ -41,9 +41,10 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
 
 
 def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q): in float32 every p is one float below its q, except at one token, where they are equal.
+    """Return (p, q) in ``dtype``, float64 or float32, whose float32 values are neighbours.
 
-    They are computed in float64, where p and q are closer than this, and are returned in ``dtype``.
+    Rounded to float32, p is one float below q at every possible token except one, where they are equal. The rows are
+    computed in float64, in which p and q differ by less than a float32 spacing, and then converted to ``dtype``.
     """
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
@@ -62,7 +63,7 @@ ROUNDED: dict[str, Callable[[random.Random, int, Any], RowPair]] = {
 
 
 def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context tables of a shape of ``ROUNDED``, in float64 or float32."""
+    """Return (target, draft) as full-context tables in float64 or float32; ``shape`` is a key of ``ROUNDED``."""
 
     @cache
     def pair(tokens: Tokens) -> RowPair:

@@ -74,12 +74,15 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return the larger of each observation: a bound on the error of either run."""
+    """Return the larger value of each observation of two runs: a bound on the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
-    """Return the observations of two runs one after the other: counts add up, and the coarser dtype is used."""
+    """Return the observations of a run ``one`` followed by a run ``other``.
+
+    Counts are added; of the two dtypes the coarser is used, and of the two supports the larger.
+    """
     return Rounding(
         max(one.epsilon, other.epsilon),
         one.decisions + other.decisions,
@@ -114,17 +117,20 @@ def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
 
 
 def holds_within(distance: float, bound: float) -> bool:
-    """Return whether a distance is accepted: the rounding bound is small, and the distance is within it."""
+    """Return whether rounding explains ``distance``.
+
+    It does if the distance is at most a quarter of ``bound``, and ``bound`` at most ``LARGEST``.
+    """
     return bound <= LARGEST and distance <= bound / 4
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation between two enumerations of one law."""
+    """Return the largest total variation between two enumerations of one law, each of ``runs`` runs."""
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that rounding can give to an impossible outcome.
+    """Return the largest probability that rounding can give to an outcome of probability 0.
 
     Underflow leaves a negligible amount. A uniform that is compared with the end of a cumulative pmf leaves one spacing
     of its floats, plus the error of its sums.
@@ -180,7 +186,10 @@ def is_of_16_bits(dtype: Any) -> bool:
 
 
 def drew(support: int, dtype: Any = None) -> None:
-    """Record a draw with its number of tokens of positive probability, read or not; ``dtype`` is that of the pmf."""
+    """Record a draw, whether or not the program reads its outcome.
+
+    ``support`` is the number of tokens of positive probability, ``dtype`` that of the pmf.
+    """
     if _COLLECTING:
         seen = _COLLECTING[-1]
         seen.draws += 1
@@ -201,7 +210,7 @@ def known_within(bound: float) -> None:
 
 
 def asked(*, again: bool) -> None:
-    """Record a comparison of a uniform number; ``again``: it was compared before."""
+    """Record a comparison of a uniform number. ``again``: the program compared the same number before."""
     if _COLLECTING:
         _COLLECTING[-1].again += again
         _COLLECTING[-1].uniforms += not again

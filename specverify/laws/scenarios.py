@@ -54,7 +54,10 @@ def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
-    """Return the task of a scenario with read-only rows, as a subject receives it."""
+    """Return the task of a scenario as a subject receives it: the models return read-only rows.
+
+    The models are tables of ``Fraction`` if ``rational``, else of floats.
+    """
     return _task(scenario, *map(unchangeable, _models(scenario, rational)))
 
 
@@ -66,7 +69,7 @@ def _task(scenario: Scenario, target: LanguageModel, draft: LanguageModel) -> Ta
 
 @cache
 def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, LanguageModel]:
-    """Return the target and the draft model of a scenario."""
+    """Return the target and the draft model: tables of ``Fraction`` if ``rational``, else of floats."""
     dtype = np.float32 if scenario.float32 else np.float64
     if scenario.shape == CERTAIN and scenario.vocabulary >= LARGE and not rational:
         return large_pair(scenario.vocabulary, scenario.seed)

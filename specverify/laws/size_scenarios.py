@@ -27,9 +27,9 @@ _PASSED: Final = 4
 class Sizes(NamedTuple):
     """Sizes that an engine must handle in addition to the defaults; 0 adds none.
 
-    Every engine made for a scenario meets texts of 132 tokens, prompts that end at and beside the powers of two up to
-    128, and batches of nine rows. The situations of a size have one path each, or a few for ``gamma``, so large ones
-    are cheap.
+    The defaults are texts of 132 tokens, prompts whose lengths are powers of two up to 128, or one more or one less,
+    and batches of nine rows. Every engine that is made for scenarios is examined with them. Scenarios of a size have
+    one path each, or a few for ``gamma``, so large sizes are cheap.
 
     Examples:
         >>> Sizes(horizon=256, vocabulary=151_936).rows
@@ -58,7 +58,7 @@ NO_SIZES: Final = Sizes()
 
 
 def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
-    """Return the default long texts and prompts of engines, and the requested additional ones."""
+    """Return the default scenarios of long texts and prompts for engines, and those that ``sizes`` adds."""
     prompts = (*EDGES, *_beside(sizes.prompt))
     scenarios = [Scenario(CERTAIN, 4, (0,), MOST + _PASSED, seed=seed) for seed in (210, 211)]
     scenarios += [Scenario(CERTAIN, 4, long_prompt(length), _BEHIND, seed=212) for length in dict.fromkeys(prompts)]
@@ -73,7 +73,10 @@ def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
 
 
 def _open_rows(gamma: int) -> tuple[Scenario, ...]:
-    """Return scenarios of one round, each with one open row, at nine places from the first draft to the bonus token."""
+    """Return scenarios of one round, each with one row that is not one-hot, at nine positions of the round.
+
+    The positions range from the first of ``gamma`` drafts to the bonus token.
+    """
     places = dict.fromkeys(1 + round(point * gamma / 8) for point in range(9))
     return tuple(Scenario(open_after(place), 3, (0,), gamma + 1, seed=30) for place in places)
 

@@ -34,7 +34,10 @@ def generic(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q with one heavy token each, usually the same: low entropy, long accepted runs."""
+    """Return weights of p and q, each with one heavy token; in three of four cases the token is the same.
+
+    Entropy is then low, and many drafts in a row are accepted.
+    """
     heavy = rng.randrange(vocabulary)
     other = heavy if rng.random() < 0.75 else rng.randrange(vocabulary)
     return _heavy(rng, vocabulary, heavy), _heavy(rng, vocabulary, other)
@@ -79,7 +82,7 @@ def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
     """Return weights of p and q that differ by at most 2^-30, at two tokens.
 
-    Exact laws show the difference; laws in float32 or with a tolerance do not.
+    A rule that confuses p with q has another exact law, but nearly the same law in float32.
     """
     weights = [weight << 30 for weight in _positive(rng, vocabulary)]
     more, less = rng.sample(range(vocabulary), 2)
@@ -93,7 +96,7 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 
 
 def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context rational tables of a named shape."""
+    """Return (target, draft) as full-context rational tables; ``shape`` names one of the functions above."""
     rows = nearly_equal if shape == nearly_equal.__name__ else SHAPES[shape]
 
     @cache
@@ -123,7 +126,7 @@ def softmax_table(
 
 
 def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> LanguageModel:
-    """Return a drafter that resembles the target: (1 - share) p + share of another model."""
+    """Return a drafter that resembles the target, with rows (1 - ``share``) p + ``share`` r, r the row of ``other``."""
 
     @cache
     def row(tokens: Tokens) -> Pmf:
@@ -145,8 +148,8 @@ def as_float64(model: LanguageModel) -> LanguageModel:
 def unchangeable(model: LanguageModel) -> LanguageModel:
     """Return the model with cached, read-only rows.
 
-    Writing into a row raises an error in NumPy. A write that bypasses NumPy, as through a tensor that shares its
-    memory, raises ``ValueError`` at the next request for the row, which is then restored.
+    A write into a row raises an error in NumPy. A write that bypasses NumPy, such as one through a tensor that shares
+    the memory of the row, raises ``ValueError`` when the row is next requested; the row is then restored.
     """
     rows: dict[Tokens, tuple[Pmf, bytes]] = {}
 

@@ -547,7 +547,7 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """After a rejection, cut the same round to the accepted drafts and emit a bonus token from p.
 
-    A shorter gamma may only hold for the next round. The replacement from the residual is never emitted.
+    A reduced gamma must apply to the next round only. With this bug the replacement from the residual is never emitted.
     """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
@@ -705,8 +705,8 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
     """FLy with the window of the authors' release instead of vLLM's.
 
-    A mismatch is excused if the next ``window`` drafts match. Here the excused draft counts as part of the window, so
-    one match fewer is required after it.
+    In vLLM, a mismatch is excused if the ``window`` drafts after it match. In the release the excused draft counts as
+    part of the window, so one match fewer is required after it.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -870,7 +870,8 @@ suffixes_judged_by_argmax = planted(
 def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
     """FLy without its entropy test.
 
-    FLy excuses a mismatch if the next drafts match and the target is uncertain; here also where the target was certain.
+    FLy excuses a mismatch if the next drafts match and the target is uncertain. This mutant also excuses it where the
+    target is certain.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -942,9 +943,9 @@ def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
     killed_by="law_is_declared",
 )
 def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Medusa's sampled typical acceptance that matches drafts with draws from the whole p.
+    """Medusa's sampled typical acceptance that matches drafts with draws from the whole p instead of the truncated p.
 
-    The match must be with the truncated p. Here only the tokens after the match are truncated.
+    Only the tokens after the match are drawn from the truncated p.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: p[token],
@@ -963,7 +964,7 @@ def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gam
     killed_by="law_is_declared",
 )
 def typical_in_bits(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Typical acceptance with the entropy in bits, where the rule has nats: the threshold is too low."""
+    """Typical acceptance with the entropy in bits instead of nats, so the threshold is too low."""
 
     def threshold(p: Pmf) -> float:
         nats = -math.log(typical_threshold(p, 1, 1))
@@ -1022,9 +1023,9 @@ def unsure_candidates_dropped(
     killed_by="law_is_target",
 )
 def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Self-speculative diffusion that verifies with the rows used for drafting, which do not depend on the drafts.
+    """Self-speculative diffusion that verifies with the same rows from which it drafts.
 
-    Every draft is accepted, so the positions of a pass are independent of each other.
+    These rows do not depend on the drafts. So every draft is accepted, and the positions of a pass are independent.
     """
     model = masked_model(task.target)
 

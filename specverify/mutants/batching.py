@@ -50,9 +50,9 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     make=batched_subject,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that returns the rank of a token instead of its id, for rows at temperature 0.
+    """Speculative sampling that returns a rank instead of a token id, for rows at temperature 0.
 
-    The rank is the place of the token in a sorted list of candidates.
+    The rank is the position of the token in a sorted list of candidates.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -247,7 +247,7 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     citation="TensorRT-LLM PR #15708",
 )
 def padding_rows_written(row: int) -> int | None:
-    """Return the first slots of the cache as those of padding rows: they overwrite the first request's entries."""
+    """Return a cache slot for the padding row ``row``: the first slots, in which the first request has its entries."""
     return row
 
 
@@ -273,7 +273,10 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the position of the argmax in a reordered list of ids instead of its id, if the batch has sampled rows."""
+    """Return the argmax of ``row``, or (a bug) its position in a reordered list of ids.
+
+    The position is returned if other rows of the batch are sampled (``mixed``).
+    """
     return argmax(row[::-1]) if mixed else argmax(row)
 
 

@@ -99,7 +99,7 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
 def pages_never_given_back(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the needed pages and the free pages, without adding the pages that are no longer needed.
+    """Return the ``needed`` first pages of a request, and the free pages, to which the other pages are not added.
 
     Each rejection across the edge of a page loses that page, until no page is free.
     """
@@ -162,7 +162,10 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep: in a batch of one, rejected drafts are kept too."""
+    """Return the number of cache entries to keep.
+
+    In a batch of one request there is no rollback, so the entries of rejected drafts are kept too.
+    """
     return known + accepted if batch > 1 else written
 
 

@@ -131,9 +131,9 @@ infinite_ratio = Control(
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree with one uniform for each level: it selects at most one of the candidates.
+    """Verify a tree with one uniform for each level, which selects at most one of the candidates.
 
-    If none is selected, draw from p without the candidates.
+    If the uniform selects no candidate, draw from p without the candidates.
     """
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -198,7 +198,7 @@ possible."""
 
 
 def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Cut the block after the first draft d with p(d) < q(d), which is still tested; then speculative sampling."""
+    """Cut the block after the first draft d with p(d) < q(d), then verify it by speculative sampling, including d."""
     kept = 0
     for token, q in zip(draft.tokens, draft.pmfs, strict=True):
         kept += 1
@@ -265,9 +265,9 @@ def unlikely_matches_dropped_verify(draws: Draws, target: LanguageModel, prefix:
 
 
 def unlikely_matches_dropped_build(task: Task, gamma: int = 4) -> Decoder:
-    """Sample and match that drops every draft from the first that is not the target's argmax on; lossless.
+    """Sample and match that drops the first draft that is not the target's argmax, and all drafts after it; lossless.
 
-    Matching emits a draw from p wherever the drafts end.
+    At every position, matching emits a draw from p, wherever the drafts end.
     """
     return with_verifier(unlikely_matches_dropped_verify)(task, gamma)
 

@@ -45,9 +45,10 @@ See = Callable[[Tokens, Tokens, bool], Tokens]
 
 
 def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
-    """Return the build function of the registry algorithm ``original`` with a drafter that reads a changed text.
+    """Return the build function of the registry algorithm ``original`` with a drafter that reads a wrong text.
 
-    ``see(tokens, known, first)`` returns that text for ``tokens``: the ``known`` committed tokens and the new drafts.
+    ``see(tokens, known, first)`` returns the wrong text. ``tokens`` is the right one: the ``known`` committed tokens
+    and the new drafts. ``first`` states whether this is the first round.
     """
 
     def build(task: Task, gamma: int = 4) -> Decoder:
@@ -91,7 +92,7 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @drafting_from
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text with token 0 in place of the last committed token, for all drafts of a round but the first.
+    """Return the text with token 0 in place of the last committed token, for every draft of a round except the first.
 
     The slot of the bonus token in the drafter's cache holds another token.
     """
@@ -187,7 +188,7 @@ BEFORE = (1, 1, 1, 0, 1, 1)
 def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Prompt lookup that searches the text of another request first, because the n-gram table is not cleared.
 
-    The mutant's drafts are compared with those that this text alone gives.
+    A check compares its drafts with those that a search of the request's own text gives.
     """
     drafter = prompt_lookup_drafter(max_ngram, task.eos)
     polluted = drafter._replace(
@@ -208,7 +209,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 )
 @drafting_from
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text with two padding tokens before it: slots and lengths of the drafter ignore the padding."""
+    """Return the text with two padding tokens before it, which the drafter reads as tokens."""
     return (0, 0, *tokens)
 
 
@@ -325,6 +326,9 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
     citation="mlx-lm commit e6ae82d3 (branch)",
 )
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the drafter's cache without its last valid entry if a draft was rejected, so acceptance falls."""
+    """Return the drafter's cache after a round; if a draft was rejected, its last valid entry is removed too.
+
+    The drafter then reads a wrong text, so acceptance falls.
+    """
     kept = draft_kept(cache, known, drafts, accepted)
     return kept._replace(entries=kept.entries[:-1]) if accepted < drafts else kept

@@ -23,7 +23,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="TensorRT-LLM issue #7878",
 )
 def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the matcher of a draft row; it has a state only for the first draft of a round."""
+    """Return the matcher for a draft row. It has a state only for the first draft of a round."""
     return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
 
 
@@ -99,7 +99,10 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
     citation="SGLang issue #15050, PR #15373",
 )
 def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether a row is masked: also if the matcher has finished and has no mask, which is an error."""
+    """Return whether the grammar masks the next row, without the exception for a finished matcher.
+
+    A finished matcher has no mask, so asking for its mask is an error.
+    """
     return matcher.active[-1]
 
 

@@ -149,9 +149,9 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Return a decorator of a function that replaces ``part`` of the chain ``original``.
+    """Return a decorator that turns a function into the build function of the chain ``original``.
 
-    Its result is the build function.
+    The decorated function replaces the part ``part`` of the chain.
     """
     return lambda value: with_parts(original, **{part: value})
 

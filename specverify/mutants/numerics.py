@@ -42,7 +42,7 @@ from specverify.subjects.verifier import verifier_subject
 def looked_up(rng: Any, weights: Any) -> int:
     """Return the index at which the cumulative sum of ``weights`` passes a uniform.
 
-    It may be past the end by rounding.
+    If rounding leaves the sum below the uniform, this index is one past the end.
     """
     return int(np.searchsorted((weights / weights.sum()).cumsum(), rng.random(), side="right"))
 
@@ -120,7 +120,10 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 
 
 def normalised(p: Any, q: Any) -> Any:
-    """Return the normalised residual; if it is empty (NaN), the point mass on token 0, as a lookup in NaN gives."""
+    """Return the normalised residual. If it is empty, return the point mass on token 0.
+
+    A real lookup in the NaN of an empty residual returns token 0 as well.
+    """
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
     return np.eye(len(p))[0] if np.isnan(result).all() else result
@@ -136,7 +139,8 @@ def normalised(p: Any, q: Any) -> Any:
 def empty_residual_is_nan(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that divides an empty residual by its sum and emits token 0 for the NaN.
 
-    The denominator q + 1e-10 of the ratio avoids a division by zero, but rejects, rarely, where p = q.
+    The denominator of the ratio is q + 1e-10. Because of it, a draft is rejected with a small probability even where p
+    = q and the residual is empty.
     """
     return decided(
         np.random.default_rng(),
@@ -173,8 +177,8 @@ def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix:
 def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling that removes negative tokens from the output but counts them in the length budget.
 
-    The replacement is -1 if the residual is empty. That can happen because the denominator q + epsilon rejects where p
-    = q. A round without any token is repeated.
+    The replacement is -1 if the residual is empty. This happens because the denominator q + epsilon allows rejections
+    where p = q. A round without any token is repeated.
     """
     inner = with_verifier(lost_recovery_is_counted_verify)(task, gamma)
 
@@ -328,8 +332,8 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling that can emit an id from the padding of the vocabulary.
 
-    If the residual is empty, the argmax lies in the padding: its id is the size of the vocabulary. The residual can be
-    empty because the denominator q + epsilon rejects where p = q.
+    If the residual is empty, the argmax lies in the padding: its id is the size of the vocabulary. The denominator q +
+    epsilon allows rejections where p = q and the residual is empty.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
@@ -376,5 +380,8 @@ def in_float16(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def residual_in_float16(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with the residual in float16, in which probabilities of a real vocabulary are 0."""
+    """Speculative sampling with the residual in float16, in which small probabilities become 0.
+
+    With a large vocabulary most probabilities are that small.
+    """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=in_float16)

@@ -38,10 +38,10 @@ def below(parents: Any, node: int) -> list[int]:
 
 
 def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[int]:
-    """Verify one tree from the root down, and return the accepted tokens and one more.
+    """Verify one tree from the root down; return the accepted tokens and one more.
 
-    At each node ``choose(rng, p, children, node)`` returns the accepted child, or None and a replacement token. ``p``
-    has the root's row first, then one row for each node.
+    At each node ``choose(rng, p, children, node)`` returns (accepted child, any token), or (None, replacement token).
+    ``p`` has the root's row first, then one row for each node.
     """
     node, kept = -1, list[int]()
     while children := below(parents, node):
@@ -73,9 +73,9 @@ def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
 
 
 def looked_up(tokens: Any) -> Choose:
-    """Return the rule that draws a token from p and continues at the child with this token.
+    """Return the rule that draws a token from p and looks for a child with this token.
 
-    Otherwise the token is emitted.
+    If there is such a child, verification continues there. If not, the token is emitted.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:

@@ -64,8 +64,8 @@ def decided(
 ) -> list[int]:
     """Verify one row by speculative sampling; return the accepted drafts and one more token.
 
-    ``p`` has one row more than ``q``. ``accept`` returns the acceptance ratio, and ``weights`` those of the
-    replacement.
+    ``p`` has one row more than ``q``. ``accept`` returns the acceptance ratio, and ``weights`` returns the weights from
+    which a replacement is drawn.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):
@@ -130,8 +130,7 @@ def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, 
 def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
     """Return the verifier of logits that verifies by speculative sampling with the p and q that ``rows`` computes.
 
-    The signature is ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``; each result is ``[rows,
-    V]``.
+    ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)`` returns p and q, each ``[rows, V]``.
     """
 
     def verify(
@@ -222,7 +221,7 @@ def text_under(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes a test vector's text with ``verify``, a verifier of logits.
 
-    ``inputs`` are those of the vector. Returns None if it has parameters other than temperature, top-k, top-p and
+    ``inputs`` are those of the vector. Returns None if they have parameters other than temperature, top-k, top-p and
     min-p, or if the text can end early.
     """
     given = inputs.get("parameters", {})

@@ -247,7 +247,7 @@ def min_p_for_the_bonus_alone(
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     """Return the number of new tokens before the round, for every row of the round.
 
-    The drafts of the round are not counted, so the end of sequence is masked for up to gamma tokens too long.
+    The drafts before a row are not counted, so the end of sequence is masked for up to gamma tokens too long.
     """
     return new
 
@@ -261,7 +261,7 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     citation="SGLang PR #33643",
 )
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
-    """Return the number of rounds in place of that of new tokens, so the end of sequence is masked for too long."""
+    """Return the number of rounds instead of the number of new tokens; the end of sequence is then masked too long."""
     return rounds
 
 

@@ -307,13 +307,13 @@ def text_of(new: Tokens) -> str:
 
 
 def returning(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine for ``scenario`` with the fault named ``fault`` ("": none); the scenario has its prompt."""
+    """Return the engine with the fault named ``fault`` ("": none), which decodes the prompt of ``scenario``."""
     engine = Engine(scenario, fault)
     return Made(engine.speculative, engine.plain, stops=True)
 
 
 def in_turn(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine for ``scenario`` with the fault named ``fault``; its decoding functions take the prompt."""
+    """Return the engine for ``scenario`` with the fault named ``fault``; its methods take the prompt as an argument."""
     engine, plain = Engine(scenario, fault), Engine(scenario)
 
     def decode(prompt: Tokens) -> tuple[Tokens, dict[str, Any]]:
@@ -414,10 +414,10 @@ class SeededEngine:
         return new[: self.models.horizon]
 
     def _position(self, prompt: int, new: int, rounds: int, place: int, *, last: bool) -> int:
-        """Return the index in a seed's stream of uniforms for a new token; the fault may change it.
+        """Return the index of the uniform of a new token in the stream of its seed; the fault may change the index.
 
-        ``prompt`` and ``new`` are lengths, ``rounds`` the rounds so far, ``place`` the index in the round; ``last``: it
-        is the bonus token.
+        ``prompt`` and ``new`` are the lengths of the prompt and the new text, ``rounds`` is the number of rounds so
+        far, and ``place`` the index of the token in its round. ``last`` states whether the token is the bonus token.
         """
         right = prompt + new
         wrong = {
@@ -430,7 +430,10 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return how many uniforms were drawn for positions after a rejected draft in this text's earlier rounds."""
+        """Return the number of uniforms drawn for positions after a rejected draft.
+
+        Only the first ``rounds`` rounds of the text count.
+        """
         return self.given if rounds else 0
 
     given = 0

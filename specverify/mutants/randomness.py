@@ -50,9 +50,10 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link that loses half of the first answers in which no draft is accepted, and the cloud's copy of them.
+    """Return a link that loses answers: half of the first answers in which no draft is accepted.
 
-    The cloud then draws the answer again when it is requested again.
+    The cloud's copy of a lost answer is lost too, so the cloud draws the answer again when the edge repeats its
+    request.
     """
     lost: list[str] = []
 
@@ -528,9 +529,10 @@ def tables() -> BigramTables:
 
 
 def stream_of_the_position_engine_of(offset: int) -> TableEngine:
-    """Return the engine of gamma 1 that draws a replacement from the random stream of a later position.
+    """Return the engine with gamma 1 that draws a replacement from the random stream of another position.
 
-    Each position has its own stream; the replacement uses that of ``offset`` positions after the draft's. 0 is correct.
+    Each position has its own stream. The replacement uses the stream that is ``offset`` positions after the draft's; an
+    ``offset`` of 0 is correct.
     """
 
     def raced(weights: Any, stream: int) -> int:

@@ -391,7 +391,7 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
     killed_by="law_is_declared",
 )
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
-    """Reward-guided decoding that excludes the drafted step when the target rewrites a step of low reward."""
+    """Reward-guided decoding that excludes the rejected drafted step when the target writes the step anew."""
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)
 

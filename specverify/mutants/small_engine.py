@@ -1,8 +1,8 @@
 """A small engine for planted bugs that span rounds: it draws its own drafts, and its passes can be observed.
 
-Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both tables are equal.
-``TableEngine`` decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` records every pass of the target, as if there
-were a cache.
+Its models are order-1 tables of dyadic numbers, so float64 is exact. The rows of both tables after token 2 are equal.
+``TableEngine`` decodes ``HORIZON`` tokens after ``PROMPT``. The list ``forwards`` receives a record of every pass of
+the target. The records describe the passes that an engine with a KV cache would make.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def planted_engine(
 ) -> Mutant:
     """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
-    ``decide`` is the verifier of its rounds, if the bug is there. ``tables`` returns the models.
+    ``decide`` is the verifier of its rounds if the bug is in the verifier, else None. ``tables`` returns the models.
     """
     return Mutant(
         name,

@@ -210,7 +210,10 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #38711",
 )
 def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
-    """Return the first draft of the last round to feed again, uncounted, when the context is nearly full."""
+    """Return the first draft of the last round, which is fed again when the context is nearly full.
+
+    The entry of this token is not counted.
+    """
     return pending[:1]
 
 

@@ -14,7 +14,10 @@ from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
 
 
 def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., Decoder]:
-    """Return the build function of a decoder that cuts each round after the token with index ``last(eos, round)``."""
+    """Return the build function of a decoder that cuts each round after the token with index ``last(eos, round)``.
+
+    If ``last`` returns None, the round is not cut.
+    """
 
     def build(task: Task, gamma: int = 4) -> Decoder:
         inner = correct("speculative-sampling").build(task._replace(eos=()), gamma=gamma)
@@ -120,9 +123,9 @@ def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, mos
     citation="exllamav2 commit 7019a1b",
 )
 def clipped_by_free_space(gamma: int, left: int) -> int:
-    """Return the requested number of drafts minus the free places, if there are fewer places than drafts.
+    """Return the number of tokens to draft: if there are fewer free places (``left``) than ``gamma``, their difference.
 
-    The right number is that of the free places.
+    The right number is ``left``.
     """
     return gamma if gamma < left else gamma - (left - 1)
 

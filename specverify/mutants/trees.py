@@ -90,7 +90,7 @@ def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
 
 
 def bonus_of_the_last_node_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify candidate sets with the bonus row of the last leaf for every leaf."""
+    """Verify candidate sets, but draw the bonus token after any leaf from the row of the last leaf."""
     ends = [prefix + path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
 
     def row(tokens: Tokens) -> Pmf:
@@ -185,9 +185,9 @@ def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width
 
 
 def duplicates_get_two_chances_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Accept each candidate with probability p(d), a duplicate with a second chance.
+    """Accept each candidate d with probability p(d); a duplicate gives its token a second chance.
 
-    Else emit from p without the candidates.
+    If no candidate is accepted, emit a draw from p without the candidates.
     """
     for k, token in enumerate(tokens):
         if flip(draws, p[token], ("accept", depth, k)):
@@ -537,9 +537,9 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
     examples=({"branching": (2,), "replacement": False},),
 )
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
-    """Optimal transport verification with the plan for the other kind of draw.
+    """Optimal transport verification with the transport plan for the other kind of candidates.
 
-    The candidates are drawn without replacement, and the plan is that of candidates drawn with replacement.
+    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
@@ -558,7 +558,8 @@ def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), repla
 def position_by_index(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Recursive rejection that uses the index of a node in the flat tree as its position instead of its depth.
 
-    A table has no positions, so tokens are put before the text instead. The bug has no effect on chains.
+    A table model has no positions, so a wrong position is modelled by tokens put before the text. The bug has no effect
+    on chains.
     """
     texts = texts_of_rows(prefix, draft)
 
@@ -667,7 +668,7 @@ def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) ->
     claims=frozenset({Claim.GREEDY}),
 )
 def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Greedy tree verification that reads the next token on the first path instead of the longest one."""
+    """Greedy tree verification that reads the next token from a row of the first path instead of the longest match."""
     indices, candidates = along_paths(parents, tokens, padding=-1)
     wanted = p[indices].argmax(-1)
     lengths = (candidates[:, 1:] == wanted[:, :-1]).cumprod(-1).sum(-1)

@@ -30,9 +30,7 @@ PROMISED: Final[Mapping[str, Evidence]] = {
 def checks_of_returns(answerings: Sequence[Answering], returns: Mapping[str, Kind]) -> tuple[Check, ...]:
     """Return the checks of the values that an engine returns with its tokens.
 
-    ``returns`` maps each name to its promise.
-
-    ``answerings`` are the engine's programs.
+    ``returns`` maps the name of each value to its promise, and ``answerings`` are the engine's programs.
     """
     values = {name: kind for name, kind in returns.items() if name not in STATISTICS}
     statistics = {name: kind for name, kind in returns.items() if name in STATISTICS}

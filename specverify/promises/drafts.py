@@ -59,9 +59,9 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 
 
 def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
-    """Search for a text that only a wrong draft or context of the engine explains.
+    """Search the engine's model queries in ``scenario`` for a text that a right engine would not query.
 
-    ``make`` builds the engine for ``scenario``.
+    ``make`` builds the engine. Only a wrong draft or a wrong context explains such a query.
     """
     result = asked_of(likeliest_trace(make, scenario), scenario)
     if not result.drafts:

@@ -48,7 +48,10 @@ class DifferentTexts(NamedTuple):
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between two calls with one seed, and between two engines with one seed; None if equal."""
+    """Yield the differences between pairs of texts with one seed; None for a pair of equal texts.
+
+    One pair is of two calls of one engine, the other of two engines.
+    """
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))
@@ -69,7 +72,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the differences between a request served alone and the same one among or after others; None if equal."""
+    """Yield the difference between the texts of a request served alone and among or after others; None if equal."""
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
     neighbours = _seeds(seed + 1, len(others))
@@ -204,7 +207,7 @@ def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
 
 
 def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
-    """Return one check for each promise in ``promises``; ``pairings`` are the engine's scenarios."""
+    """Return one check for each promise named in ``promises``; ``pairings`` are the engine's scenarios."""
     return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
 
 
@@ -237,7 +240,10 @@ class RowPair(NamedTuple):
 
 
 def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield the rows of two calls with one seed; ``other`` is the reference sampler, or the sampler again."""
+    """Yield each of the ``size`` rows of a call with the same row of a second call with the same seed.
+
+    ``other`` makes the second call: it is the reference sampler, or ``sampler`` again.
+    """
     who = f"two calls of {sampler.name}" if other is sampler else f"{sampler.name} and {other.name}"
     rows = zip(drawn(sampler, seed, size), drawn(other, seed, size), strict=True)
     for row, (one, two) in enumerate(rows, start=1):
@@ -245,7 +251,7 @@ def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> It
 
 
 def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield each row of a small call, and the same row of a larger call and of a call after other requests."""
+    """Yield rows of a small call with the same rows of a call of ``size`` rows, and of a call after other requests."""
     alone, several, whole = (drawn(sampler, seed, number) for number in (1, (size + 1) // 2, size))
     yield RowPair(alone[0], whole[0], f"row 1 of seed {seed}, n=1 and n={size}")
     for row, (one, two) in enumerate(zip(several, whole, strict=False), start=1):
@@ -255,7 +261,10 @@ def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> I
 
 
 def _rows_continued(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield pairs of an uncut text and a cut and continued one, for a cut after each token of the text."""
+    """Yield pairs of texts: a whole text, and the same text cut after one of its tokens and continued by the sampler.
+
+    There is one pair for each position of the cut.
+    """
 
     def after(prefix: Tokens) -> Tokens:
         named = Sampler(f"{sampler.name} after {prefix}", lambda seed, n: sampler.sample(seed, n, prefix))  # type: ignore[call-arg]
@@ -279,7 +288,7 @@ OF_ROWS: Final = {
 def judge_pairs(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return the verdicts on those of a black box's ``promises`` that pairs of rows with one seed decide.
+    """Return one verdict for each of ``promises`` on a black box, decided by pairs of its rows with one seed.
 
     ``promises`` are keys of ``OF_ROWS``, ``largest`` is the most rows of a call, and ``reference`` the sampler without
     speculation, or None.

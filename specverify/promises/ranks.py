@@ -45,7 +45,8 @@ _ONE_OF: Final = 3
 def models_of_rank(models: EngineScenario, group: Group, *, greedy: bool) -> EngineScenario:
     """Return the scenario with the models of one rank, whose pmfs have the rounding of that rank.
 
-    ``greedy``: near ties are decided by the rank; otherwise probabilities are slightly off.
+    If ``greedy``, the rank in ``group`` decides which of two nearly tied tokens is more probable; otherwise its
+    probabilities are slightly off.
     """
     rounded = _decided_on if greedy else _rounded_on
     return models._replace(
@@ -80,7 +81,7 @@ def _rounded_on(model: LanguageModel, rank: int) -> LanguageModel:
 def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
     """Return the function that a rank runs: it creates the engine and decodes the prompt of a scenario with a seed.
 
-    ``given`` is (scenario, seed).
+    ``given`` is (scenario, seed), and ``form`` the form in which the engine takes prompts.
     """
     scenario, seed = given
 

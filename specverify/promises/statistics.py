@@ -31,7 +31,7 @@ ROUNDING = 1e-6
 def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
     """Return the first reported number that is impossible for the run; None if all are possible.
 
-    ``facts`` are those of the request, or None; only the names in ``promises`` are examined.
+    ``facts`` are the facts about the request, or None if they are unknown; only the names in ``promises`` are examined.
     """
     given = {name: value.value for name, value in answer.values.items() if name in promises}
     for name, value in given.items():
@@ -129,7 +129,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Return the fault of the number of ``accepted`` drafts if the queries to the draft model exclude it, else None."""
+    """Return the fault if the queries to the draft model exclude this number of ``accepted`` drafts, else None."""
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
         return None

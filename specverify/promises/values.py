@@ -99,7 +99,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
 
 
 def nothing_says(known: KnownValues) -> str:
-    """Return a sentence with the promised values whose right value is not known; "" if there are none."""
+    """Return a sentence that lists the promised values for which no expected value is known; "" if there are none."""
     plain = {name for values in known.plain.values() for name in values}
     facts = known.facts
     open_names = [
@@ -116,7 +116,11 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether the models, the law or another value determine the value ``name`` with the promise ``kind``."""
+    """Return whether the models, the law or another returned value determine the expected value of ``name``.
+
+    ``kind`` is the promise for this value, ``promises`` are those for all values, and ``facts`` those about the
+    request.
+    """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
     if facts is None or kind == PLAIN:
@@ -236,7 +240,11 @@ def explained(spacing: float, logarithm: float) -> float:
 
 
 def _off_by(value: float, expected: float, spacing: float) -> str:
-    """Return "" for the expected logarithm, "undecided" if rounding may explain the difference, else "wrong"."""
+    """Compare a returned logarithm, ``value``, with the ``expected`` one.
+
+    Returns "" if they agree, "undecided" if rounding in floats of this ``spacing`` may explain the difference, else
+    "wrong".
+    """
     if expected == -math.inf or math.isnan(value):
         return "" if value == -math.inf or value < math.log(FORBIDDEN) else "wrong"
     off = abs(value - expected)
@@ -246,11 +254,9 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
 
 
 def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
-    """Return the function from new tokens to the pmf of the next token, by the model or the law.
+    """Return the function from new tokens to the pmf of the next token; None if the pmf is not known.
 
-    Returns None if neither is known.
-
-    ``kind`` selects the model's own pmf ("raw") or the law.
+    ``kind`` selects the pmf: "raw" is the target's own, any other kind that of the law.
     """
     facts = known.facts
     if facts is None:
@@ -294,7 +300,7 @@ def _log(mass: Any) -> float:
 
 
 def _kind(name: str, kind: Kind, known: KnownValues) -> Kind:
-    """Return ``kind``, the promise about the value ``name``; the default one if it is None."""
+    """Return the promise about the value ``name``: ``kind``, or the default promise if ``kind`` is None."""
     if kind is None:
         return PLAIN if known.plain and any(name in values for values in known.plain.values()) else PROCESSED
     return kind
@@ -336,14 +342,20 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
 
 
 def _ratio(found: float, expected: float) -> tuple[str, ...]:
-    """Return a sentence with exp(returned - recomputed), the factor that a gradient gets wrong; () if it is huge."""
+    """Return the sentence with the factor exp(returned - recomputed), by which a gradient would be wrong.
+
+    Returns () if the factor is huge or the returned value is not finite.
+    """
     if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
         return ()
     return (f"exp(returned - recomputed) is {short(math.exp(found - expected))}, expected 1",)
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a difference that rounding does not explain but that is too small for a wrong pmf."""
+    """Return the sentence about a logarithm ``found`` that differs by more than rounding explains, but only slightly.
+
+    The difference from ``expected`` is too small for a wrong pmf.
+    """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
         f"{value.spacing:.1g} explain {explained(value.spacing, expected):.1g}, and a fault is named from "
@@ -358,7 +370,7 @@ def _source(kind: Kind) -> str:
 
 
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
-    """Return the sentences that explain a wrong value at ``place`` by another pmf that has this value."""
+    """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it."""
     facts = known.facts
     if facts is None:
         return ()
@@ -487,9 +499,10 @@ def _wrong_entry(
 
 
 def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
-    """Return two successive tokens of a list in the wrong order; None if there are none.
+    """Return two successive tokens of the list ``listed`` that are in the wrong order; None if there are none.
 
-    The emitted token may come before all others.
+    The emitted token may come before all others. Differences that rounding in floats of this ``spacing`` explains are
+    ignored.
     """
     first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
     for (one, more), (other, less) in itertools.pairwise(first_apart):
@@ -499,7 +512,10 @@ def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) 
 
 
 def _least_of_others(inner: Sequence[tuple[int, float]], emitted: int) -> float:
-    """Return the least logarithm of a list without the emitted token, which may be listed however unlikely."""
+    """Return the smallest logarithm in a list of most probable tokens, without the emitted token.
+
+    Engines list the emitted token even if it is improbable.
+    """
     return min((value for token, value in inner if token != emitted), default=math.inf)
 
 
@@ -554,7 +570,7 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the right text of an answer, from the first of the values ``names`` that determines it.
 
-    Returns None if unknown.
+    Returns None if no value determines the text.
     """
     for name in names:
         kind = known.promises.get(name)
@@ -645,7 +661,10 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Compare a value with a function of the tokens or with the call without speculation; None if they agree."""
+    """Compare a value with a function of the tokens, or with the value that the call without speculation returns.
+
+    Returns None if both agree.
+    """
     if callable(kind):
         expected = kind(answer.new)
     else:
@@ -726,7 +745,10 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario is examined last: no token ends its texts, so reasons of an end cannot differ."""
+        """Return whether a scenario is examined after the others, because no token ends its texts.
+
+        In such a scenario all texts end for the same reason, so a wrong reason of an end cannot be found.
+        """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 
     def known(subject: Subject) -> list[EngineProgram]:

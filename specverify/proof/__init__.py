@@ -102,10 +102,11 @@ def certify(
         file: Where the certificate is written, as JSON.
         timeout: Time limit in seconds.
         options: The options that ``prove`` was given.
-        progress: Called with what has been written so far.
+        progress: Called with a short text on how many places and polynomials are done.
 
     Raises:
-        NoCertificate: The statement has no certificates, the proof is open, or a step cannot be written as a sum.
+        NoCertificate: The statement has no certificates, the proof is open, or no sum of products was found
+            that proves a step.
     """
     if proof.what not in CERTIFIED:
         raise NoCertificate(f"there are no certificates of {proof.what!r}, expected {', '.join(CERTIFIED)}")

@@ -63,7 +63,7 @@ class Writer:
     """Writes the places of one proof. Polynomials and ratios are stored once and referred to by index."""
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
-        """Prepare a certificate of ``what`` about ``subject``; ``seconds`` is the time limit, counted from now."""
+        """Prepare a certificate of the statement ``what`` about ``subject``; ``seconds`` is the time limit from now."""
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
         self._polynomials: dict[Polynomial, int] = {}
@@ -71,7 +71,7 @@ class Writer:
         self._contradictions = Contradictions(self._number)
 
     def places(self, progress: Callable[[str], None]) -> list[Node]:
-        """Return the certificate of every place that the statement covers."""
+        """Return the certificate of every place that the statement covers; ``progress`` is called with a short text."""
         places, reads_draft = self._after((0,), progress)
         if reads_draft:
             return places
@@ -117,7 +117,10 @@ class Writer:
     def _runs(
         self, tables: UnknownTables, solver: Feasibility, place: RoundStart
     ) -> Iterator[tuple[list[tuple[Any, tuple[Any, ...], Any, frozenset[Any]]], Tokens]]:
-        """Yield every path of a round: its steps as (question, weights, answer, possible answers), and its tokens."""
+        """Yield every path of a round: its steps and its tokens.
+
+        A step is (question, weights, answer, possible answers).
+        """
 
         def program(run: PathDraws) -> Tokens:
             world = UnknownWorld(tables, run)
@@ -141,9 +144,10 @@ class Writer:
         known: list[SignCondition],
         paths: list[_ProofPath],
     ) -> Node:
-        """Return the subtree of the certificate for the rest of ``path``; an omitted branch is stored with the reason.
+        """Return ``node`` and all nodes below as part of the certificate; an omitted branch is stored with the reason.
 
-        ``known`` are the conditions that hold at the node; finished paths are appended to ``paths``.
+        ``path`` is the path up to ``node``, and ``known`` are the conditions that hold there. Finished paths are
+        appended to ``paths``.
         """
 
         def shown(condition: SignCondition) -> Any:
@@ -213,10 +217,10 @@ class Writer:
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
-        """Return why draws of ``path`` need no case distinction, for each such draw.
+        """Return the draws of ``path`` that need no case distinction, each with the evidence.
 
-        Either the comparisons imply that the outcome is possible, or the weight contains the draw's probability as a
-        factor and its denominators stay positive where that probability is 0.
+        There are two kinds of evidence. The comparisons imply that the outcome of the draw is possible. Or the weight
+        contains the draw's probability as a factor, and its denominators stay positive where that probability is 0.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
@@ -244,9 +248,10 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the evidence for a sum, split into cells by the sign of one polynomial after another.
+        """Return the evidence that the sum of ``terms`` is 0, in a tree of cells.
 
-        Within a cell each term either counts or does not. ``facts`` are the signs already known.
+        Cells are split by the sign of one polynomial after another, until each term either counts or does not count in
+        a cell. ``facts`` are the signs that are already known.
         """
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
@@ -297,9 +302,9 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Insert one path, which ends with its ``tokens``, into a tree of draws and comparisons.
+    """Insert one path into a tree of draws and comparisons, whose branches are keyed by the answers.
 
-    Branches are keyed by answers.
+    ``steps`` are the path's draws and comparisons; ``tokens`` are stored at its end.
     """
     node = root
     for question, weights, answer, answers in steps:
@@ -310,7 +315,7 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 
 
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
-    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on."""
+    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on, after ``text``."""
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]
         for position in range(start, len(outcome))

@@ -35,12 +35,19 @@ class Contradictions:
     """Searches for contradictions among conditions. ``number_of`` maps a polynomial to its index in the certificate."""
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Start with an empty cache of results: the same few conditions contradict each other at many places."""
+        """Start with an empty cache of results.
+
+        Results are cached because the same few conditions contradict each other at many places. ``number_of`` maps a
+        polynomial to its index in the certificate.
+        """
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
     def find(self, conditions: Sequence[SignCondition]) -> Written | None:
-        """Return a contradiction among ``conditions``, which it names by their positions; None if none was found."""
+        """Return a contradiction among ``conditions``, or None if none was found.
+
+        The contradiction refers to conditions by their positions in ``conditions``.
+        """
         relevant = _relevant(conditions)
         key = frozenset(conditions[index] for index in relevant)
         if key not in self._known:
@@ -162,7 +169,10 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 
 
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
-    """Return a contradiction with condition i renamed to ``places[i]``. Each split into cases adds one condition."""
+    """Return the contradiction ``written`` with condition i renamed to ``places[i]``.
+
+    Each split into cases inside the contradiction adds one condition.
+    """
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}
         return {"split": places[written["split"]], **cases}

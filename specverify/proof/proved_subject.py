@@ -32,7 +32,7 @@ COUPLING = "coupling"
 
 
 class ProofSubject(NamedTuple):
-    """The decoder of a proof, as a function of the world (the models), and the law that it declares if it is biased."""
+    """The decoder of a proof, as a function of the world (the models), and the law that a biased decoder declares."""
 
     name: str
     options: str
@@ -47,9 +47,9 @@ class ProofSubject(NamedTuple):
 def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:
     """Return the subject of a proof: a registry algorithm, with or without ``reference:``, or ``mutant:NAME``.
 
-    It is built with the options of its first example, with ``gamma`` if it takes one, changed by ``options``.
-    ``length`` replaces its length rule. Raises ``ValueError`` for an unknown name, and for a ``length`` if the
-    algorithm has no length rule to replace.
+    The algorithm is built with the options of its first example, with ``gamma`` if the algorithm takes one, changed by
+    ``options``. ``length`` names the length rule that replaces the algorithm's own. Raises ``ValueError`` for an
+    unknown name, and for a ``length`` if the algorithm has no length rule to replace.
     """
     if name == COUPLING:
         return ProofSubject(name, "", _no_decoder, None)
@@ -84,7 +84,7 @@ def _no_rule(shown: str) -> str:
 
 
 class _NamedSubject(NamedTuple):
-    """The subject of a name before options are applied; ``defaults`` are its default options."""
+    """The subject that a name stands for, before options are applied; ``defaults`` are its default options."""
 
     shown: str
     build: Callable[..., Decoder]
@@ -135,7 +135,7 @@ def any_length(world: World, most: int) -> LengthRule:
 
 
 def _dropping(drafter: Drafter, world: World) -> Drafter:
-    """Return a drafter that removes the last drafted token if the open question about it is answered with yes."""
+    """Return a drafter that removes its last drafted token if ``world`` answers the open question about it with yes."""
 
     def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, gamma, stop_after)

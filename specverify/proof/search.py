@@ -52,7 +52,7 @@ class ProofSearch:
         seconds: float,
         progress: Callable[[str], None] = lambda doing: None,
     ) -> None:
-        """Prepare the search.
+        """Prepare the search for a proof of ``statement`` about ``subject``.
 
         ``seconds`` is the time limit from now; ``progress`` is called with a description of the work done.
         """
@@ -125,8 +125,8 @@ class ProofSearch:
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
         """Prove the statement for the text ``prompt``.
 
-        Returns a triple: why the statement fails or stays open ("" if it is proved), the model at which it fails (else
-        None), and whether the draft model was queried.
+        Returns a triple. First why the statement fails or stays open, "" if it is proved; then the model at which it
+        fails, else None; then whether the program queried the draft model.
         """
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond
@@ -177,9 +177,9 @@ class ProofSearch:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
     def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
-        """Cross-check a proved statement: enumerate both programs on a few concrete models.
+        """Cross-check a proved statement for ``place``: enumerate both programs on a few concrete models.
 
-        Raises ``ReplayFailed`` if the statement fails on one of them.
+        Raises ``ReplayFailed`` if the statement fails on one of the models.
         """
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
@@ -189,9 +189,9 @@ class ProofSearch:
         self._figures["worlds"] += WORLDS
 
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
-        """Return the first refutation among concrete models, small denominators first.
+        """Return the first refutation among concrete models, tried in the order of their denominators, smallest first.
 
-        If there is none, return ``reason``, which states why the proof is open.
+        If no model refutes the statement, return ``reason``, which states why the proof is open, and None.
         """
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)
@@ -219,7 +219,7 @@ class ProofSearch:
         return next(failures, None)
 
     def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
-        """Recompute both masses of a refuted outcome with fractions; return the refutation as text, and the models.
+        """Recompute the two masses of a refuted outcome with fractions; return the refutation as text, and the models.
 
         Raises ``ReplayFailed`` if the statement holds for these masses.
         """

@@ -61,7 +61,7 @@ class Feasibility:
     """
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:
-        """Start without conditions.
+        """Start without conditions. ``axioms`` is described at the class.
 
         A query after ``deadline``, a value of ``time.perf_counter``, raises ``ProofOutOfTime``.
         """
@@ -87,15 +87,18 @@ class Feasibility:
         self._linear.pop()
 
     def mentioned(self) -> set[int]:
-        """Return all unknowns of every row that has an unknown in a current condition."""
+        """Return all unknowns of every pmf (row) that has an unknown in a current condition."""
         return {number for row in self._known for number in row.unknowns}
 
     def feasible(self, *conditions: SignCondition) -> bool:
-        """Return whether some point satisfies all conditions; True also if the solver cannot decide."""
+        """Return whether some point satisfies the current conditions and ``conditions``; True if z3 cannot decide."""
         return self._asked(conditions, feasible_only=True) is not None
 
     def point(self, *conditions: SignCondition) -> dict[int, Fraction] | str | None:
-        """Return a rational point that satisfies all conditions, None if there is none, or why it is undecided."""
+        """Return a rational point that satisfies the current conditions and ``conditions``.
+
+        Returns None if there is no such point, or a text with the reason if the solver cannot decide.
+        """
         return self._asked(conditions)
 
     def _asked(

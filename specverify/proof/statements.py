@@ -35,8 +35,8 @@ Program: TypeAlias = Callable[[ProofSubject, World, Draws, RoundStart], Shares]
 class Statement(NamedTuple):
     """A statement about the masses that the programs ``left`` and ``right`` give to each outcome.
 
-    Their difference must not have a forbidden sign. If only the negative sign is forbidden, ``left`` is at least
-    ``right``.
+    The difference left - right must not have a forbidden sign. If only the negative sign is forbidden, the statement is
+    that ``left`` is at least ``right``.
     """
 
     left: Program

@@ -33,7 +33,7 @@ class ConditionalWeight(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A point at which the statement is false, or None with the reason why the statement is undecided."""
+    """A point at which the statement is false; or no point (None), and the reason why the statement is undecided."""
 
     point: dict[int, Fraction] | None
     reason: str = ""
@@ -52,9 +52,9 @@ NONZERO, BELOW_ZERO = frozenset({NEGATIVE, POSITIVE}), frozenset({NEGATIVE})
 def decide_sign(
     terms: Iterable[ConditionalWeight], solver: Feasibility, forbidden: frozenset[int] = NONZERO
 ) -> Decided:
-    """Decide whether the sum of ``terms`` ever has a sign in ``forbidden``.
+    """Decide whether the sum of ``terms`` has a sign in ``forbidden`` for some values of the unknowns.
 
-    Returns the number of cells examined, and the first failure, None if there is none.
+    Returns the number of cells examined, and the first failure (None if there is none).
     """
     cells = 0
     lean = [_without_needless(term._replace(weight=free_number(term.weight)), solver) for term in terms]
@@ -136,7 +136,10 @@ def _cells(
 def conditions_left(
     conditions: Iterable[SignCondition], facts: Mapping[Polynomial, frozenset[int]]
 ) -> tuple[SignCondition, ...] | None:
-    """Return, in order, the conditions that the known signs leave undecided; None if they contradict one."""
+    """Return those of ``conditions``, in order, that the known signs ``facts`` leave undecided.
+
+    Returns None if the known signs contradict one of the conditions.
+    """
     left = []
     for condition in conditions:
         known = facts.get(condition.polynomial, ANY)
@@ -148,10 +151,12 @@ def conditions_left(
 
 
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
-    """Remove conditions of draws that the comparisons imply, or whose probability is a factor of the weight.
+    """Return ``term`` without the conditions of draws that are redundant.
 
-    The proof of redundancy uses comparisons only, since another draw's condition may have been removed too. Where a
-    removed draw is the first impossible one on the path, its probability is exactly 0, because it was drawn from a pmf.
+    A condition is redundant if the comparisons imply it, or if the draw's probability is a factor of the weight.
+    Redundancy is proved from comparisons only, since another draw's condition may have been removed too. Where a
+    removed draw is the first impossible one on the path, its probability is exactly 0, because the outcome was drawn
+    from a pmf.
     """
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
@@ -171,7 +176,7 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
 def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool:
     """Return whether ``chance = 0`` implies, under the conditions of ``solver``, that ``weight`` is 0.
 
-    ``chance`` must divide the numerator, and the denominators must be positive there.
+    ``chance`` must divide the numerator of ``weight``, and the denominators must be positive where ``chance`` is 0.
     """
     if not isinstance(weight, Real) or quotient(weight.numerator, chance) is None:
         return False
@@ -228,7 +233,7 @@ def sign_classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[fr
 
 
 def _added(weights: list[Any]) -> Any:
-    """Return the sum of weights. Weights with equal denominators, which are common, are added first."""
+    """Return the sum of weights. Weights with equal denominators, of which there are many, are added first."""
     groups: dict[Any, Any] = {}
     for weight in weights:
         key = weight.denominators if isinstance(weight, Real) else ()
@@ -237,7 +242,7 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """The run to which free numbers belong: it allows addition and multiplication and raises on comparison."""
+    """The stand-in for the run of a free number: it allows addition and multiplication and raises on comparison."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")
@@ -247,7 +252,10 @@ _NOWHERE = _Nowhere()
 
 
 def free_number(weight: Any) -> Any:
-    """Return a weight or polynomial as a number of no run, so that it can be added to other such numbers."""
+    """Return a weight or polynomial as a number that belongs to no run.
+
+    Numbers of different runs cannot be added; free numbers can.
+    """
     if isinstance(weight, Polynomial):
         return number(_NOWHERE, weight)
     return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight

@@ -103,7 +103,10 @@ class Real:
         return math.prod((self,) * exponent, start=Fraction(1))
 
     def inverse(self) -> Any:
-        """Return the inverse of the number. This decides its sign; raises ``ZeroDivisionError`` if it is 0."""
+        """Return 1 divided by the number.
+
+        This decides the number's sign; raises ``ZeroDivisionError`` if the number is 0.
+        """
         if self._sign_in(ZERO):
             raise ZeroDivisionError("division by a probability that is 0 on this path")
         content, rest = primitive(self.numerator)

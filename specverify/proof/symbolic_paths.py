@@ -45,7 +45,10 @@ class PathStep:
     def __init__(
         self, question: Any, answers: list[tuple[Any, SignCondition | None]], weights: tuple[Any, ...]
     ) -> None:
-        """``weights`` are the weights of a draw, () for a comparison."""
+        """Store a draw or comparison, with its possible ``answers``, each with its condition (None: always possible).
+
+        ``weights`` are the probabilities of a draw, () for a comparison.
+        """
         self.question, self.answers, self.weights, self.index = question, answers, weights, 0
 
     @property
@@ -55,7 +58,7 @@ class PathStep:
 
     @property
     def condition(self) -> SignCondition | None:
-        """Return the condition under which the current answer holds; None if it always does."""
+        """Return the condition under which the current answer is possible; None if it always is."""
         return self.answers[self.index][1]
 
 
@@ -63,13 +66,16 @@ class PathDraws:
     """The draws and comparisons of one run: it first replays the given steps, then appends new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
-        """Store ``steps``, a list shared with the enumeration, to which each query of the program is appended."""
+        """Store the steps to replay. The list ``steps`` is shared with the enumeration.
+
+        Each new draw or comparison of the program is appended to it.
+        """
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
         self._signs: dict[Polynomial, frozenset[int]] = {}
 
     def pmf(self, kind: str, text: Tokens) -> Pmf:
-        """Return a pmf of the tables as numbers of this run."""
+        """Return the pmf of ``kind`` after ``text``, from the tables, as numbers of this run."""
         return self.tables.pmf(self, kind, text)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -104,7 +110,10 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return the sign condition in lowest terms: constant factors and factors known to be positive are removed."""
+        """Return the condition "the sign of ``polynomial`` is one of ``signs``" in lowest terms.
+
+        Constant factors, and factors that are known to be positive, are removed.
+        """
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):
             factor = unknown(number)
@@ -181,9 +190,9 @@ def guarded_paths(
 def runs_of_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[tuple[Outcome, list[PathStep]]]:
-    """Yield the outcome and the steps of every feasible path once, depth first.
+    """Yield the outcome and the steps of every feasible path of ``program`` once, depth first.
 
-    The list of steps is reused and changes from path to path.
+    The same list of steps is yielded each time and changes from path to path.
     """
     steps: list[PathStep] = []
     while True:

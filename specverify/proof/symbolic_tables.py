@@ -48,7 +48,7 @@ class UnknownTables:
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
     def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:
-        """Return the row to which an unknown belongs, and the conditions that its entries always satisfy."""
+        """Return the row (pmf) of the unknown ``number``, and the conditions that the row's entries always satisfy."""
         return self._owners[number], self._owners[number].axioms
 
     def _made(self, kind: str, text: Tokens) -> UnknownRow:
@@ -67,7 +67,7 @@ class UnknownTables:
 
 
 class World(Protocol):
-    """The interface of what a statement is tested on: two models, and the answers to open questions."""
+    """The interface of the models on which a statement is tested: target, draft, and the answers to open questions."""
 
     @property
     def vocabulary(self) -> int:
@@ -75,7 +75,7 @@ class World(Protocol):
         ...
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the task of the two models; with ``greedy``, the target's pmfs are one-hot."""
+        """Return the decoding task of target and draft; with ``greedy``, the target's pmfs are one-hot."""
         ...
 
     def chosen(self, *question: Any) -> bool:
@@ -87,9 +87,9 @@ class UnknownWorld:
     """The world of a proof, on one path: the pmfs of ``tables`` as symbolic numbers of ``run``."""
 
     def __init__(self, tables: UnknownTables, run: Oracle) -> None:
-        """Store the tables.
+        """Store the tables and the run.
 
-        Each path has an object of its own, so that data cached by a decoder do not reach another path.
+        Each path gets a new object, so that data cached by a decoder do not reach another path.
         """
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
@@ -99,14 +99,14 @@ class UnknownWorld:
         return Task(target, lambda text: self._tables.pmf(self._run, DRAFT, text), horizon=horizon)
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer on this path: yes if the question's own unknown is positive."""
+        """Return the answer to an open question on this path: yes if the question's own unknown is positive."""
         return self._run.holds(self._tables.row(CHOICE, question).entries[0], frozenset({POSITIVE}))
 
 
 class Model(NamedTuple):
-    """Concrete models at which a statement fails.
+    """Concrete models (target, draft and answers to open questions) at which a statement fails.
 
-    A text without a pmf has the uniform pmf; an open question without an answer has the answer no.
+    A text without a stored pmf has the uniform pmf; an open question without a stored answer has the answer no.
     """
 
     vocabulary: int

@@ -22,7 +22,10 @@ BESIDE = frozenset({"triton", "distributed"})
 
 
 def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
-    """Return the origin of a run: the command as it was ``typed``, if any, and the versions of loaded packages."""
+    """Return the origin of a run: its command and the versions of loaded packages.
+
+    ``typed`` are the words of the command line; with None, the command is left out.
+    """
     loaded = dict(_versions(sorted((_asked_for() | BESIDE) & sys.modules.keys())))
     versions = {"specverify": __version__, "python": platform.python_version(), **loaded}
     return {"command": None if typed is None else shlex.join(["specverify", *typed]), "versions": versions}
@@ -35,7 +38,7 @@ def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _asked_for() -> frozenset[str]:
-    """Return the names of the packages that this project requires, with extras; () if it is not installed."""
+    """Return the names of the packages that specverify requires, including its extras; () if it is not installed."""
     try:
         lines = requires("specverify-suite") or ()
     except PackageNotFoundError:
@@ -46,7 +49,7 @@ def _asked_for() -> frozenset[str]:
 def as_data(
     verdicts: Sequence[Verdict], alarm: float, seed: int, made: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a report as JSON data, described by ``schema``; ``made`` is the result of ``made_by``, or None."""
+    """Return a report as JSON data in the format of ``schema``. ``made`` is the result of ``made_by``, or None."""
     return {
         **({} if made is None else {"made": made}),
         "specverify": __version__,

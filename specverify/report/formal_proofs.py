@@ -21,7 +21,7 @@ class Theorem(NamedTuple):
 
 
 class ProofCoverage(NamedTuple):
-    """The theorem about an algorithm with a note; or no theorem (None), with the reason."""
+    """The theorem about an algorithm, with a note. If there is none, the theorem is None and the note is the reason."""
 
     theorem: Theorem | None
     note: str

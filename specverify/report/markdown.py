@@ -12,9 +12,10 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
-    """Return the table of verdicts, followed by one line for each verdict other than HOLDS with its settings.
+    """Return the table of verdicts, followed by one line for each verdict other than HOLDS.
 
-    ``settings`` maps subjects to their names within their table. Subjects with the same statement share a line.
+    ``settings`` maps a subject to its name within its table; the lines show this name. Subjects with the same statement
+    share a line.
     """
     applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
     checks = list(dict.fromkeys(verdict.check for verdict in applied))
@@ -42,7 +43,7 @@ def _cell(verdict: Verdict) -> str:
 
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
-    """Return one line for each different statement, with all its subjects.
+    """Return one line for each different statement, with all subjects that have this statement.
 
     ``settings`` is that of ``verdict_table``.
     """

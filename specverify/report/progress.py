@@ -45,7 +45,10 @@ class Progress:
         self.now(f"{who} {doing}" + (f", {examined}{of} cases" if examined else ""))
 
     def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
-        """Add ``amount`` to the amount done and set the current step; ``who`` has finished its step."""
+        """Add ``amount`` to the amount done and set the current step.
+
+        The subject ``who`` has finished its previous step.
+        """
         self._begun_by.pop(who, None)
         self.amount += amount
         self.now(doing)

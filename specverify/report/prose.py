@@ -86,7 +86,7 @@ def scope(verdict: Verdict) -> str:
 
 
 def first_sentence(verdict: Verdict) -> str:
-    """Return the fault in one sentence: that of the counterexample if it has one, else the statement."""
+    """Return the fault in one sentence: the first one of the counterexample if there is one, else the statement."""
     example = verdict.counterexample
     return (example and example.fault) or verdict.statement
 
@@ -126,7 +126,7 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the sort key of a verdict among those with one cause.
+    """Return the sort key of a verdict among the verdicts of one cause.
 
     A law that differs without a named cause comes last.
     """
@@ -135,7 +135,7 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line that lists the checks of ``others``, refuted by the same cause; "" if there are none.
+    """Return the line that lists the checks of ``others``, which the same cause refutes; "" if ``others`` is empty.
 
     If the first of them compares laws, the first sentence of its statement is added in brackets.
     """

@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 class Examined(NamedTuple):
-    """Exact results of an algorithm on the pair p, q, with the options of its first example."""
+    """Exact results of an algorithm on the pair p, q, with the options of the algorithm's first example."""
 
     first_token: Fraction
     """Total variation between the law of the first new token and p."""

@@ -31,7 +31,10 @@ STYLES: Mapping[str, str] = {
 
 
 def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
-    """Print one line per verdict of the subject ``name``; those that do not apply only if ``every`` is set."""
+    """Print one line per verdict of the subject ``name``.
+
+    Checks that do not apply are printed only if ``every`` is set.
+    """
     console.print(f"\n[bold]{escape(name)}[/bold]   {escape(summary)}", highlight=False)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for whole in (True, True, False, False)[: 4 if console.width >= WIDE else 3]:
@@ -66,7 +69,7 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:
     """Print how many verdicts have each status.
 
-    If statistical tests were planned, also their false-alarm rate and seed.
+    If statistical ``tests`` were planned, their false-alarm rate and seed are printed too.
     """
     counts = ", ".join(f"{number} {word}" for word, number in counted(verdicts).items())
     noted = sum(verdict.status is not Status.REFUTED and bool(verdict.figures.get("edges")) for verdict in verdicts)

@@ -1,7 +1,7 @@
 """Wrap printed lines to the width of the terminal. Output to a pipe or a file stays unwrapped.
 
-A line breaks between its parts, which two spaces separate, else between words. The line with the command that repeats a
-finding is not wrapped, so that it can be copied; nor is a single word that is longer than a line.
+Two spaces separate the parts of a line. A line breaks between parts if possible, else between words. The line with the
+replay command is not wrapped, so that the user can copy it. A single word that is longer than a line is not broken.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def _pieces(line: str, width: int, indent: str | None) -> Iterator[str]:
 
 
 def _filled(line: str, width: int, behind: str) -> list[str]:
-    """Return the pieces of a line wrapped between words to ``width``; each after the first begins with ``behind``."""
+    """Return the pieces of a line, wrapped between words to ``width``.
+
+    Each piece after the first begins with ``behind``.
+    """
     return textwrap.wrap(
         line,
         width,

@@ -31,7 +31,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Acceptance(NamedTuple):
-    """The counter of accepted drafts: it takes batches and returns the verdict on their law."""
+    """The counter of accepted drafts in batches of samples, and the test of the law of their number."""
 
     seen: Callable[[Sequence[int] | None], None]
     status: Callable[[], Status | None]
@@ -41,10 +41,10 @@ class Acceptance(NamedTuple):
 
 
 def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
-    """Return the counter of accepted drafts of the subject ``name``; unless ``law`` is None, it also tests their law.
+    """Return the counter of accepted drafts of the subject ``name``. Unless ``law`` is None, it also tests their law.
 
     The test has a quarter of ``alarm`` as its false-alarm rate, holds within the total variation ``tv``, and takes at
-    most ``most_samples`` samples. Raises ``ValueError`` if ``law`` is not a pmf over numbers of drafts.
+    most ``most_samples`` samples. Raises ``ValueError`` if ``law`` is not a pmf over the number of accepted drafts.
     """
     if law is None:
         return _counted(name, None, alarm)
@@ -102,7 +102,8 @@ def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> S
 def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:
     """Return ``verdict`` with the counts of accepted drafts in its figures; unchanged if nothing was sampled.
 
-    ``counts[k]`` is the number of sequences with k accepted drafts, and ``error`` that of the confidence interval.
+    ``counts[k]`` is the number of sequences with k accepted drafts, and ``error`` the error probability of the
+    confidence interval.
     """
     samples = sum(counts)
     if "tally" not in verdict.figures or not samples:

@@ -76,7 +76,10 @@ class BlackBox(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Numbers for tokens: an id keeps its number, words are numbered in the order of their first occurrence."""
+    """Numbers for the tokens of a black box.
+
+    An id keeps its number; words are numbered in the order of first occurrence.
+    """
 
     numbers: dict[str, int]
     kinds: set[type]
@@ -98,10 +101,10 @@ def is_black_box(name: str) -> bool:
 
 @contextmanager
 def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> Iterator[BlackBox]:
-    """Start the black box ``name`` and yield it; it ends with the ``with`` block.
+    """Start the black box ``name`` and yield it. The end of the ``with`` block ends its process.
 
-    ``wanted`` are the requested samples, ``limits`` the time and memory, ``words`` the numbers of its tokens. Its start
-    and every request raise ``UnusableSubject`` with one sentence on failure.
+    ``wanted`` describes the requested samples, ``limits`` bounds the process's time and memory, and ``words`` numbers
+    its tokens. A failed start or request raises ``UnusableSubject`` with one sentence.
     """
     notes: list[str] = []
     at_once: list[int] = []
@@ -120,9 +123,10 @@ def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> It
 
 
 def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
-    """Draw one call of samples, and return ``plan`` with calls no larger than the black box draws together.
+    """Return ``plan`` with calls no larger than the number of samples that the black box draws together.
 
-    The rows of one call are then the rows of one request to a server.
+    One call of samples is drawn to learn this number. The rows of one call are then the rows of one request to a
+    server.
     """
     seed = next(seeds_of([plan.seed, 1]))
     drawn(box.sampler, seed, min(plan.largest_call, FIRST_CALL))
@@ -161,7 +165,10 @@ def _sampled(ask: Ask, name: str, wanted: SampleRequest, words: Words, seed: int
 
 
 def _ended(tokens: Tokens, wanted: SampleRequest, words: Words) -> Tokens:
-    """Return a sequence up to its end-of-sequence token, without it, because only some black boxes return it."""
+    """Return the sequence ``tokens`` cut before its end-of-sequence token.
+
+    The token itself is removed because only some black boxes return it.
+    """
     end = None if wanted.eos is None else words.number(wanted.eos)
     return tokens[: tokens.index(end)] if end in tokens else tokens
 

@@ -1,11 +1,18 @@
 """The TOML file that plans a campaign.
 
-results = "results.sqlite"      # beside the plan alarm = 1e-6                    # shared by all subjects tv = 0.01
-# total variation within which a subject holds block = 10000                   # samples blocks = 50
-# of each subject, at most
+Its form, with paths relative to the plan::
 
-[[subject]] name = "command:./my-engine" law = "law.json"                # beside the plan; see
-``run.black_boxes.law_of_file`` prompt = [3, 1, 4] max_tokens = 2
+    results = "results.sqlite"
+    alarm = 1e-6                    # shared by all subjects
+    tv = 0.01                       # total variation within which a subject holds
+    block = 10000                   # samples of a block
+    blocks = 50                     # largest number of blocks of each subject
+
+    [[subject]]
+    name = "command:./my-engine"
+    law = "law.json"                # see ``run.black_boxes.law_of_file``
+    prompt = [3, 1, 4]
+    max_tokens = 2
 """
 
 from __future__ import annotations

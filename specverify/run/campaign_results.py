@@ -89,7 +89,7 @@ def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
 
 
 def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Store the plan of the campaign, one entry per subject, replacing an earlier one."""
+    """Store the plan of the campaign in the file. ``asked`` has one entry per subject and replaces any earlier plan."""
     file.execute("BEGIN")
     file.execute("DELETE FROM asked")
     rows = [(place, *key, json.dumps(item)) for place, (key, item) in enumerate(asked.items())]

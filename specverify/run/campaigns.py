@@ -56,7 +56,7 @@ GRACE = 60.0
 
 
 class CampaignSubject(NamedTuple):
-    """One black box of a campaign and its expected law."""
+    """One black box of a campaign, with its expected law."""
 
     name: str
     wanted: SampleRequest
@@ -99,9 +99,10 @@ def run_campaign(
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
     """Sample the missing blocks of a campaign in ``jobs`` processes; yield the name and the verdicts of each subject.
 
-    ``progress(name, blocks)`` is called after every evaluated block; ``made`` is stored with the plan. A subject that
-    cannot be sampled or stored to the end is UNKNOWN or UNUSABLE, and its stored blocks remain. Raises ``ValueError``
-    for an invalid law or plan.
+    ``progress(name, blocks)`` is called after every evaluated block. ``made`` (the command and the versions of
+    packages) is stored with the plan. A subject whose sampling fails is UNUSABLE. If its process dies or a block cannot
+    be stored, the subject is UNKNOWN. Its stored blocks remain in both cases. Raises ``ValueError`` for an invalid law
+    or plan.
     """
     with stored_in(campaign.results) as file:
         keep_asked(file, {key_of(campaign, item): _asked(campaign, item, made or {}) for item in campaign.subjects})
@@ -128,7 +129,10 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 
 
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data that is needed to evaluate a subject's stored blocks without the plan file."""
+    """Return the data that is needed to evaluate a subject's stored blocks without the plan file.
+
+    ``made`` is that of ``run_campaign``.
+    """
     law = known_law(subject.law)
     return {
         "law": [[law.outcome(index), mass] for index, mass in enumerate(law.masses.tolist())],
@@ -141,7 +145,7 @@ def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]
 
 
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
-    """Sample block number ``index``, two calls at a time, and return its result."""
+    """Sample block number ``index`` and return its result. Two calls with different seeds form a batch."""
     plan, words = campaign.plan_of_each(), Words({}, set())
     chosen, cell = planned_law(plan, subject.law)
     watched, law = watched_couples(subject.name, plan, cell, campaign.block), law_begun(chosen)
@@ -229,6 +233,9 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return the evidence ``total`` on couples of samples with that of one more block, ``found``; e-values multiply."""
+    """Return the evidence ``total`` on couples of samples, combined with that of one more block, ``found``.
+
+    E-values are multiplied, counts added.
+    """
     tables = (getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed"))
     return IndependenceFound(total.evidence + found["evidence"], *tables)

@@ -21,8 +21,8 @@ def counted_cases(
 ) -> Iterator[Case]:
     """Yield the cases, and report the number of examined ones to ``told`` now and then.
 
-    Cases are generated as they are examined. If that takes seconds, ``number_of()`` is called once for their total
-    number, unless it is already ``known``.
+    Cases are generated as they are examined. If this takes seconds, ``number_of()`` is called once for their total
+    number. It is not called if the total number, ``known``, is not 0.
     """
     number, started = known, time.perf_counter()
     asked, told_at = number > 0, started

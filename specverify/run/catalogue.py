@@ -84,24 +84,24 @@ def written_as_scripts() -> str:
 
 
 def kinds_of_names() -> tuple[str, ...]:
-    """Return the kinds of subject names, as part of a sentence."""
+    """Return descriptions of the kinds of subject names, which form a part of a sentence."""
     return ("reference:NAME", *(f"{prefix}:NAME" for prefix in found_engines().engines), "module:callable")
 
 
 def expanded(name: str) -> tuple[str, ...]:
-    """Return the names that ``name`` stands for: the subjects of a table, else ``name`` alone."""
+    """Return the names that ``name`` stands for: the subjects of a table if it names a table, else ``name`` alone."""
     return tuple(_expanded(name)) if name in tables() else (name,)
 
 
 def within_table(name: str) -> str:
-    """Return the part of a name after its table, as in ``PREFIX:TABLE/NAME``; "" if it belongs to no table."""
+    """Return NAME of a subject called ``PREFIX:TABLE/NAME``; "" if the subject belongs to no table."""
     return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 
 def default_subjects() -> tuple[str, ...]:
     """Return the names of the subjects of ``verify --all``: every reference algorithm.
 
-    Engines take longer and must be named.
+    Engines take longer, so the user must name them.
     """
     return tuple(f"reference:{row.name}" for row in ALGORITHMS)
 

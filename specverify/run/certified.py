@@ -40,23 +40,23 @@ class NothingToCertify(Exception):  # noqa: N818 - reads as the sentence it is
 def write_certificates(
     file: Path, subject: Subject, scenarios: int = MOST_SCENARIOS, most_paths: int = MOST_PATHS
 ) -> int:
-    """Write the certificates of a subject into a file and return how many there are.
+    """Write the certificates of a subject into a file and return the number of certificates.
 
     Parameters
     ----------
     file
-        Where the certificates are written, as JSON.
+        The file for the certificates, which are written as JSON.
     subject
-        A subject that is enumerated.
+        The subject. The laws of its scenarios must be enumerated.
     scenarios
-        The number of scenarios, at most.
+        Largest number of scenarios.
     most_paths
-        The number of paths of one scenario, at most.
+        Largest number of paths of one scenario.
 
     Raises:
     ------
     NothingToCertify
-        No scenario has so few paths.
+        Every scenario has more than ``most_paths`` paths, or cannot be enumerated.
     """
     check_integer(scenarios, "the number of scenarios")
     check_integer(most_paths, "the number of paths")
@@ -155,7 +155,10 @@ def _certificate(
 
 
 def _tree(followed: Sequence[OnePath[Any]]) -> Any:
-    """Return the tree of draws that the paths ``followed`` form, as JSON; a branch without a path is None."""
+    """Return the tree of draws that the enumerated paths ``followed`` form, as JSON.
+
+    A branch without a path is None.
+    """
     root: dict[str, Any] = {}
     for path in followed:
         node = root

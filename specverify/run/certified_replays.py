@@ -67,7 +67,8 @@ def replays_of(
 ) -> list[Any]:
     """Return paths of ``program``, each with its calls of ``function``; [] if they cannot be written.
 
-    Only paths whose outcome, converted by ``ends``, is in ``law`` are returned.
+    ``ends`` converts the outcome of a path to an outcome of the law. Only paths whose converted outcome is in ``law``
+    are returned.
     """
     result: dict[str, Any] = {}
     try:

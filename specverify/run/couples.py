@@ -48,9 +48,9 @@ def watch(
 ) -> Watch:
     """Return the two independence tests of the subject ``name``; ``alarm`` is the false-alarm rate of each.
 
-    ``cell`` maps an outcome to its cell, ``error`` is the error of the bound, ``tv`` the dependence up to which a test
-    holds, and ``most_couples`` the planned number of couples. ``alone``: calls have one row. ``begun`` is earlier
-    evidence.
+    ``cell`` maps an outcome to its cell in the table of couples (pairs of rows). ``error`` is the error probability of
+    the bound. A test holds if the dependence is at most ``tv``. ``most_couples`` is the planned number of couples.
+    ``alone`` states that calls have one row. ``begun`` is the evidence of earlier samples.
     """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
@@ -91,5 +91,8 @@ def _lag(number: int, rows: int) -> int:
 
 
 def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:
-    """Return the status of the independence of rows in one call; NOT_APPLICABLE if calls have one row (``alone``)."""
+    """Return the status of the independence of rows in one call; NOT_APPLICABLE if calls have one row (``alone``).
+
+    ``found`` is the evidence so far, and ``plan`` the plan of the test.
+    """
     return Status.NOT_APPLICABLE if alone else independence_status(plan, found)

@@ -27,7 +27,10 @@ def glossary() -> Mapping[str, str]:
 
 
 def explained(word: str) -> str:
-    """Return every meaning of a word as text. Raises ``ValueError`` with one sentence if it has none."""
+    """Return every meaning of a word as text.
+
+    Raises ``ValueError`` with one sentence if the word has no meaning here.
+    """
     plain = word.strip().lower()
     senses = [
         text
@@ -59,7 +62,7 @@ def _check(name: str) -> str:
 
 
 def _of_others() -> Iterator[tuple[str, Check]]:
-    """Yield (kind of subject, check) for the checks of drafters and caches."""
+    """Yield (kind of subject, check) for each check of drafters and of caches."""
     cache = CacheUnderTest(list, list.append, list.append, list, fork=list)
     yield from (("drafters", check) for check in checks_of_drafter(lambda tokens: tokens))
     yield from (("caches", check) for check in checks_of_cache(cache))

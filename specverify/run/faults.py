@@ -101,7 +101,7 @@ def _changed_fault(program: EngineProgram, examined: Examination, _: Conditions)
 
 
 def is_certain(program: EngineProgram) -> bool:
-    """Return whether a program has only one outcome, as in greedy decoding, so that one call shows it."""
+    """Return whether a program has only one outcome, as in greedy decoding. One call then shows a wrong outcome."""
     return max(program.law().values()) > 1 - 1e-6
 
 
@@ -119,9 +119,10 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 
 
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
-    """Return the fault of the outcome, among ``outcomes``, that is too frequent and shows in the fewest calls.
+    """Return the fault that the fewest calls show, about outcomes that are too probable.
 
-    Several outcomes are combined if one alone needs many calls. ``said`` is the sentence of the fault.
+    ``law`` is the law of the program, ``expected`` the right law. Only ``outcomes`` are considered. If one outcome
+    alone needs many calls, several are combined. ``said`` is the sentence of the fault.
     """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:

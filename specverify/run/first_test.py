@@ -34,7 +34,7 @@ class TestableFunction(NamedTuple):
 
 
 class FunctionKind(NamedTuple):
-    """One kind of function, how it is recognised, and how a test calls it."""
+    """One kind of function: the parameter names by which it is recognised, and the call of it in a test."""
 
     fits: Callable[[Sequence[str], str], bool]
     lines: Callable[[TestableFunction], list[str]]
@@ -51,7 +51,7 @@ def found_in(folder: Path) -> list[TestableFunction]:
 def test_text(found: Sequence[TestableFunction]) -> str:
     """Return the text of the test file for the functions ``found``.
 
-    Functions that fit unchanged come first, then, as comments, those that need a choice.
+    Functions that can be tested as they are come first. Functions that need a decision by the user follow as comments.
     """
     live = [item for item in found if KINDS[item.kind].as_it_is]
     modules = dict.fromkeys(item.module for item in live)
@@ -86,7 +86,7 @@ TEMPLATE = [
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the Python files below a folder, without tests and environments."""
+    """Yield the Python files below a folder, except tests and virtual environments."""
     listed = sorted(folder.rglob("*.py"))[:MOST_FILES]
     for file in listed:
         inside = file.relative_to(folder).parts
@@ -130,7 +130,7 @@ def _is_verifier(names: Sequence[str], name: str) -> bool:
 
 
 def _places(names: Sequence[str]) -> Mapping[str, str]:
-    """Return role (p, q, draft_tokens) -> the parameter name that has it."""
+    """Return role (p, q, draft_tokens) -> the one of the parameter ``names`` that has this role."""
     result: dict[str, str] = {}
     for word, pattern in (("q", Q), ("draft_tokens", DRAFTS), ("p", P)):
         match = next((name for name in names if name not in result.values() and pattern.fullmatch(name)), None)

@@ -20,7 +20,10 @@ OF_TEXTS: Final = ("samples_fit_law", "samples_fit_reference", "samples_are_supp
 
 
 class Heard(NamedTuple):
-    """A sampler that records its texts, and its first two different texts; a greedy sampler has only one text."""
+    """A sampler that records its texts: the first text, and the first one that differs from it.
+
+    A greedy sampler returns the same text in every call.
+    """
 
     sampler: Sampler
     texts: list[Tokens]
@@ -61,7 +64,7 @@ def judged_greedily(
 
 
 def heard(sampler: Sampler) -> Heard:
-    """Return ``sampler`` with a recorder of its first two different texts."""
+    """Return ``sampler`` together with a recorder of its first two different texts."""
     texts: list[Tokens] = []
 
     def sample(seed: int, number: int) -> Any:
@@ -82,9 +85,9 @@ def _likely(law: Any) -> list[Tokens]:
 
 
 def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits) -> Parting | None:
-    """Return the first difference between the texts ``texts`` and the only expected one, ``plain``; None if none.
+    """Return the first difference between ``texts`` and the only expected text, ``plain``; None if there is none.
 
-    ``name`` is the subject, for messages.
+    ``name`` is the subject's name, for messages.
     """
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))
@@ -93,7 +96,10 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the first difference ``parted`` of greedy texts; near-ties change REFUTED to UNKNOWN."""
+    """Return the verdicts with the first difference ``parted`` between greedy texts added.
+
+    If the difference is at a near-tie, REFUTED becomes UNKNOWN.
+    """
     return [_with_parting(verdict, parted) if verdict.check in OF_TEXTS else verdict for verdict in verdicts]
 
 

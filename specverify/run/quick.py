@@ -52,8 +52,8 @@ def in_quick(conditions: Conditions) -> Conditions:
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """Return the cases of a check that the plan lists for this ``kind`` of subject, in the order of the plan.
 
-    Laws of engines at unusual sizes are always included. If the plan lists none of the cases, as for the caller's own
-    scenarios, cases at even distances are chosen.
+    Laws of engines at unusual sizes are always included. If the plan lists none of the cases, for example because the
+    caller passed other scenarios, evenly spaced cases are chosen.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -71,9 +71,9 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` cases of a kind without a plan.
 
-    First come all variants with the generic scenario of three tokens, where a residual has several, then the scenarios
-    that refute most for rows of one draft, each with another variant. They are at most half of the cases each; the
-    others are at even distances.
+    First come all variants with the generic scenario of three tokens, where a residual has several tokens. Then come
+    the scenarios that refute the most planted bugs with rows of one draft, each with another variant. Each of these two
+    groups has at most half of the cases. The remaining cases are evenly spaced.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
@@ -122,7 +122,7 @@ def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName
 
 
 def spread(cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most ``most`` cases at even distances, beginning with the first."""
+    """Return at most ``most`` evenly spaced cases, beginning with the first."""
     most = min(most, len(cases))
     return [cases[place * len(cases) // most] for place in range(most)]
 

@@ -45,7 +45,7 @@ def first_case(subject: Subject, name: str) -> Again:
 def again(subject: Subject, check: Check, wanted: Replay) -> Again:
     """Return the case of ``subject`` that the parsed identifier ``wanted`` names.
 
-    Raises ``ValueError`` if there is none.
+    Raises ``ValueError`` if there is no such case.
     """
     words = (wanted.variant, wanted.scenario, wanted.setting)
     for case in check.cases(subject):
@@ -55,7 +55,10 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
 
 
 def _words(here: Situation) -> tuple[str, str, str]:
-    """Return the names of the variant, the scenario and the setting of a situation; "" for those that it lacks."""
+    """Return the names of the variant, the scenario and the setting of a case; "" for each that the case lacks.
+
+    ``here`` holds these three objects.
+    """
     if isinstance(here, InScenario):
         return here.variant.label, here.scenario.name, ""
     return "", "", here.name

@@ -115,10 +115,10 @@ def printed_by(script: str) -> str:
 def _smallest(
     program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
-    """Return the smallest program that still shows a fault, that fault, and the differences from the first program.
+    """Return the smallest program that still shows a fault, this fault, and the differences from the first program.
 
-    The setting is reduced step by step within ``seconds``, as long as a script needs no more calls to show the fault.
-    ``find`` returns the fault of a program.
+    The setting is reduced step by step within ``seconds``. A step is kept only if its script needs no more calls to
+    show the fault. ``find`` returns the fault of a program.
     """
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
@@ -200,7 +200,10 @@ def _error(program: EngineProgram) -> Fault | None:
 
 
 def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
-    """Return the error that a program raises, None if none; every uniform is ``uniform``, unless that is None."""
+    """Return the error that a program raises; None if it raises none.
+
+    Every uniform is ``uniform``; if this is None, uniforms are random.
+    """
     try:
         with program.open() if uniform is None else program.open(forced_uniform=uniform) as run:
             program_law(run, DEFAULTS.runs)

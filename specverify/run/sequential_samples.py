@@ -60,7 +60,7 @@ class SamplingPlan(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """A test of a sampler, against a law or another sampler, that takes batches."""
+    """A test of a sampler that takes samples batch by batch: against a law, or against another sampler."""
 
     seen: Callable[[Batch], None]
     status: Callable[[], Status]
@@ -139,7 +139,8 @@ def sampled_verdicts(
 def is_decided(judge: Judge, watched: Watch) -> bool:
     """Return whether sampling can stop: one of the verdicts is REFUTED, or all of them HOLD.
 
-    A law is not refuted before copies among its samples are excluded, because copies look like another law.
+    A refutation of the law counts only when copies among the samples are excluded, because copies look like another
+    law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -150,7 +151,7 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts on the law and on independence; ``notes`` are added to the latter.
+    """Return the verdicts on the law and on independence. ``notes`` are added to the verdict on independence.
 
     If samples depend on each other, only impossible outcomes refute the law.
     """
@@ -248,14 +249,21 @@ def watched_couples(
     most_samples: int,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the two independence tests of the rows of the subject ``name``, with the earlier evidence ``begun``."""
+    """Return the two independence tests of the rows of the subject ``name``.
+
+    ``cell`` maps an outcome to its cell in the tables of couples (pairs of rows); ``begun`` is the evidence of earlier
+    samples.
+    """
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
     return watch(name, cell, plan.alarm / 3, plan.alarm, tv, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return name -> label of each outcome, by its token at each of the first positions with several tokens."""
+    """Return name -> label of each outcome, one entry for each of the first positions with several tokens.
+
+    The label of an outcome is its token at this position.
+    """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {
         f"by token {position + 1}": np.unique(
@@ -275,9 +283,10 @@ def _planned(samples: int) -> int:
 
 
 def _size(calls: int, largest: int, left: int) -> int:
-    """Return the size of each of the next two calls; it doubles every second batch.
+    """Return the size of each of the next two calls, which doubles every second batch.
 
-    ``calls`` is the number of batches so far, ``largest`` the largest call, and ``left`` the number of samples left.
+    ``calls`` is the number of batches so far, ``largest`` the largest size of a call, and ``left`` the number of
+    samples left.
     """
     return max(1, min(FIRST_CALL << min(calls // 2, 20), largest, left // 2))
 

@@ -57,7 +57,7 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """The name of a subject, and its ``Loaded`` data or the reason why it could not be loaded."""
+    """The name of a subject, with its ``Loaded`` data or the reason why it could not be loaded."""
 
     name: str
     found: Loaded | Stopped
@@ -248,7 +248,10 @@ class Workers:
             yield verdict
 
     def _start(self, again: bool = False) -> Worker:
-        """Return a new worker process; with ``again`` it may be an idle one, which has run no foreign code."""
+        """Return a worker process.
+
+        With ``again`` it may be an idle one that has run no foreign code; otherwise it is new.
+        """
         if self._ended:
             raise RuntimeError("the run was interrupted")
         if again and self._idle:
@@ -263,9 +266,10 @@ class Workers:
 
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
-    """Yield the verdicts of the ``checks`` that did not finish; the first is for ``began``, the check that was running.
+    """Yield the verdicts of the ``checks`` that did not finish.
 
-    ``stopped`` is the reason why the process stopped.
+    The first verdict is that of ``began``, the check that was running. ``stopped`` is the reason why the process
+    stopped.
     """
     if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
         checks = (check_named(began), *checks)

@@ -1,8 +1,9 @@
-"""Plan and run the statistics: every algorithm and engine beyond enumerable sizes, with one alarm budget.
+"""Plan and run the statistics of all algorithms and engines beyond enumerable sizes, with one alarm budget.
 
-Registry algorithms are sampled by dividing counts among paths, which makes a total variation of 0.002 affordable; a few
-are also sampled run by run, as a control. Engines are sampled with intercepted draws, by dividing counts, and with
-their own random numbers at every other setting that can be divided, as a control; at all settings if they are named.
+Registry algorithms are sampled by dividing the number of runs among the paths, which makes it affordable to detect a
+total variation of 0.002. As a control, a few are also sampled run by run. Engines are sampled with intercepted draws,
+also by dividing the number of runs. As a control, every other divisible setting is also sampled with the engine's own
+random numbers. If the user names the engines, all settings are.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SAMPLES_TIMES_TV_SQUARED = 60
 
 
 class Scope(NamedTuple):
-    """The total variations that a statistics run detects."""
+    """The total variations that a statistics run detects, for each kind of subject."""
 
     divided: float
     control: float

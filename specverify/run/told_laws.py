@@ -62,10 +62,10 @@ class ToldLaw(NamedTuple):
 def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> ToldLaw:
     """Return the law of sequences from the reported probabilities of next tokens, prefix by prefix.
 
-    The most probable prefixes are queried first. Unreported mass, and prefixes beyond ``MOST_QUESTIONS``, are summed
-    under ``OTHERS``. Reports have a relative error of at most ``rounding``, and so does the unreported rest, which is
-    added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` if the
-    subject reports no probabilities.
+    The most probable prefixes are queried first. Unreported mass, and the mass of prefixes beyond ``MOST_QUESTIONS``,
+    is summed under ``OTHERS``. Every reported probability, and the unreported rest, has a relative error of at most
+    ``rounding``. So every probability of a right subject is within the factor ``(1 + rounding)^2`` of the law. Raises
+    ``UnusableSubject`` if the subject reports no probabilities.
     """
     law: dict[Any, float] = {}
     asked: dict[Tokens, ReportedLogprobs] = {}
@@ -101,7 +101,10 @@ def is_ambiguous(token: Any) -> bool:
 def _doubts(
     box: BlackBox, wanted: SampleRequest, asked: Mapping[Tokens, ReportedLogprobs], rounding: float
 ) -> tuple[list[str], list[str]]:
-    """Return the reasons to doubt the reported law, and further notes; ``asked`` holds the reports by prefix."""
+    """Return the reasons to doubt the reported law, and further notes.
+
+    ``asked`` maps each queried prefix to its report.
+    """
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
         doubts.append("it returns texts of tokens without ids, and an unlisted token may have the same text")
@@ -136,7 +139,11 @@ def without(wanted: SampleRequest, name: str) -> SampleRequest:
 
 
 def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
-    """Return whether tokens are reported as texts, and unreported tokens could change the probability of a text."""
+    """Return whether an unreported token may have the same text as a reported one and so change its probability.
+
+    This is the case if tokens are reported as texts and the unreported mass is not small beside the least reported
+    probability. ``rounding`` is the relative error of a report.
+    """
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
     left = 1 - math.fsum(math.exp(value) for value in told.logprobs.values())
@@ -144,7 +151,7 @@ def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
 
 
 def _differs(one: ReportedLogprobs, other: ReportedLogprobs, rounding: float) -> bool:
-    """Return whether two reports have a probability that differs by more than ``rounding`` explains."""
+    """Return whether some probability differs between two reports by more than ``rounding`` explains."""
     return any(
         abs(_probability(one, token) - _probability(other, token))
         > 2 * rounding * max(_probability(one, token), _probability(other, token)) + LEAST_LEFT
@@ -177,8 +184,8 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
     """Return the reported logits of the next token and their error; None if the black box reports none.
 
-    These are the logits whose argmax is taken: before temperature and truncation, after penalties. None is also
-    returned if the reports do not change with the options that could change the argmax.
+    Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
+    None is also returned if an option that could change the argmax does not change the reports.
     """
     options = {
         name: value

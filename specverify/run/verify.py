@@ -69,11 +69,11 @@ def verify_subject(
     changes: Changes = NOTHING,
     known: Mapping[str, Verdict] | None = None,
 ) -> Iterator[Verdict]:
-    """Yield the verdict of every check of the checklist, including those that do not apply.
+    """Yield the verdict of every check of the checklist, including checks that do not apply.
 
-    ``spent`` is the loading time of the subject in seconds, ``changes`` the changes it made to the process meanwhile.
-    Verdicts in ``known`` are not computed again. The check on which exact verdicts rest always runs; it is reported if
-    it fails, even if the checklist does not contain it.
+    ``spent`` is the loading time of the subject in seconds, and ``changes`` are the changes that loading made to the
+    process. Verdicts in ``known`` are not computed again. Exact verdicts rest on the check ``program_is_its_draws``, so
+    this check always runs; if the checklist does not contain it, it is reported only if it fails.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
     subject, result = _settled_in_time(subject, left_until(deadline))
@@ -111,7 +111,7 @@ def verify_subject(
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
     """Return the checks, preceded by ``program_is_its_draws`` if exact checks of foreign code rest on it.
 
-    If that check is added here, it is reported only if it fails.
+    A check that is added in this way is reported only if it fails.
     """
     foreign = subject.programs or subject.intercepted
     resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
@@ -128,7 +128,10 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 
 
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
-    """Return why the first decode of a subject did not finish within ``seconds``; "" if it finished."""
+    """Return why the first decode of a subject did not finish within ``seconds``; "" if it finished.
+
+    ``found`` is the guarded result of this decode.
+    """
     if not found.out_of_time:
         return ""
     late = "does not end" if found.looping else f"did not finish within {seconds:g} s"
@@ -185,9 +188,9 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 
 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict of ``examine``, or a verdict with the reason why there is none, within ``seconds``.
+    """Return the verdict of ``examine``, with the changes that it made to the process.
 
-    The changes that it made to the process are added.
+    If it returns none within ``seconds``, return a verdict with the reason.
     """
     foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
@@ -222,7 +225,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return ``verdict`` with the changes that the subject made to the process.
 
-    Notes are added to the figures. A new fault makes the verdict UNUSABLE unless it is REFUTED or REFUSED.
+    Notes are added to the figures. A new fault changes the status to UNUSABLE, except for REFUTED and REFUSED.
     """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]
@@ -312,7 +315,8 @@ def _with_cause(
 ) -> list[tuple[Case, Examination]]:
     """Return another failing case of an engine, with its examination, that shows the cause; [] if none is found.
 
-    ``examined`` ends with the refuting case, and ``cases`` are all. The cases before it hold, so they show no cause.
+    ``examined`` ends with the refuting case; the cases before it hold and show no cause. ``cases`` are all cases of the
+    check.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (
@@ -385,7 +389,10 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
 
 
 def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:
-    """Return the verdict NOT_APPLICABLE of a check that does not apply to a subject; None if it applies."""
+    """Return the verdict NOT_APPLICABLE if a check does not apply to a subject; None if it applies.
+
+    ``refused`` is the reason why the exact checks of the subject cannot run, "" if they can.
+    """
     reason = check.obstacle(subject) or refused or None
     if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
         reason = f"it does not claim to be {check.claim.value}"

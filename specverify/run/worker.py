@@ -1,8 +1,8 @@
 """A process that examines subjects for another process and sends each verdict as soon as it is known.
 
-The subject can damage this process alone: if the process dies, the sent verdicts remain, and the cause of death is
-determined from its exit status and the output of ``faulthandler``. A watchdog outside Python ends the process at the
-time limit if it is in code that no signal reaches.
+A subject can damage only this process. If the process dies, the verdicts that it has sent remain, and the cause of its
+death is determined from its exit status and the output of ``faulthandler``. A watchdog outside Python ends the process
+at the time limit, even if it is in code that no signal reaches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GRACE = 3.0
 
 
 class Loaded(NamedTuple):
-    """What is known about a subject after it is loaded and before it is examined."""
+    """The data about a subject that is known after loading and before any check."""
 
     summary: str
     tests: int
@@ -46,7 +46,7 @@ class Loaded(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A message: there is no such subject, or it cannot be examined; ``sentence`` is the reason."""
+    """A message: the subject does not exist or cannot be examined. ``sentence`` is the reason."""
 
     sentence: str
 
@@ -59,7 +59,10 @@ class Stopped(NamedTuple):
 
 
 class Began(NamedTuple):
-    """A message: a check has begun, or ``examined`` of its ``cases`` cases (0: unknown) have been examined."""
+    """A message: a check has begun, or ``examined`` of its ``cases`` cases have been examined.
+
+    ``cases`` is 0 if the number of cases is unknown.
+    """
 
     check: str
     examined: int = 0
@@ -123,7 +126,7 @@ def cut_short(file: Path) -> bool:
 
 
 def _keep_apart(file: Path) -> None:
-    """Redirect all printed output of this process to the end of ``file``, which may be truncated meanwhile."""
+    """Redirect all printed output of this process to the end of ``file``. Another process may truncate it meanwhile."""
     opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(opened, stream)
@@ -192,7 +195,7 @@ def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
 
 
 def loaded(subject: Subject) -> Loaded:
-    """Return the data of a loaded subject that are needed before it is examined."""
+    """Return the ``Loaded`` data of a subject."""
     verdicts = [not_applicable(subject, check, "") for check in CHECKS]
     return Loaded(
         subject.summary,

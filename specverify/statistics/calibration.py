@@ -54,8 +54,9 @@ def rare_cell_size(critical: float, minimum_expected: float) -> float:
     """Return the largest P((N - e)^2 / e >= critical) over Poisson counts N with mean ``e >= minimum_expected``.
 
     Both tails are rejected at integer thresholds, so between two thresholds the upper tail grows with e and the lower
-    one falls: the maximum is at ``minimum_expected`` or at an e that puts a threshold exactly on an integer. The first
-    64 of either kind are tried; further up the size approaches that of the limit.
+    one falls. The maximum is therefore at ``minimum_expected``, or at an e for which a threshold is exactly an integer.
+    The first 64 such values for each tail are tried; for larger e the probability approaches that of the chi-square
+    limit.
     """
     from scipy.stats import poisson  # noqa: PLC0415 - half a second, and only where something is sampled
 

@@ -44,13 +44,13 @@ class Coarsening(NamedTuple):
 def coarsenings(
     masses: Array, samples: int, draft: Array | None = None, more: Mapping[str, Array] | None = None
 ) -> tuple[Coarsening, ...]:
-    """Return partitions of a law ``[k]`` for up to ``samples`` samples.
+    """Return partitions of the outcomes of a law ``[k]`` for up to ``samples`` samples, named by how they are made.
 
-    The first partition has a cell for every outcome. By mass: outcomes with an expected count of at least ten have a
-    cell each, and rarer ones share cells of similar mass. By rank: 64 cells of equal mass, of outcomes sorted by
-    probability. By index: blocks of neighbouring outcomes. ``draft``: a pmf ``[k]`` of the same outcomes, for cells of
-    similar p/q, which show a wrong residual. ``more``: name -> further labels ``[k]``. Cells with an expected count
-    below ten are joined with a neighbour.
+    The first partition has a cell for every outcome. *By mass*: outcomes with an expected count of at least ten have a
+    cell each, and rarer ones share cells of similar mass. *By rank*: 64 cells of equal mass, of outcomes sorted by
+    probability. *By index*: blocks of neighbouring outcomes. ``draft``, a pmf ``[k]`` of the same outcomes, adds cells
+    of similar p/q, which show a wrong residual. ``more`` maps names to further labels ``[k]``. In all partitions but
+    the first, a cell with an expected count below ten is joined with a neighbour.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -70,7 +70,7 @@ def coarsenings(
 
 
 def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
-    """Return the partition with the tightest bound on the distance, its ``unseen`` mass and its ``noise``.
+    """Return the partition with the tightest bound on the distance, and the numbers ``unseen`` and ``noise``.
 
     The most likely outcomes have a cell each; the others, of total mass ``unseen``, share the last cell. ``noise`` is
     the expected total variation of a correct sampler on the cells after ``samples`` samples: ``sum sqrt(p (1 - p) / (2
@@ -91,9 +91,10 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return the number of samples after which a correct sampler is expected to be within ``tv`` of the law.
+    """Return the number of samples after which the bound for a correct sampler is expected to be at most ``tv``.
 
-    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound, ``most`` the largest number returned.
+    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound on the distance, ``most`` the largest
+    number that is returned.
     """
 
     def enough(samples: int) -> bool:
@@ -108,9 +109,10 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 
 
 def _by_mass(masses: Array, samples: int) -> Array:
-    """Return the cell of each outcome by its mass, integers ``[k]``.
+    """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    An outcome that expects ``FEWEST`` samples or more has its own cell; others share one if floor(log2 mass) is equal.
+    An outcome with an expected count of at least ``FEWEST`` has its own cell. Other outcomes share a cell if floor(log2
+    mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
@@ -119,9 +121,9 @@ def _by_mass(masses: Array, samples: int) -> Array:
 
 
 def _by_rank(masses: Array) -> Array:
-    """Return the cell of each outcome by its rank, ``[k]``.
+    """Return the number of the cell of each outcome, ``[k]``, for 64 cells of equal mass.
 
-    The cell is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)
@@ -140,7 +142,10 @@ def _by_overlap(masses: Array, draft: Array) -> Array:
 
 
 def _joined(labels: Array, masses: Array, least: float) -> Array:
-    """Return new labels 0, 1, ... in which a cell with a mass below ``least`` is joined with the cell that follows."""
+    """Return new labels 0, 1, ... of the outcomes, in which each cell has a mass of at least ``least`` where possible.
+
+    A cell with less mass is joined with the cell that follows.
+    """
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0
     for label, mass in enumerate(totals):

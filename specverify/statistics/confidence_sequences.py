@@ -40,11 +40,11 @@ class Interval(NamedTuple):
 
 
 def crossing(variance: float, tight_at: float, log_error: float) -> float:
-    """Return a bound that a sum of sub-Gaussian numbers ever crosses with a given small probability.
+    """Return a bound that a sum of sub-Gaussian numbers ever exceeds with probability at most ``exp(log_error)``.
 
-    ``variance`` is the total variance of the sum, and the probability is at most ``exp(log_error)``. ``tight_at`` is
-    the variance at which the bound is nearly the smallest possible: rho (see the module) is set to ``tight_at`` divided
-    by ``2 log(1/error) + log(1 + 2 log(1/error))``.
+    ``variance`` is the total variance of the sum. ``tight_at`` is the variance at which the bound is nearly the
+    smallest possible: rho (see the module) is set to ``tight_at`` divided by ``2 log(1/error) + log(1 + 2
+    log(1/error))``.
     """
     surprise = -2 * log_error
     rho = tight_at / (surprise + math.log1p(surprise))
@@ -87,9 +87,9 @@ def tv_sequence(
 def rate_sequence(successes: int, trials: int, error: float) -> Interval:
     """Return an interval that contains a rate, such as the acceptance rate of drafts, at all times.
 
-    The arguments are ``successes`` among ``trials`` independent trials of one rate r; r is ever outside with
-    probability at most ``error``, both sides together. Before the first trial it is [0, 1]. Raises ``ValueError`` for
-    impossible counts, or an error outside (0, 1).
+    There are ``successes`` among ``trials`` independent trials of one rate. The rate is ever outside the interval with
+    probability at most ``error``, both sides together. Before the first trial the interval is [0, 1]. Raises
+    ``ValueError`` for impossible counts, or an error outside (0, 1).
     """
     check_count(trials, "trials", least=0)
     check_count(successes, "successes", least=0, most=trials)
@@ -102,7 +102,10 @@ def rate_sequence(successes: int, trials: int, error: float) -> Interval:
 
 
 def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
-    """Return the log e-value against ``rate``, from the mixture over Beta(1/2, 1/2) in the module's description."""
+    """Return the log e-value against the rate ``rate``, after ``successes`` successes in ``trials`` trials.
+
+    It is computed by the mixture over Beta(1/2, 1/2) in the module's description.
+    """
     from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
 
     failures = trials - successes
@@ -115,10 +118,10 @@ def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
 
 
 def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
-    """Return the end of the interval: the rate at which the evidence against it reaches ``1/error``, else ``outside``.
+    """Return one end of the interval of a rate: the rate at which the evidence against it reaches ``1/error``.
 
-    The search runs from ``inside``, the observed share, to ``outside``, 0 or 1. The evidence grows monotonically in
-    this direction.
+    The search runs from ``inside``, the observed share, to ``outside``, 0 or 1; the evidence grows monotonically in
+    this direction. The result is ``outside`` if no rate has so much evidence against it.
     """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside

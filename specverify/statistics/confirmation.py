@@ -113,7 +113,7 @@ def confirmed_fit(
 
 
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
-    """Return the nominal level of each stage, so that it rejects a correct sampler at most with ``sqrt(false_alarm)``.
+    """Return the nominal level of each stage, at which it rejects a correct sampler at most with ``sqrt(false_alarm)``.
 
     ``calibrated_level`` reduces the square root, because the chi-square limit is optimistic at small counts. The bound
     is exact for the hardest laws known; it is not a theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws
@@ -143,9 +143,9 @@ def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float
 
     Args:
         first: Result of the first stage.
-        second: Result of the confirmation; None if it was not needed.
+        second: Result of the confirmation; None if the first stage did not reject.
         level: Level at which a stage rejects.
-        able: Whether the negative control was rejected; without that the verdict is UNKNOWN instead of FITS.
+        able: Whether the negative control was rejected. If it was not, the verdict is UNKNOWN instead of FITS.
     """
     if first.unsupported or (second is not None and rejects(second, level)):
         return FitVerdict.REFUTED

@@ -105,11 +105,11 @@ def anytime_detectable_tv(
 ) -> float:
     """Return the smallest total variation that ``samples`` samples refute with probability ``1 - miss``.
 
-    ``cells`` is the number of outcomes of the law; ``alarm`` the false-alarm probability; ``concentrations`` are those
-    of the mixture. ``tests`` is the number of e-processes that are averaged, this one included; ``rounding`` the
-    relative error of probabilities that is not evidence. The result is asymptotic, as the module states: good if every
-    cell expects at least ten samples. 1.0 promises nothing. Raises ``ValueError`` for counts below 1 and probabilities
-    outside (0, 1).
+    ``cells`` is the number of outcomes of the law, ``alarm`` the false-alarm probability, ``concentrations`` are those
+    of the mixture. ``tests`` is the number of e-processes whose e-values are averaged, this one included. ``rounding``
+    is the relative error of probabilities that is not evidence. The result is asymptotic (see the module); it is good
+    if every cell has an expected count of at least ten. A result of 1.0 promises nothing. Raises ``ValueError`` for
+    counts below 1 and probabilities outside (0, 1).
     """
     check_count(samples, "samples")
     check_count(cells, "cells")

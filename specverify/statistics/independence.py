@@ -51,18 +51,22 @@ Tables = Callable[[int, int], Mapping[str, Any]]
 
 
 def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) -> int:
-    """Return the number of samples of a table with which a dependence of total variation ``tv`` is detected."""
+    """Return the number of samples of a table with which a dependence of total variation ``tv`` is detected.
+
+    ``freedom`` is the number of degrees of freedom; ``false_alarm`` and ``miss`` are the error probabilities.
+    """
     return samples_needed(tv, freedom + 1, stage_level(false_alarm), miss / 2)
 
 
 def independences(
     tables: Tables, *, samples: int, false_alarm: float, miss: float, seed: int
 ) -> dict[str, Independence]:
-    """Test the independence of every table at ``false_alarm`` and ``miss`` each; return the verdicts by name.
+    """Test the independence of every table, each at ``false_alarm`` and ``miss``; return the verdicts by name.
 
-    As in ``confirmed_fit``: an alarm is confirmed on four times as many fresh samples, each stage at the square root of
-    the alarm, and a table of dependent variables must be rejected as a control. If it is not, if a variable never
-    varies, or if a cell expects fewer than ten samples, a table that is not refuted is UNKNOWN.
+    As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
+    the false-alarm probability. A table of dependent variables, the negative control, must be rejected. A table that is
+    not refuted is UNKNOWN if the control is not rejected, if a variable never varies, or if a cell has an expected
+    count below ten.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")

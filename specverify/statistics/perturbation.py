@@ -14,10 +14,10 @@ OUTSIDE: Final = "an outcome outside the law"
 def perturbed(law: Probabilities, tv: float) -> dict[Any, float]:
     """Return a law at total variation ``tv`` from ``law``, on the same outcomes, near the worst case for chi-square.
 
-    The outcomes are split into two parts of nearly equal mass a >= b. Those of the first are scaled by ``1 - tv / a``,
-    those of the second by ``1 + tv / b``: the noncentrality is ``n tv^2 / (a b)``, against a minimum of ``4 n tv^2``
-    over all laws at that distance. A law with one outcome has no second part; its mass goes to ``OUTSIDE``. Raises
-    ``ValueError`` if ``tv`` is negative or more than ``largest_perturbation``.
+    The outcomes are split into two parts of nearly equal mass a >= b. Probabilities in the first part are scaled by ``1
+    - tv / a``, those in the second by ``1 + tv / b``. The noncentrality is then ``n tv^2 / (a b)``; over all laws at
+    this distance the minimum is ``4 n tv^2``. A law with one outcome has no second part; its mass goes to ``OUTSIDE``.
+    Raises ``ValueError`` if ``tv`` is negative or more than ``largest_perturbation``.
     """
     supported = normalised(law)
     largest = largest_perturbation(law)

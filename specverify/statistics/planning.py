@@ -50,7 +50,8 @@ def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> 
 def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> int:
     """Return the smallest number of samples at which ``detectable_tv`` is at most ``tv``, in (0, 1).
 
-    Raises ``ValueError`` for what ``detectable_tv`` refuses, and for one cell: no number of samples is enough there.
+    Raises ``ValueError`` for arguments that ``detectable_tv`` rejects, and for one cell, for which no number of samples
+    is enough.
     """
     check_probability(tv, "tv")
     check_plan(cells, false_alarm, miss)
@@ -62,8 +63,9 @@ def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> in
 def noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
     """Return ``lambda*``, the noncentrality that the test at level ``false_alarm`` misses with probability ``miss``.
 
-    The miss falls from ``1 - false_alarm`` at 0 towards 0, so there is one root; the bracket is found by doubling from
-    the scale on which it lies, the standard deviation ``sqrt(2 (cells - 1))`` of the statistic under the null.
+    The probability of a miss falls from ``1 - false_alarm`` at noncentrality 0 towards 0, so there is one root. The
+    interval that contains the root is found by doubling, starting with the standard deviation ``sqrt(2 (cells - 1))``
+    of the statistic under the null.
     """
     check_plan(cells, false_alarm, miss)
     check_count(cells, "cells", least=2)
@@ -78,9 +80,10 @@ def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
 
 
 def noncentrality_beyond(critical: float, freedom: int, miss: float) -> float:
-    """Return the noncentrality at which a chi-square stays at or below ``critical`` with probability ``miss``.
+    """Return the noncentrality at which a chi-square is at most ``critical`` with probability ``miss``.
 
-    It is 0 if even the central chi-square stays there with at most this probability.
+    The result is 0 if even the central chi-square is at most ``critical`` with a probability not above ``miss``.
+    ``freedom`` is the number of degrees of freedom.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
     from scipy.stats import ncx2  # noqa: PLC0415 - as above

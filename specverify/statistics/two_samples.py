@@ -73,8 +73,9 @@ def agreement(
         seed: Seed of all samples.
 
     As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
-    ``false_alarm``. The test must also reject a control: the pilot's law moved by twice the detectable distance. If it
-    does not, the verdict is UNKNOWN instead of FITS. Raises ``ValueError`` if 10**8 samples are not enough.
+    ``false_alarm``. The test must also reject a control, whose law is the pilot's law moved by twice the detectable
+    distance. If the control is not rejected, the verdict is UNKNOWN instead of FITS. Raises ``ValueError`` if 10**8
+    samples are not enough.
     """
     check_probability(detect, "detect")
     level = stage_level(false_alarm)

@@ -33,11 +33,11 @@ NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
 
 
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
-    """Return what one batch adds to the log evidence that two samplers differ, one term per shrinkage ``[s, ...]``.
+    """Return by how much one batch increases the log evidence that two samplers differ.
 
-    ``past_first`` and ``past_second`` are the counts of earlier batches, ``first`` and ``second`` those of this batch:
-    all ``[..., k]`` over the same k outcomes, the latter two with equal sums. Outcomes that no earlier batch had add
-    nothing.
+    The result is ``[s, ...]``, one term for each of s shrinkages. ``past_first`` and ``past_second`` are the counts of
+    the two samplers in earlier batches, ``first`` and ``second`` their counts in this batch. All are ``[..., k]`` over
+    the same k outcomes; the sums of ``first`` and ``second`` are equal. Outcomes that no earlier batch had add nothing.
     """
     ours, theirs, a, b = (np.asarray(item, dtype=np.float64) for item in (past_first, past_second, first, second))
     if not np.array_equal(a.sum(axis=-1), b.sum(axis=-1)):
@@ -57,10 +57,11 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 
 
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
-    """Return what one batch adds to the log evidence that two variables are dependent, ``[2 s]`` for s shrinkages.
+    """Return by how much one batch increases the log evidence that two variables are dependent.
 
-    ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and ``right`` are the variables of this batch, ``[2
-    m]`` integers below k; couples 2i and 2i + 1 are judged together.
+    The result is ``[2 s]`` for s shrinkages. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and
+    ``right`` are the two variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are compared with
+    each other.
     """
     counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
     if x.shape != y.shape or x.ndim != 1 or len(x) % 2:
@@ -84,5 +85,5 @@ def evidence(logarithms: Any) -> Any:
 
 
 def _logarithm(ratio: Array, counts: Array) -> Array:
-    """Return log(ratio) where ``counts`` is positive, 0 elsewhere, so that a ratio of 0/0 is never used."""
+    """Return log(ratio) where ``counts`` is positive, 0 elsewhere, so that a ratio 0/0 has no effect."""
     return np.log(np.where(counts > 0, ratio, 1.0))

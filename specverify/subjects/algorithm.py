@@ -26,8 +26,8 @@ DETECT_RUN_BY_RUN = 0.15
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
     """Return the subject ``prefix:name`` of a registry algorithm.
 
-    An algorithm that is not ``ours`` (of ``reference``) is also sampled run by run, which alone shows state kept
-    between runs.
+    ``ours`` states that the algorithm is one of ``reference``. Any other algorithm is also sampled run by run: only
+    such samples reveal state that the algorithm keeps between runs.
     """
     plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
@@ -79,9 +79,9 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 
 
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
-    """Return a task of a float64 table model, truncated to ``top_k`` tokens, and a similar drafter truncated otherwise.
+    """Return a task of a float64 table model, truncated to ``top_k`` tokens, and of a similar drafter.
 
-    The drafter therefore drafts tokens that have probability 0 under the target.
+    The drafter keeps further tokens, so it also drafts tokens that have probability 0 under the target.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
@@ -123,7 +123,7 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that serves ``prompt`` and another prompt in one batch.
 
-    Its outcome is the pair of their texts.
+    The outcome of the program is the pair of the two texts.
     """
     prompts = (prompt, (*prompt, 0))
 

@@ -56,7 +56,8 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    It raises ``NotAFunctionOfItsDraws`` if the first calls of the verifier differ from later ones.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays. The returned function raises
+    ``NotAFunctionOfItsDraws`` if the first calls of the verifier differ from later ones.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
@@ -71,7 +72,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
     """Return the verifier's answer without interception and with seeded libraries; None if it raises.
 
-    It gets tensors if its code names torch, else NumPy arrays.
+    The verifier gets tensors if its code names torch, else NumPy arrays.
     """
     convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
     with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
@@ -82,8 +83,7 @@ def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
 def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
     """Return whether the ``first`` answer differs from all later ones, which are equal to each other.
 
-    A verifier with an unseeded generator does this with a small probability only: each answer has the probability of
-    its outcome.
+    Each answer has the probability of its outcome, so a verifier with an unseeded generator rarely answers in this way.
     """
     if not _is_of_numbers(first):
         return False
@@ -224,7 +224,10 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """In the ``with`` block, suppress printed errors of threads that got the wrong arrays, except specverify's own."""
+    """In the ``with`` block, do not print errors of threads that got the wrong arrays.
+
+    Errors of specverify itself are printed.
+    """
     before = threading.excepthook
 
     def only_ours(args: Any) -> None:

@@ -171,9 +171,9 @@ def _read(rows: Sequence[BatchRow], answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return in how many ways a row can end whose last token is symbolic; endings due to rounding alone do not count.
+    """Return the number of possible values of the last token of a row, without those due to rounding alone.
 
-    ``found`` is None if its last token is not symbolic.
+    ``found`` is the row if its last token is symbolic; None means a row with known tokens, which has one ending.
     """
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
@@ -191,7 +191,7 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call ``verify`` with positional ``arrays`` and the named arguments ``told``, and return its result.
+    """Call ``verify`` with the positional ``arrays`` and the named arguments in ``told``, and return its result.
 
     The fourth array, the numbers of drafts of the rows, is passed by name if ``verify`` has a parameter ``lengths``.
     """

@@ -122,9 +122,10 @@ class SplitAnswer(NamedTuple):
 
 
 def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -> SplitAnswer:
-    """Return the tokens of an answer and the object that holds its values; ``names`` are the values of a tuple.
+    """Return the tokens of an answer and the object that holds its values.
 
-    A tuple of whole numbers is a row of tokens, except for a piece of a stream: there it is a token and its values.
+    If the answer is a tuple (tokens, value, value, ...), ``names`` are the names of its values, in order. A tuple of
+    whole numbers is a row of tokens; but in a piece of a stream (``of_stream``) it is one token and its values.
     """
     answer = awaited(answer)
     if isinstance(answer, Stream):
@@ -158,7 +159,7 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
 
 
 def value_of(beside: Any, name: str) -> Any:
-    """Return the value ``name`` of a returned object, under any of its known names; None if there is none."""
+    """Return the value ``name`` in the object ``beside``, under any of its known names; None if there is none."""
     for path in NAMES.get(name, (name,)):
         value = value_at(beside, path)
         if value is not None:
@@ -229,7 +230,7 @@ def _holds_row(item: Any) -> bool:
 
 
 def _is_whole(item: Any) -> bool:
-    """Return whether an item is one whole number, such as a token id; its value is not read."""
+    """Return whether an item is one whole number, such as a token id; a symbolic number stays symbolic."""
     if hasattr(item, "dtype"):
         return math.prod(getattr(item, "shape", ())) == 1 and "int" in str(item.dtype)
     return hasattr(item, "__index__")
@@ -247,7 +248,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def number(value: Any) -> float:
-    """Return a number of an answer as a Python float. Raises ``TypeError`` for anything else."""
+    """Return ``value``, a number of an answer, as a Python float. Raises ``TypeError`` for anything else."""
     value = known(value)
     if hasattr(value, "item"):
         value = known(value.item())
@@ -336,7 +337,7 @@ def _pair(item: Any) -> tuple[int, float]:
 
 
 class Unreadable(NamedTuple):
-    """A returned value whose form is not supported for its name; ``said`` describes it."""
+    """A returned value whose form is not supported for its name; ``said`` is a description of the value."""
 
     said: str
 

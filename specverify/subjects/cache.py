@@ -138,9 +138,10 @@ def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given:
 def _with_copies(
     each: Sequence[Each], name: str, changed: Callable[[Each, str], Each], copied: Callable[[Each], Each]
 ) -> list[Each]:
-    """Return the states ``each`` (the cache, then its copies) after the operation ``name`` on one of them.
+    """Return the states ``each`` (the cache, then its copies) after the operation ``name``.
 
-    ``changed`` applies an append or a crop to a state, and ``copied`` copies a state.
+    The operation changes one of the states, adds a copy, or replaces the cache by a copy. ``changed`` applies an append
+    or a crop to a state, and ``copied`` copies a state.
     """
     first, *copies = each
     if name == "fork":
@@ -196,7 +197,10 @@ def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
 
 
 def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | None:
-    """Return the lengths of the cache and its copies after an operation; None if the operation is impossible."""
+    """Return the lengths of the cache and its copies after an operation; None if the operation is impossible.
+
+    ``sizes`` are the lengths before it, ``name`` is the operation, and ``given`` its argument.
+    """
     if name in ("adopt", *OF_COPY) and len(sizes) == 1:
         return None
     if OF_COPY.get(name, name) == "crop" and given > sizes[-1 if name in OF_COPY else 0]:
@@ -290,8 +294,8 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return the operations on a target's cache in speculative rounds, until it holds ``capacity`` tokens.
 
-    Each round feeds the last committed token and at most ``largest`` drafts, and keeps the length that
-    ``reference.keep_lengths`` returns. ``seed`` selects the numbers of drafts and acceptances.
+    Each round feeds the last committed token and at most ``largest`` drafts, and then crops to the length from
+    ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of acceptances.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100

@@ -57,9 +57,10 @@ def called(
     read: Callable[[Any], Any],
     named: Mapping[str, float] = NOTHING,
 ) -> Any:
-    """Call ``invoke`` on the converted arrays ``given`` and return ``read`` of its result.
+    """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
-    ``named`` are further named arguments, for error messages: an error of the call gets all arguments attached.
+    If the call raises, all arguments are attached to the error for its message. ``named`` are named arguments of the
+    call that ``invoke`` already contains.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -79,7 +80,7 @@ class RefusedForm:
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the converted arrays."""
+        """Return the arguments ``given`` as arrays of this kind."""
         return self.convert(given)
 
 
@@ -90,9 +91,10 @@ def is_about_arrays(error: Exception) -> bool:
 
 
 def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
-    """Return ``invoke(*arrays)``; arguments are attached to an error.
+    """Return ``invoke(*arrays)``, where ``arrays`` are ``given`` as converted by ``convert``.
 
-    If a kind of arrays was never accepted, an error about arrays is replaced by the refusal.
+    If the call raises, the arguments are attached to the error. If no kind of arrays was ever accepted, an error about
+    arrays is replaced by the refusal of ``convert``.
     """
     try:
         return invoke(*arrays)

@@ -40,7 +40,7 @@ def deep_of(
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
-    """Return the pairs of ``variant`` with each of ``scenarios``; () if it raises in the first of them."""
+    """Return the pairs of ``variant`` with each of ``scenarios``; () if the variant raises in the first scenario."""
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 
 
@@ -65,6 +65,9 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
 
 
 def _most(variant: AtGamma) -> int:
-    """Return the largest default gamma at which the verifier runs; ``LEAST`` if it raises at the others."""
+    """Return the largest of the default numbers of drafts at which the verifier runs.
+
+    The smallest default, ``LEAST``, is not tested; it is returned if the verifier raises at all others.
+    """
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

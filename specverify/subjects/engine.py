@@ -178,7 +178,7 @@ def watched(
 ) -> Iterator[Watched]:
     """Yield both calls as programs that return the observer's record of a run.
 
-    Without ``plain`` its records are empty.
+    If ``plain`` is None, the records of the call without speculation are empty.
     """
 
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
@@ -199,7 +199,10 @@ def _nothing(_: Draws) -> Observed:
 
 
 def _warm(*calls: Decode) -> None:
-    """Call each function once without interception. Errors are ignored here; the checks report them."""
+    """Call each function once without interception, so that lazy initialisation is done.
+
+    Errors are ignored here; the checks report them.
+    """
     for decode in calls:
         with seeded(0), run_seeds(), suppress(Exception):
             awaited(decode())

@@ -188,7 +188,7 @@ def _one_row(item: Any) -> Any:
 
 
 def _piece(piece: Any) -> list[Any]:
-    """Return the token ids of one item that an engine yields: one token, or a chunk of new tokens."""
+    """Return the token ids in one item that an engine yields: one token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
         return elements_of_row(_one_row(piece))
     return [piece]
@@ -239,7 +239,10 @@ def _numbers(row: Any) -> list[Any]:
 
 
 def value_at(answer: Any, path: str) -> Any:
-    """Return the value in ``answer`` at a path of names and indices, such as ``outputs[0].token_ids``; None if none."""
+    """Return the value in ``answer`` at ``path``, such as ``outputs[0].token_ids``; None if there is none.
+
+    A path consists of names (of fields or keys) and indices.
+    """
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
             index = int(step[1:-1])
@@ -298,10 +301,11 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row, without padding and, if rows begin with it (``in_front``), without the prompt.
+    """Return the new tokens of each row, without padding and without the prompt.
 
-    ``horizon`` and ``eos`` are the requested number of tokens and the end tokens. Raises ``UnusableSubject`` if lengths
-    could count other positions than rows have.
+    ``in_front`` states that rows begin with their prompt. ``horizon`` is the requested number of tokens, and ``eos``
+    are the end tokens. Raises ``UnusableSubject`` if the result contains lengths and it is not certain which tokens
+    they count.
     """
     if not in_front:
         open_left = found.several and any(not _is_negative(row[0]) for row in map(elements_of_row, found.rows) if row)
@@ -320,7 +324,7 @@ def new_tokens(
 
 
 def is_complete(tokens: list[Any], horizon: int, eos: Tokens) -> bool:
-    """Return whether a text has the requested number of tokens ``horizon``, or ends with an end token."""
+    """Return whether a text has the requested number ``horizon`` of tokens, or ends with an end token (in ``eos``)."""
     end = next((at for at, token in enumerate(tokens, 1) if token in eos), None)
     return len(tokens) >= horizon if end is None else end == len(tokens) or end >= horizon
 

@@ -83,7 +83,10 @@ def _of_row(verify: BareVerifier, call: Call | LogitsCall) -> OpenedCall:
 
 
 def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> OpenedCall:
-    """Return a call on other rows ``p``, ``q`` and ``drafts`` with the form, array library and dtype of ``like``."""
+    """Return a call of the verifier on the rows ``p``, ``q`` and ``drafts``, given in float64.
+
+    The call has the form (one row, logits or batch), the array library and the dtype of the call ``like``.
+    """
     tensors = sys.modules["torch"] if hasattr(like[0], "detach") else None
 
     def stored(array: Any) -> Any:
@@ -105,9 +108,9 @@ def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) 
 def _run(
     verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
-    """Call ``verify`` with intercepted draws and return ``read(result)``, whose last token may stay symbolic.
+    """Call ``verify`` with intercepted draws and return ``read(result)``, the tokens; the last one may stay symbolic.
 
-    ``boundary`` gives random numbers values near an end of their range; None leaves them symbolic.
+    ``boundary`` gives random numbers values near an end of their range; with None they stay symbolic.
     """
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):
@@ -174,7 +177,7 @@ def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
 
 
 def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
-    """Return the call of a batch in which row ``place`` is unchanged and all other rows have a certain outcome."""
+    """Return the call of a batch in which only row ``place`` is random; all other rows are replaced by certain ones."""
     mine = rows_of(rows[place])
     p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))
     for row in range(len(rows)):

@@ -35,7 +35,10 @@ def run(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> 
 
 
 def as_given(kernel: Kernel, values: Any, dtype: str | None = None) -> Any:
-    """Return a copy of NumPy ``values`` in the kernel's library, on its device; floats get its dtype, or ``dtype``."""
+    """Return a copy of NumPy ``values`` as an array of the kernel's library on its device.
+
+    Floats get the dtype ``dtype``, by default that of the kernel.
+    """
     xp, floats = kernel.xp, np.asarray(values).dtype.kind == "f"
     whole = "int32" if kernel.convention.library == "jax" else "int64"  # JAX has 64 bits only where told so
     kind = getattr(xp, dtype or (kernel.convention.dtype if floats else whole))
@@ -116,9 +119,10 @@ def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Kerne
 
 
 def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the tokens of a kernel's result and their number per row, None if it is not returned.
+    """Return the tokens of a kernel's result, and the numbers per row that mark the end of each row.
 
-    Raises ``UnusableSubject`` if these are ambiguous.
+    The numbers are of tokens or of accepted drafts, by the kernel's convention; None if padding marks the end. Raises
+    ``UnusableSubject`` if the result does not have the form of the convention.
     """
     ends = kernel.convention.ends
     if "out" in by_name:

@@ -101,7 +101,10 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
 
 
 def bits(gamma: int) -> list[RowKind]:
-    """Return kinds of rows that each show one random number as a bit: that of a draft, a replacement, a bonus."""
+    """Return kinds of rows that each show one random number as a bit.
+
+    There is one kind for the number of each draft, of the replacement, and of the bonus.
+    """
     sure = accepted_with(1)
     result = []
     for i in range(gamma):
@@ -130,7 +133,10 @@ def coins_after_coins(gamma: int) -> list[RowKind]:
 
 
 def replacements_after_coins() -> list[RowKind]:
-    """Return kinds of rows with one draft, rejected with certainty or by chance, and replaced by one of two tokens."""
+    """Return kinds of rows with one draft that is replaced by one of two tokens if it is rejected.
+
+    The draft is rejected with certainty in one kind of row, and with other probabilities in the others.
+    """
     return [
         _kind(f"after a coin of {chance:g}", [accepted_with(chance, then=EITHER)], ONE, ("token", 0))
         for chance in (0, 1 / 4, 1 / 2, 7 / 8)

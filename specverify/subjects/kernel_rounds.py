@@ -1,8 +1,9 @@
 """The rows for a kernel whose uniforms are arguments, and their evaluation.
 
-The rows of all drafts of all situations share one launch, in random order, so that a row has neighbours with other
-drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of block edges: with 1025 tokens,
-for example, 511, 512 and 1024.
+A *case* is one sequence of drafts in a situation (a target, a draft model and a number of drafts); each row has one
+case. A *table* is a pair of models. The rows of all drafts of all situations share one launch, in random order, so that
+a row has neighbours with other drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of
+block edges: with 1025 tokens, for example, 511, 512 and 1024.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
 
 
 def runs_on(rounds: KernelRounds) -> bool:
-    """Return whether the kernel runs on one of these rows without an error."""
+    """Return whether the kernel runs without an error on the first row of ``rounds``."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
     except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
@@ -119,10 +120,10 @@ def _of_tables(
 
 
 def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
-    """Return the three tokens with positive probability: on both sides of a power of two, and the last token.
+    """Return the ids of the three tokens with positive probability.
 
-    It is the second largest power of two below the vocabulary. With ``within``: the first two tokens of the block that
-    begins there, and the last of the vocabulary.
+    Let b be the second largest power of two below the vocabulary size. The ids are b - 1, b and the last id; with
+    ``within`` they are b, b + 1 and the last id.
     """
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if within else edge - 1
@@ -157,10 +158,10 @@ def _batch(
 
 
 def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
-    """Return the kernel's tokens for ``cases`` ``[rows]`` at ``uniforms`` ``[rows, k]``, in launches of many rows.
+    """Return the kernel's tokens for rows with these ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]``.
 
-    ``seed`` selects the order of the rows. Tokens with positive probability are 0, 1 and 2; other tokens are their id
-    plus 3.
+    A case is an index into ``rounds.cases``. The rows are evaluated in a few launches, in an order that ``seed``
+    selects. Tokens with positive probability are returned as 0, 1 and 2; other tokens are their id plus 3.
     """
     order = np.random.default_rng(seed).permutation(len(cases))
     starts = [*range(0, len(cases), rounds.most), len(cases)]
@@ -199,7 +200,7 @@ def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
 def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
     """Return the uniforms of the drafts and the random argument of the last draw, in the kernel's library.
 
-    ``cases`` are the draft cases of the rows, and ``uniforms`` ``[rows, k]`` the numbers to convert.
+    ``cases`` ``[rows]`` are the case numbers of the rows, and ``uniforms`` ``[rows, k]`` the numbers to convert.
     """
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
@@ -215,10 +216,10 @@ def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
 
 
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
-    """Return exponential noise ``[rows, V]`` of a race.
+    """Return the exponential noise ``[rows, V]`` of a race between the two tokens of each row's pair and a third token.
 
-    ``share`` ``[rows]`` and its complement are the noise of the two tokens of the pair; ``rest`` sets that of the third
-    token.
+    The noise of the pair is ``share`` ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise
+    of the third token. ``cases`` ``[rows]`` are the case numbers of the rows.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()
@@ -243,5 +244,5 @@ def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) ->
 
 
 def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
-    """Return the result of the reference rule on ``draft``: ``p[i]`` and ``q[i]`` are the pmfs of its token i."""
+    """Return the result of the reference rule on ``draft``, where ``p[i]`` and ``q[i]`` are the pmfs at position i."""
     return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

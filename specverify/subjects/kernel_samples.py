@@ -84,7 +84,10 @@ def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...
 
 
 def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
-    """Return the kind of each row of a call: ``counts[k]`` rows of kind k, in ``order`` rotated by ``turn``."""
+    """Return the kind of each row of a call.
+
+    ``counts[k]`` rows have kind k. ``order`` is a permutation of the rows, which is rotated by ``turn``.
+    """
     xp = kernel.xp
     return xp.searchsorted(as_given(kernel, counts.cumsum()), xp.roll(order, turn), side="right")
 
@@ -137,7 +140,7 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the bit of each row: 0 or 1, or 2 if the row does not show its bit."""
+    """Return the bit that each row of ``answer`` shows: 0 or 1, or 2 if the bit cannot be read from the row."""
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
     bits = 2 * xp.ones_like(kinds)

@@ -109,9 +109,9 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 
 
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the settings of sampling parameters to examine, reduced to those that the verifier takes.
+    """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    A setting without any of the verifier's truncations is skipped, unless the verifier has none.
+    A setting that uses none of the verifier's truncations is skipped, unless the verifier has no truncation.
     """
     mine = parameters_of(verify)
     kept = [
@@ -124,9 +124,9 @@ def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
 
 @lru_cache(maxsize=1024)
 def processed(setting: Setting, task: Task) -> Task:
-    """Return the task with both models under the sampling parameters ``setting``.
+    """Return the task with the sampling parameters of ``setting`` applied to both models.
 
-    They keep their logits (``Processed``).
+    The returned models are of type ``Processed``, from which the unprocessed logits can be read.
     """
     parameters: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in setting}
 

@@ -204,8 +204,8 @@ def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
 def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
     """Return the subject of the engine that ``make`` creates; by default it claims to be lossless.
 
-    ``sizes`` are examined in addition to the default ones. ``make`` is called once here. Raises ``UnusableSubject`` if
-    its result is no engine.
+    ``sizes`` are examined in addition to the default sizes. ``make`` is called once to learn what kind of engine it
+    creates. Raises ``UnusableSubject`` if its result is no engine.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -284,7 +284,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the position of request ``index`` in its batch."""
+    """Return the index of the row, within its batch, that serves request ``index``."""
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
@@ -348,9 +348,9 @@ def _made(make: Make, scenario: Scenario) -> Made:
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
-    """Return the call ``which`` ("speculative" or "plain") of ``made`` for one prompt.
+    """Return a call without arguments that decodes the scenario's prompt and returns the row of new tokens.
 
-    It returns the row of new tokens.
+    ``which`` ("speculative" or "plain") selects the call of ``made``.
     """
     form = form_in(make, which)
 
@@ -406,7 +406,10 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests as a program of draws; ``which`` is "speculative" or "plain"."""
+    """Yield an engine that serves several requests, as a program of draws.
+
+    ``which`` ("speculative" or "plain") selects the call. ``forced_uniform`` is the value of all uniforms, if given.
+    """
     form = form_in(make, which)
 
     def anew() -> Decode:
@@ -642,7 +645,10 @@ def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int,
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return text -> {"p": row, "q": row} for the prompt and the texts up to each of the new tokens but the last."""
+    """Return text -> {"p": row, "q": row} for the prompt, and for the prompt with 1, 2, ... of the new tokens.
+
+    The text with all new tokens is left out, because no token follows it.
+    """
     models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
@@ -663,7 +669,10 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the texts of ``number`` calls in the widest scenario, with the engine's own random numbers."""
+    """Count the texts of ``number`` calls in the last scenario.
+
+    The engine draws its own random numbers, seeded by ``seed``.
+    """
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
     with seeded(seed), sample_seeds(seed):
@@ -688,10 +697,10 @@ _SEEDS = 4
 
 
 def alphabet_hint(make: Make | WithVocabulary) -> str:
-    """Return a hint for an engine that fails because the vocabulary is too small; "" if it does not.
+    """Return a hint for an engine that fails because the vocabulary is too small; "" for any other engine.
 
-    It emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest scenarios, and
-    does neither with a larger vocabulary.
+    Such an engine emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest
+    scenarios. With a larger vocabulary it does neither.
     """
     given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
     wrong = _outside(given)

@@ -13,9 +13,9 @@ from specverify.subjects.subject import UnusableSubject
 
 
 def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
-    """Return the emitted tokens of one row: known tokens, and a last symbolic one, if any.
+    """Return the emitted tokens of one row: the known tokens, and the law of a last symbolic token if there is one.
 
-    Raises ``UnusableSubject``, naming the row as ``who``, under the conditions of ``emitted_row``.
+    Raises ``UnusableSubject``, naming the row as ``who``, for the same results as ``emitted_row``.
     """
     try:
         check_type(answer, who)

@@ -128,7 +128,7 @@ class Unlike(NamedTuple):
 
 
 class Silent(NamedTuple):
-    """The result of a job in which a rank did not answer in time."""
+    """The result of a job in which a rank did not return in time."""
 
     said: str
 
@@ -165,10 +165,10 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 
 
 def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], meeting: Path | None) -> None:
-    """Run the jobs received on ``line`` until it closes, as rank ``rank`` of ``size``; send back each result or error.
+    """Run jobs as rank ``rank`` of ``size``: receive each on ``line``, and send back its result or its error.
 
-    ``job`` converts a received value to a function of rank and group. If ``meeting`` is a file, the ranks form a gloo
-    group through it; if None, the group is simulated.
+    Ends when ``line`` closes. ``job`` converts a received value to a function of rank and group. If ``meeting`` is a
+    file, the ranks form a gloo group through it; if None, the group is simulated.
     """
     torch = sys.modules.get("torch")
     if torch is not None:

@@ -45,14 +45,17 @@ class _EmissionLaw(NamedTuple):
 
 
 class _LawMemory:
-    """The memoised laws of the calls of one verifier, the verifier that was used last."""
+    """The memoised laws of one verifier's calls.
+
+    If another verifier is used, its laws replace those of the verifier before it.
+    """
 
     def __init__(self) -> None:
         self.verify: Any = None
         self.laws: dict[Any, _EmissionLaw] = {}
 
     def of(self, verify: Any) -> dict[Any, _EmissionLaw]:
-        """Return the laws of ``verify``; discard those of another verifier."""
+        """Return the memoised laws of ``verify``; discard all laws of any other verifier."""
         if self.verify is not verify:
             self.verify, self.laws = verify, {}
         return self.laws
@@ -62,15 +65,16 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Return the context that intercepts a verifier's random calls; ``answer_of`` memoises the laws of calls in it."""
+    """Return the context in which a verifier's random calls are intercepted; ``answer_of`` memoises calls in it."""
     return answered_everywhere(draws)
 
 
 def answer_of(
     draws: Draws, answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Any:
-    """Return ``call()`` in the context ``answered(draws)``; if that is ``remembered``, sample it from its memoised law.
+    """Return the result of ``call()``, made in the context ``answered(draws)``.
 
+    If ``answered`` is the function ``remembered``, the result is sampled from the memoised law of the call instead.
     ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
     """
     if answered is remembered:
@@ -82,9 +86,10 @@ def answer_of(
 def answers_of_law(
     verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Callable[[Draws], Any]:
-    """Return a function of draws that samples the result of ``call`` from its law, computed now unless it is memoised.
+    """Return a function of draws that samples the result of ``call`` from its law.
 
-    ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
+    The law is memoised; it is computed here if it is not known yet. ``given`` contains the NumPy arguments of
+    ``verify`` by name; ``more`` is anything else that the call depends on.
     """
 
     def made(draws: Draws) -> Any:
@@ -123,7 +128,10 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
 
 
 def _note(seen: Rounding) -> None:
-    """Record the rounding ``seen`` of a memoised call as if the call ran; its one draw is already recorded."""
+    """Record the rounding ``seen`` of a memoised call as a real run of the call would.
+
+    The one draw that samples the result is already recorded.
+    """
     rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
     for _ in range(seen.decisions - 1):
         rounding.drew(seen.support)

@@ -252,7 +252,10 @@ def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def attempt_of(drafts: Drafts) -> Attempt:
-    """Return a function that calls a verifier once on a small tree."""
+    """Return the function ``attempt(verify, convert)`` that calls a verifier once on a small tree.
+
+    ``drafts`` is the method by which the tree is drawn.
+    """
 
     def attempt(verify: BareVerifier, convert: Convert) -> Any:
         p = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]]

@@ -89,7 +89,10 @@ def _variant_at(verify: BareVerifier, gamma: int) -> Variant:
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
-    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``."""
+    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
+
+    ``answered(draws)`` is the context of the verifier's calls. ``more`` are further fields of ``Variant``.
+    """
     intercepted = Intercepted(make, answered_everywhere)
     return Variant(label, make, intercepted=intercepted, remembered=partial(make, answered=remembered), **more)
 
@@ -199,7 +202,10 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 
 
 def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return p ``[drafts + 1, vocabulary]`` after the prefix and after each draft, and q ``[drafts, vocabulary]``."""
+    """Return the pmfs p ``[drafts + 1, vocabulary]`` and q ``[drafts, vocabulary]`` that decide ``draft``.
+
+    Row i is the pmf after the prefix and the first i drafts.
+    """
     p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 

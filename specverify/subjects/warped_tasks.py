@@ -22,7 +22,10 @@ class Processed(NamedTuple):
 
 
 def bare(model: LanguageModel | None) -> Callable[[Tokens], Any]:
-    """Return the unprocessed model of a ``Processed`` model. Raises ``TypeError`` for any other model."""
+    """Return the function from tokens to unprocessed logits or pmfs of a ``Processed`` model.
+
+    Raises ``TypeError`` for any other model.
+    """
     if not isinstance(model, Processed):
         raise TypeError("the model is not processed, expected one that keeps what it was made of")
     return model.bare

@@ -17,9 +17,9 @@ from specverify.testing.plans import CheckOptions, checks_plan, name_of
 
 
 class CacheOperations(NamedTuple):
-    """Functions that operate a cache without methods named ``append``, ``crop`` and so on.
+    """Functions that operate a cache, for a cache whose methods are not named ``append``, ``crop`` and so on.
 
-    A function may change the cache, or return another one of its type.
+    A function may change the cache in place, or return another cache of the same type.
 
     Examples:
         >>> CacheOperations(append=lambda cache, tokens: cache.extend(tokens)).fork is None
@@ -116,7 +116,10 @@ def check_cache(
 
 
 def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
-    """Return a function that calls the method ``name`` of a cache; ``make`` returns a cache and is only inspected."""
+    """Return a function that calls the method ``name`` of a cache.
+
+    If ``make`` is a class without this method, ``ValueError`` is raised.
+    """
     if isinstance(make, type) and not callable(getattr(make, name, None)):
         said = f"{make.__name__} has no method {name!r}, expected one, or CacheOperations({name}=...)"
         raise ValueError(said)  # noqa: TRY004 - what is missing is an argument

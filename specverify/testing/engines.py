@@ -66,11 +66,11 @@ def check_engine(
     Args:
         speculative: A call without arguments that returns the new token ids ``[horizon]`` (see ``subjects.engine``).
             Without ``plain`` it is a factory of such calls, ``make(scenario)``, which is called for each of about forty
-            situations (see ``EngineScenario`` and ``Made``). A call from the factory may take the prompt, and then
-            serves several requests in turn, or a list of prompts, and then serves several at once.
+            scenarios (see ``EngineScenario`` and ``Made``). A call from the factory may take a prompt; then it is also
+            called for several prompts in turn. If it takes a list of prompts, it also serves several at once.
         plain: The same call without speculation, or the law: probabilities by tuple of new tokens.
-        observe: An observer of the running engine: drafts, their acceptance, caches.
-        models: Models of a supported engine; their forward passes may be cached across runs.
+        observe: An observer of the running engine; with it, drafts, their acceptance and caches are examined too.
+        models: Models of a supported engine whose forward passes may be cached and used in several runs.
         logits: For greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
             new tokens ``new``, such as that of the same weights in float64. If the two texts differ, the message states
             the gap between the two tokens, and the gap that ``rounding`` explains. A near-tie is UNKNOWN: no bug, and
@@ -179,7 +179,10 @@ def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple
 def _checks_of_calls(
     fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
 ) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
-    """Return both calls with tokens as their only results, and the checks of the promises in ``stated``."""
+    """Return (fast, slow, checks): both calls reduced to their tokens, and the checks of the promises in ``stated``.
+
+    ``fast`` is the call with speculation; ``slow`` is the call without, or a law.
+    """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_calls(fast, slow, names), stated.values)
@@ -235,7 +238,10 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 
 
 def _to_be_read(observe: Any) -> Observer | None:
-    """Return ``observe`` with a reader of its target if a supported engine has one; None if ``observe`` is None."""
+    """Return the observer, with a function added that reads the forward passes of its target.
+
+    The function is added only if a supported engine has one for such a target. Returns None if ``observe`` is None.
+    """
     if observe is None:
         return None
     if not isinstance(observe, Observer):

@@ -147,7 +147,7 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return the function that makes the plan of a listed subject, with the shared ``options``."""
+    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``."""
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
     given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)

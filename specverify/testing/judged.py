@@ -56,11 +56,11 @@ class SpeculationWarning(UserWarning):
 
 
 def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[Parameters, Verdicts]]:
-    """Return the decorator of a check function, which passes the plan it returns to ``judge``.
+    """Return the decorator of a check function: the plan that the function returns is passed to ``judge``.
 
     The decorated function validates the shared options first and shows them in its signature. Its attribute ``plan`` is
-    a function of the same arguments that returns the plan and runs nothing. ``taken`` are the options of
-    ``SOME_DEFAULTS`` that the function takes.
+    a function of the same arguments that returns the plan and runs nothing. ``taken`` names the options in
+    ``SOME_DEFAULTS`` that this check function takes.
     """
 
     def decorate(function: Callable[Parameters, Verdicts]) -> Callable[Parameters, Verdicts]:

@@ -36,19 +36,23 @@ def check_kernel(
 ) -> Sequence[Verdict]:
     """Examine a kernel that verifies batches on a device.
 
-    If its uniforms are arguments, its law is exact (see ``laws.grid``). With an internal generator it is sampled.
+    The law of a kernel whose uniforms are arguments is computed exactly, with models over 3 tokens (``laws.grid``). A
+    kernel with an internal generator is sampled.
 
     Args:
         kernel: ``kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens`` with p ``[B, gamma + 1, V]``, q
             ``[B, gamma, V]``, int64 drafts ``[B, gamma]``, uniforms ``[B, gamma]`` and ``[B]``, tokens ``[B, gamma +
             1]``. ``docs/kernels.md`` lists the other forms.
-        convention: Properties that its parameters do not show: source of random numbers, paddings, dtype, device.
-        gammas: Numbers of drafts, each at least 1. None: 1 and 2, and the law at 4 too if the kernel runs on them.
-        vocabularies: Numbers of tokens beside the 3 of the exact tables, each at least 5. None of them with ``quick``.
-        rows: Largest number of rows of one evaluation of the tables; 4096 with ``quick``.
-        largest_call: Largest number of rows of one call of a sampled kernel; at least 4.
-        **options: See ``CheckOptions``. ``tv`` is the total variation of the law that samples detect, by default 0.005;
-            a dependence between two random numbers is detected from ten times that on.
+        convention: Properties of the kernel that its parameters do not show: source of random numbers, paddings, dtype,
+            device.
+        gammas: Numbers of drafts, each at least 1. None: every check runs at 1 and 2 drafts, and the law is also
+            examined at 4 drafts if the kernel accepts that many.
+        vocabularies: Vocabulary sizes to examine in addition to size 3, each at least 5. With ``quick`` only size 3 is
+            examined.
+        rows: Largest number of rows in the first exact evaluation of the law; 4096 with ``quick``.
+        largest_call: Largest number of rows in one call of a sampled kernel; at least 4.
+        **options: See ``CheckOptions``. ``tv`` is the total variation of the law that samples detect, by default 0.005.
+            A dependence between two random numbers is detected if its total variation is at least ten times ``tv``.
 
     Returns:
         One verdict for each check that applies.
@@ -97,7 +101,7 @@ def _library_of(kernel: Any) -> Library:
 
 
 def _vocabularies(sizes: Any) -> tuple[int, ...]:
-    """Return the validated vocabulary sizes in addition to that of the exact tables."""
+    """Return the validated vocabulary sizes to examine in addition to size 3."""
     if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
         raise argument_error("vocabularies", sizes, "a sequence of numbers of tokens, such as (129, 1025)")
     for size in sizes:

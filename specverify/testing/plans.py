@@ -109,9 +109,9 @@ def planned_by(check: Any) -> Callable[..., Plan] | None:
 
 
 def check_options(function: str, known: Collection[str], given: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for the first option in ``given`` that a check function does not take or that is invalid.
+    """Raise ``ValueError`` for the first option in ``given`` that is invalid or that the check function does not take.
 
-    ``known`` are the names of its options.
+    ``function`` is the name of the check function, and ``known`` are the names of its options.
     """
     for name in given:
         if name not in known:
@@ -127,7 +127,10 @@ def options_of(taken: Collection[str]) -> Mapping[str, Any]:
 
 
 def full_signature(function: Callable[..., Any], taken: Collection[str]) -> inspect.Signature:
-    """Return the signature of a check function with the shared options in it; ``taken`` is that of ``judged``."""
+    """Return the signature of a check function with the shared options in it.
+
+    ``taken`` names the options in ``SOME_DEFAULTS`` that this function takes.
+    """
     signature, hints, defaults = inspect.signature(function), get_type_hints(CheckOptions), options_of(taken)
     own = [item for item in signature.parameters.values() if item.name != "options"]
     shared_ones = [
@@ -271,7 +274,10 @@ def seconds_of(options: CheckOptions) -> float:
 
 
 def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
-    """Return the options ``given``, updated by ``more``; of two alarms or timeouts the smaller is kept."""
+    """Return the options ``given``, updated by ``more``.
+
+    If both have an alarm or a timeout, the smaller one is kept.
+    """
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
     return merged | both
@@ -303,7 +309,7 @@ def _told(value: Any) -> str:
 
 
 def checked_gammas(gammas: Any) -> tuple[int, ...]:
-    """Return the validated numbers of drafts at which a verifier is examined."""
+    """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation."""
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
         raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:

@@ -48,35 +48,38 @@ def check_sampler(
 ) -> Sequence[Verdict]:
     """Judge a black box by its samples.
 
-    It is REFUTED only if its law differs from the stated one, by however little. It HOLDS within a total variation
-    of ``tv``.
+    The verdict REFUTED means that the sampler's law differs from the expected law, by any amount. HOLDS means that the
+    total variation between the two laws is at most ``tv``.
 
     Args:
-        sample: ``sample(seed, n)`` returns n sequences of token ids, in the order they were drawn in, independent of
-            each other and of those of other seeds, which is tested too. It may return ``{"tokens": sequences,
-            ...}``, or n objects.
-        law: The expected law: a pmf ``[vocabulary]`` if every sequence is one token; probabilities by
-            token sequence (tuples; ``"others"`` for all not named); another sampler, ``law(seed, n)``, such as the same
-            engine without speculation; or laws by prefix (tuples of tokens), for which ``sample(seed, n, prefix)``
-            continues those tokens as if they had been its own. Each prefix has its share of the
-            alarm and verdicts of its own: a forward pass gives the pmf after a prefix, where a law of whole
-            sequences would be too large.
+        sample: ``sample(seed, n)`` returns n sequences of token ids in the order of their drawing. The sequences must
+            be independent of each other and of those for other seeds; this is tested too. ``sample`` may also return
+            ``{"tokens": sequences, ...}``, or n objects.
+        law: The expected law, in one of four forms. A pmf ``[vocabulary]``, if every sequence is one token. A mapping
+            from token sequences (tuples) to probabilities, with ``"others"`` for all other sequences. Another sampler,
+            ``law(seed, n)``, such as the same engine without speculation. A mapping from prefixes (tuples) to the law
+            after each prefix; ``sample(seed, n, prefix)`` must then continue a prefix as if it were its own text. Each
+            prefix has its share of the alarm and its own verdicts. Use prefixes if a law of whole sequences is too
+            large: a forward pass gives the pmf after a prefix.
         draft: The pmf of drafts over the same outcomes as ``law``. With it a wrong residual needs fewer samples.
         logits: For greedy samplers: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the tokens
-            ``new``, or a mapping from the likeliest tokens to their logarithms. Where two texts part at a gap that
-            ``rounding`` explains, the verdict is UNKNOWN: a near-tie, which may be no bug.
-        most_samples: Samples at most, at least 64. None: as many as a right sampler needs to hold, a million at most.
+            ``new``, or a mapping from the most probable tokens to their logarithms. If two texts first differ where
+            ``rounding`` explains the gap between the two logits, the verdict is UNKNOWN: a near-tie may be no bug.
+        most_samples: Largest number of samples, at least 64. None: as many as a right sampler needs for HOLDS, and at
+            most a million.
         largest_call: The largest n of a call.
-        returns: Values that an answer holds beside the tokens, as in ``check_engine``. Log-probabilities are compared
-            with those of ``law``, other values with what a reference sampler returns for the same tokens, all of them
-            with those of equal tokens. ``{"accepted": pmf}`` is the law of the number of accepted drafts of a sequence,
-            over 0, 1, 2, ...
-        promises: ``"seed"``: two calls with one seed return the same. ``"seed-as-plain"``: the reference sampler
-            returns the same. ``"batch"``: a row of a seed does not depend on n, or on calls before it. ``"resume"``: a
-            text that is cut and continued by ``sample(seed, 1, prefix)`` is the uncut one. ``{"allowed": mask}``: no
-            text has a token that ``mask(new)``, a mask ``[vocabulary]``, forbids after the tokens ``new``.
-        **options: See ``CheckOptions``. ``alarm`` bounds the probability that a right sampler is refuted, and that one
-            beyond ``tv`` holds; ``rounding`` is the relative error of the law's probabilities.
+        returns: Values that an answer contains in addition to the tokens, as in ``check_engine``. Log-probabilities are
+            compared with those of ``law``, and other values with those that a reference sampler returns for the same
+            tokens. Equal tokens must have equal values. ``{"accepted": pmf}`` gives the expected law of the number of
+            accepted drafts of a sequence, over 0, 1, 2, ...
+        promises: ``"seed"``: two calls with the same seed return the same texts. ``"seed-as-plain"``: the reference
+            sampler returns the same texts for the same seed. ``"batch"``: with a given seed, a row depends neither on n
+            nor on earlier calls. ``"resume"``: a text that is cut and continued by ``sample(seed, 1, prefix)`` equals
+            the uncut text. ``{"allowed": mask}``: no text has a token that ``mask(new)``, a mask ``[vocabulary]``,
+            forbids after the tokens ``new``.
+        **options: See ``CheckOptions``. ``alarm`` bounds two probabilities: that a right sampler is refuted, and that a
+            sampler whose law is farther than ``tv`` from ``law`` HOLDS. ``rounding`` is the relative error of the law's
+            probabilities.
 
     Returns:
         One verdict for each check; a refutation ends the sampling.
@@ -173,7 +176,10 @@ def _promised_of_sampler(
 
 
 def _check_left_out(**values: Any) -> None:
-    """Raise ``ValueError`` for an option that laws by prefix do not take."""
+    """Raise ``ValueError`` for the first of ``values``, options by name, that is not None.
+
+    These options cannot be used if the argument ``law`` contains laws by prefix.
+    """
     for what, value in values.items():
         if value is not None:
             raise argument_error(what, value, "it to be left out where law holds laws by prefix")
@@ -210,14 +216,20 @@ def _is_law(value: Any) -> bool:
 
 
 def _acceptance_in(returns: Any) -> tuple[Any, Any]:
-    """Return ``returns`` without its law of the number of accepted drafts, and that law; None if it has none."""
+    """Split ``returns`` into (other promises, law of the number of accepted drafts), and return both.
+
+    The law is None if ``returns`` has none.
+    """
     if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
         return returns, None
     return {name: kind for name, kind in returns.items() if name != "accepted"} or None, returns["accepted"]
 
 
 def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, acceptance: Any) -> Sequence[Verdict]:
-    """Return the verdicts on the sampler after each prefix of ``laws``; the prefixes share the alarm."""
+    """Return the verdicts on the sampler after each prefix of ``laws``; the prefixes share the alarm.
+
+    ``acceptance`` is the law of the number of accepted drafts, or None.
+    """
     shared = plan._replace(alarm=plan.alarm / len(laws))
 
     def after(prefix: Any) -> Sampler:
@@ -239,7 +251,8 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    Verdicts in ``known`` are taken from there. Otherwise ``work`` draws the samples and judges them within ``seconds``.
+    If ``known`` contains verdicts of these checks, they are returned. Otherwise ``work`` draws the samples and returns
+    the verdicts, within ``seconds``.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
@@ -249,7 +262,7 @@ def _some_verdicts(
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
     """Return the verdicts of ``work``, run within ``seconds``.
 
-    If it fails, return one verdict with the reason, for the check ``first``.
+    If ``work`` fails, return one verdict with the reason, for the check called ``first``.
     """
     try:
         result = guarded(work, seconds)

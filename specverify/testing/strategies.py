@@ -160,7 +160,8 @@ def _trees(
 def _left(first: dict[int, Pmf], tokens: list[int], found: list[int], parent: int, replacement: bool) -> Pmf | None:
     """Return the pmf of the next child of ``parent``; None if there is no pmf yet or no mass is left in it.
 
-    ``first`` holds the pmf of each parent's first child; ``tokens`` and ``found`` are the tokens and parents so far.
+    ``first`` maps each parent to the pmf of its first child. ``tokens`` and ``found`` are the tokens and the parents of
+    the nodes so far. Without ``replacement`` the pmf lacks the tokens of earlier siblings.
     """
     if parent not in first or replacement:
         return first.get(parent)

@@ -51,15 +51,15 @@ def check_verifier(
             tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
             ``reference.tree_layouts`` makes other arguments. None: selected by a parameter called ``lengths``,
             ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
-        gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains; then the law is
-            also examined with 8 if it runs on them, else 4, with all but three rows certain. Larger values are not
-            covered.
+        gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains, and the law is also
+            examined with 8 drafts (4 if the verifier does not run on 8), of which all but three rows are certain.
+            Larger values are not covered.
         drafts: How trees are drawn; the right rule depends on it:
             ``"with_replacement"``, ``"without_replacement"`` or ``"top_k"`` (then q is None).
         trees: Shapes to examine, each as the parents of its nodes, -1 for a child of the text.
         same_tree: Whether all rows of a batch have one tree.
-        cases: Single calls at the caller's own size, and nothing else: recorded ones (``Call``, ``LogitsCall``,
-            ``BatchedCall``) or ``hard_calls(vocabulary, gamma, dtype)``. Their type selects the form.
+        cases: Single calls at the caller's own size: recorded calls (``Call``, ``LogitsCall``, ``BatchedCall``) or
+            ``hard_calls(vocabulary, gamma, dtype)``. Only these calls are examined, and their type selects the form.
         **options: See ``CheckOptions``. For a lossless rule with less than the optimal acceptance, pass
             ``claims={Claim.LOSSLESS}``.
 
@@ -136,7 +136,7 @@ def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
 def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
     """Return whether a verifier fails on one row of arrays but accepts a batch of one such row.
 
-    Its time limit is ``seconds``.
+    Returns False if this is not decided within ``seconds``.
     """
     row = (np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, np.array([1]))
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
@@ -155,7 +155,7 @@ def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:
-    """Raise ``ValueError`` for the first of ``options`` that is given although ``form`` does not have it."""
+    """Raise ``ValueError`` for the first of ``options`` that has a value although ``form`` does not permit it."""
     for name, value in options.items():
         if value is not None:
             raise argument_error(name, value, f"it to be left out with form={form!r}")

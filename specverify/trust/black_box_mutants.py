@@ -34,7 +34,7 @@ def _ratio(token: Array) -> Array:
 
 
 class BlackBoxBug(NamedTuple):
-    """A decoder with one bug; without arguments it is the right decoder."""
+    """The settings of a decoder, which describe one bug. The defaults describe the right decoder."""
 
     drafted: Array = Q
     """``[V]``: the pmf from which drafts are drawn; the verifier assumes Q."""
@@ -97,28 +97,27 @@ OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
 
 
 def acceptance() -> Array:
-    """Return the law ``[3]`` of the number of accepted drafts among the tokens of a text.
+    """Return the law ``[3]`` of the number of accepted drafts among the two tokens of a text.
 
-    Each of the two tokens is decided by a draft of its own, which is accepted with probability sum(min(p, q)) whatever
-    came before: the models do not depend on the context, and a round has more than two drafts.
+    Each token is decided by a draft of its own, which is accepted with probability sum(min(p, q)) whatever came before,
+    because the models do not depend on the context, and a round has more than two drafts.
     """
     rate = np.minimum(P, Q).sum()
     return np.array([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
 
 
 def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
-    """Return ``number`` decoded texts, int64 ``[number, 2]``.
+    """Return ``number`` decoded texts, int64 ``[number, 2]``, of the decoder with the bug ``bug``.
 
-    With ``bug`` bound, this is the ``sample`` of ``check_sampler``.
+    ``partial(decode, bug)`` is a function ``sample(seed, number)``, as ``check_sampler`` takes it.
     """
     return told(bug, seed, number)["tokens"]
 
 
 def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
-    """Return ``number`` decoded texts with the engine's report of acceptance.
+    """Return ``number`` decoded texts, and the number of drafts that the decoder reports as accepted in each text.
 
-    The keys are ``tokens``, int64 ``[number, 2]``, and ``accepted``, int64 ``[number]``: how many drafts of each text
-    the decoder says it accepted.
+    The keys are ``tokens``, int64 ``[number, 2]``, and ``accepted``, int64 ``[number]``.
     """
     rows = (number + 1) // 2 if bug.rows_alike else number
     rng = np.random.default_rng(seed)
@@ -146,7 +145,7 @@ def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
 
 
 def _round(bug: BlackBoxBug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
-    """Decode one round of ``rows`` texts.
+    """Decode one round of ``rows`` texts with the bug ``bug``.
 
     Returns the tokens ``[rows, gamma + 1]``, the number of valid tokens in each row ``[rows]``, and the number of
     accepted drafts in each row ``[rows]``.

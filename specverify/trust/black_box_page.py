@@ -49,9 +49,9 @@ def law() -> Mapping[tuple[int, int], float]:
 
 
 def found(name: str, bug: BlackBoxBug) -> BugResult:
-    """Sample the decoder with one bug until it is refuted.
+    """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
-    Return the results of both e-processes and ``check_sampler``.
+    The tests are both e-processes and ``check_sampler``. ``name`` is the name of the bug.
     """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
@@ -63,10 +63,10 @@ def found(name: str, bug: BlackBoxBug) -> BugResult:
 
 
 def until_refuted(bug: BlackBoxBug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
-    """Return after how many texts the e-process refutes the law of ``bug`` at a false-alarm probability of 1e-6.
+    """Return the number of texts after which the e-process refutes ``bug``, at a false-alarm probability of 1e-6.
 
-    The texts are drawn in batches of 250; None if 60 000 texts do not refute it. ``concentrations`` are the Dirichlet
-    concentrations of the alternatives that the e-process mixes.
+    The texts are drawn in batches of 250. The result is None if 60 000 texts do not refute the bug. ``concentrations``
+    are the Dirichlet concentrations of the alternatives that the e-process mixes.
     """
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):
@@ -88,7 +88,7 @@ def _by_checks(bug: BlackBoxBug, acceptance: Array | None = None) -> str:
 
 
 def mutant_table() -> str:
-    """Return the Markdown table of the bugs."""
+    """Return the Markdown table of the bugs in ``MUTANTS``, with the number of texts that refute each."""
     heads = (
         "bug | TV | texts until refuted | by the survey's e-process | the survey's figure | `check_sampler` refutes by"
     )
@@ -102,7 +102,7 @@ def mutant_table() -> str:
 
 
 def _spread(numbers: Sequence[int | None]) -> str:
-    """Return the median, the minimum and the maximum of several runs as text."""
+    """Return the median, the minimum and the maximum of ``numbers``, the results of several runs, as text."""
     if None in numbers:
         return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"
     ordered = sorted(number for number in numbers if number is not None)
@@ -111,7 +111,7 @@ def _spread(numbers: Sequence[int | None]) -> str:
 
 
 def acceptance_table() -> str:
-    """Return the Markdown table of the bugs that leave the law of the texts right."""
+    """Return the Markdown table of the bugs that only report a wrong number of accepted drafts."""
     lines = ["| bug | TV of texts | TV of accepted | `check_sampler` refutes by |", "|---|---|---|---|"]
     for name, bug in OF_ACCEPTANCE.items():
         said = told(bug, 0, LARGE)
@@ -152,7 +152,10 @@ TABLES: Final = {
 
 
 def with_tables(page: str) -> str:
-    """Return the page with its tables recomputed. Raises ``ValueError`` for a table without a place in the page."""
+    """Return the page with its tables recomputed.
+
+    Raises ``ValueError`` if the page has no place for one of the tables.
+    """
     return "".join(_parts(page))
 
 

@@ -66,9 +66,9 @@ class Calibration(NamedTuple):
 
     @property
     def as_declared(self) -> bool | None:
-        """Return whether the measured false-alarm rate is compatible with the declared one.
+        """Return whether the measured false-alarm rate is compatible with the declared rate.
 
-        None if none was declared.
+        None if no rate was declared.
         """
         return None if self.declared is None else self.low <= self.declared
 
@@ -99,30 +99,31 @@ def calibrate(
     runs_of_wrong: int = 20,
     seed: int = 0,
 ) -> Calibration:
-    """Return the false-alarm rate of a test and the total variation that it detects.
+    """Return the false-alarm rate of a test and the total variation that the test detects.
 
-    The false alarms of right samples are counted. Then laws are bisected that are wrong in two ways: half of the
-    outcomes too likely, which is as hard to see as any, and garbage, a uniformly random outcome now and then.
+    The false alarms of right samples are counted. Then the smallest detected error is searched by bisection for two
+    kinds of wrong laws. In the first, half of the outcomes are too likely, which is as hard to detect as any error. In
+    the second, a share of the outcomes is uniformly random.
 
     Args:
         statistic: ``statistic(sample)`` gets outcomes as their numbers: int64 ``[samples]`` in random order, or with
-            ``takes="counts"`` how often each came, ``[k]``. It alarms if its result is above ``threshold``; without
-            one, if it raises ``AssertionError`` or returns False.
-        law: The right law of the outcomes: a pmf ``[k]``, or probabilities by sequence.
-        samples: Outcomes of one sample.
+            ``takes="counts"`` the number of times that each occurs, ``[k]``. It alarms if its result is above
+            ``threshold``; without a threshold, if it raises ``AssertionError`` or returns False.
+        law: The right law of the outcomes: a pmf ``[k]``, or a mapping from sequences to probabilities.
+        samples: Number of outcomes in one sample.
         threshold: The largest result that is no alarm.
         takes: ``"samples"`` or ``"counts"``.
-        two_samples: Whether the statistic gets a second, right sample of that size to compare with.
+        two_samples: Whether the statistic gets a second, right sample of the same size to compare with.
         declared: The false-alarm rate that the author of the test states.
-        runs: Right samples whose false alarms are counted.
-        runs_of_wrong: Samples of each wrong law, at least 10.
+        runs: Number of right samples whose false alarms are counted.
+        runs_of_wrong: Number of samples of each wrong law, at least 10.
         seed: Seed of all samples.
 
     Returns:
         The false-alarm rate with its 99 percent interval, and the total variations that pass and that are refuted.
 
     Raises:
-        ValueError: For arguments that cannot be. Whatever else the statistic raises is raised.
+        ValueError: For invalid arguments. Errors of ``statistic`` other than ``AssertionError`` are not caught.
 
     Examples:
         >>> def my_test(sample):
@@ -162,10 +163,11 @@ def calibrate(
 
 
 def _alarms(found: Any, threshold: float | None) -> bool:
-    """Return whether a user's test alarms, given the value ``found`` that it returned.
+    """Return whether a user's test alarms; ``found`` is the value that the test returned.
 
-    With a ``threshold``, the test alarms if the value is above it; without one, if the value is False. Raises
-    ``ValueError`` for a value that is not a number, or without a threshold not True, False or None.
+    With a ``threshold``, the test alarms if the value is above it. Without a threshold, the test alarms if the value is
+    False. Raises ``ValueError`` for a value that is not a number, or without a threshold for a value other than True,
+    False and None.
     """
     value = found.item() if getattr(found, "shape", None) == () else found
     if threshold is not None:
@@ -177,9 +179,9 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:
-    """Return, by kind of error, the pmf that is wrong by the largest amount for the right pmf ``masses``.
+    """Return the most wrong pmf of each kind of error, keyed by the name of the kind; ``masses`` is the right pmf.
 
-    Smaller errors of a kind are mixtures of that pmf with the right one.
+    Smaller errors of a kind are mixtures of its most wrong pmf with the right one.
     """
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}

@@ -16,11 +16,12 @@ COSINE = 0.99
 
 
 def balanced_bins(sample: Array, other: Array) -> float:
-    """Return the statistic of PyTorch's comparison of two samples: the largest imbalance over the threshold.
+    """Return the statistic of PyTorch's comparison of two samples: the largest imbalance of a bin, over the threshold.
 
-    Both samples are sorted together and cut into ten bins of equal size. The mean of +1 (first sample) and -1 (second
-    sample) in a bin has standard deviation ``size ** -1/2``. PyTorch's threshold is that deviation times ``erfinv(1 - 2
-    rate / bins)``. The quantile of the normal law would be ``sqrt(2)`` times as large: the threshold omits that factor.
+    Both samples are sorted together and cut into ten bins of equal size. The imbalance of a bin is the mean of +1 for
+    each number of the first sample and -1 for each number of the second. Its standard deviation is ``size ** -1/2``.
+    PyTorch's threshold is that deviation times ``erfinv(1 - 2 rate / bins)``. The quantile of the normal law would be
+    ``sqrt(2)`` times as large: the threshold omits that factor.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -47,7 +48,10 @@ def cosine_of(masses: Array) -> Any:
 
 
 def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
-    """Return the calibration of PyTorch's comparison of two samples of 10 000 at its declared rate of 1e-3."""
+    """Return the calibration of PyTorch's comparison of two samples of 10 000 numbers, at its declared rate of 1e-3.
+
+    ``runs`` is the number of right samples, ``seed`` that of all samples.
+    """
     law = np.full(5000, 1 / 5000)
     return calibrate(
         balanced_bins,
@@ -64,7 +68,8 @@ def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
 def flashinfer_cosine(runs: int = 50, seed: int = 0) -> Calibration:
     """Return the calibration of FlashInfer's comparison of 5 000 000 draws with a law of 32 000 tokens.
 
-    The logits have a standard deviation of 5.
+    The logits of the law have a standard deviation of 5. ``runs`` is the number of right samples, ``seed`` that of all
+    samples.
     """
     masses = softmax(5.0 * np.random.default_rng(seed).standard_normal(32_000))
     return calibrate(

@@ -33,7 +33,7 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """How many of ``runs`` right subjects were refuted, beside the declared false-alarm probability."""
+    """The number of right subjects that were refuted among ``runs``, and the declared false-alarm probability."""
 
     what: str
     runs: int
@@ -46,9 +46,10 @@ class CountedAlarms(NamedTuple):
 
     @property
     def as_declared(self) -> bool:
-        """Return whether the counted rate is compatible with the declared one.
+        """Return whether the counted rate is compatible with the declared rate.
 
-        It is unless the whole interval of the counted rate lies above the declared rate.
+        The rates are incompatible only if the whole confidence interval of the counted rate lies above the declared
+        rate.
         """
         return self.low <= self.declared
 
@@ -64,9 +65,10 @@ def statistical_alarms(
 ) -> list[CountedAlarms]:
     """Judge ``runs`` right subjects by samples; return the rates of first-stage alarms and of refutations.
 
-    The subjects are the algorithms of the registry, sampled by dividing counts and judged against their own output
-    laws, enumerated in float64, at several numbers of samples. ``false_alarm`` is the declared probability of a false
-    refutation of one subject; ``done(index)`` is called for each finished part of the work.
+    The subjects are the algorithms of the registry. Their samples are drawn by dividing counts among paths, and
+    compared with the algorithms' own output laws, enumerated in float64, at several numbers of samples. ``false_alarm``
+    is the declared probability of a false refutation of one subject; ``done(index)`` is called for each finished part
+    of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
@@ -80,7 +82,11 @@ def statistical_alarms(
 def exact_alarms(
     configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> CountedAlarms:
-    """Examine random right configurations by every exact check that applies; return the number of refutations."""
+    """Examine random right configurations by every exact check that applies; return the number of refutations.
+
+    ``configurations`` is their number, ``seed`` selects them. ``jobs`` processes examine them; ``done(index)`` is
+    called for each finished part of the work.
+    """
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(result))._replace(examples=tuple(result))
@@ -146,7 +152,10 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
 
 
 def random_configuration(seed: int, index: int) -> Subject:
-    """Return a random registry algorithm with one of its examples' options, in one random scenario."""
+    """Return a random registry algorithm with the options of one of its examples, in one random scenario.
+
+    ``seed`` and ``index`` together determine the choice.
+    """
     rng = np.random.default_rng([seed, index])
     subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])
     vocabulary = int(rng.integers(2, 5))

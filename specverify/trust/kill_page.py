@@ -66,7 +66,10 @@ bug hides are answered as draws.
 
 
 def kill_page(matrix: KillMatrix, not_expressed: Mapping[str, str]) -> str:
-    """Return the whole page, which contains no timings, so that it changes only if a verdict does."""
+    """Return the kill matrix as a Markdown page. The page contains no timings, so it changes only if a verdict does.
+
+    ``not_expressed`` maps bugs without a mutant to the reason.
+    """
     parts = [INTRODUCTION, _summary(matrix)]
     for letter, group in groupby(matrix.mutants, key=lambda row: row.category):
         rows = list(group)
@@ -83,7 +86,10 @@ def kill_page(matrix: KillMatrix, not_expressed: Mapping[str, str]) -> str:
 
 
 def kill_table(matrix: KillMatrix, width: int = 0) -> Table:
-    """Return a table with one line per mutant for a terminal of this width; a narrow one gets the essential columns."""
+    """Return a table with one line for each mutant, for a terminal of ``width`` characters.
+
+    A narrow terminal gets only the essential columns.
+    """
     headings = COLUMNS[: 4 if 0 < width < WIDE else len(COLUMNS)]
     table = Table(box=None, pad_edge=False, padding=(0, 2 if len(headings) > 4 else 1, 0, 0))
     for heading in headings:

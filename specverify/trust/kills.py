@@ -71,7 +71,7 @@ class MutantRow(NamedTuple):
 
     @property
     def killers(self) -> tuple[str, ...]:
-        """The names of the checks that refute the mutant."""
+        """Return the names of the checks that refute the mutant."""
         return tuple(cell.check for cell in self.cells if cell.status == KILLED)
 
 
@@ -111,7 +111,8 @@ def kill_matrix(
 ) -> KillMatrix:
     """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
 
-    ``progress`` is called with the name of each finished row.
+    ``checks`` are the checks that examine each of them, with the settings ``conditions``. ``peers`` adds the verdicts
+    of other projects' statistics. ``progress`` is called with the name of each finished row.
     """
     names, suspected = tuple(check.name for check in checks), [item.name for item in suspects()]
     shared = _sharing(tuple(chosen))
@@ -133,9 +134,10 @@ def number_of_works(chosen: Sequence[str]) -> int:
 
 
 def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
-    """Return the result of every check on the mutant ``name``, and of the check that it names on its control.
+    """Return the result of every check in ``checks`` on the mutant ``name``, and the result on its control.
 
-    ``checks`` are names of checks; ``peers`` adds the verdicts of other projects' statistics.
+    ``checks`` are names of checks. The control is judged by the check that the mutant names as its killer. ``peers``
+    adds the verdicts of other projects' statistics.
     """
     row = _without_control(name, checks, conditions, peers)
     return row if row.control else row._replace(control=_control_status(name, checks, conditions))
@@ -148,11 +150,10 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
-    """Return the results of a mutant.
+    """Return the results of a mutant, without the result of its control where another mutant may share that result.
 
-    Its control is judged only if the mutant's own check had to examine all scenarios.
-
-    Otherwise ``control`` is empty, so that mutants with an equal control can share its result.
+    The control is judged here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is
+    empty, and mutants with an equal control share one result.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
@@ -172,7 +173,10 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
 
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
-    """Return the result of a mutant's own check on its control: in every scenario if ``every``, else in every third."""
+    """Return the result of a mutant's own check on its control.
+
+    The check examines every scenario if ``every``, else every third.
+    """
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
     checklist = _checklist(checks, conditions, (killer,))
@@ -191,9 +195,9 @@ def _mutant(name: str) -> Mutant:
 
 
 def _made_of(value: Any) -> Hashable:
-    """Return a hashable description of a value, equal for equally built values.
+    """Return a hashable description of ``value``; two values that were built in the same way have equal descriptions.
 
-    A function is compared by identity; other opaque values equal nothing.
+    A function is compared by identity. A value whose content cannot be read equals no other value.
     """
     if isinstance(value, partial):
         return partial, _made_of((value.func, value.args, value.keywords))
@@ -205,7 +209,7 @@ def _made_of(value: Any) -> Hashable:
 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
-    """Run the checks on a right subject; return those that refute it."""
+    """Run the checks named in ``checks`` on the right subject ``name``; return those that refute it."""
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
     return ControlRow(
@@ -219,7 +223,10 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check, the mutants that only it kills; a check without any is covered by the others."""
+    """Return, for each check in ``matrix``, the mutants that no other check kills.
+
+    A check with no such mutant is covered by the other checks.
+    """
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:
         if len(row.killers) == 1:

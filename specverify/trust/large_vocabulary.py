@@ -88,7 +88,7 @@ def judged(law: Array) -> tuple[Status, int]:
 def told(peer: str, law: Array, samples: int) -> str:
     """Return in words whether the statistic of the project ``peer`` accepts samples of ``law`` as samples of P.
 
-    An alarm says too whether the statistic also alarms at as many samples of P itself.
+    If the statistic alarms, the text also states whether it alarms at the same number of samples of P itself.
     """
     if accepted(peer, law, samples):
         return "accepts"

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class TestOfOthers(NamedTuple):
-    """A rejection sampler's test in another project, with the sizes at which the survey ran it."""
+    """The test of a rejection sampler in another project, with the sizes at which the survey ran the test."""
 
     name: str
     samples: int

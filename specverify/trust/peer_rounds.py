@@ -43,15 +43,16 @@ class RoundDrawer(Protocol):
     """A function that draws independent rounds of a decoder."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
-        """Return how often each text occurs in ``number`` rounds, or in fewer if ``settled`` accepts them.
+        """Return how often each text occurs in ``number`` rounds, or in fewer if ``settled`` accepts the counts so far.
 
-        The fewer rounds are in no particular order: they are no sample, but a lower bound of the counts.
+        Counts of fewer rounds are no sample, because rounds are drawn in no particular order; they are lower bounds of
+        the counts of all rounds.
         """
         ...
 
 
 class PeerRounds(NamedTuple):
-    """One method of drawing rounds of a decoder, and whether it makes them independent."""
+    """One method of drawing rounds of a decoder, and whether the rounds that it draws are independent."""
 
     draw: RoundDrawer
     independent: bool
@@ -59,13 +60,11 @@ class PeerRounds(NamedTuple):
 
 
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:
-    """Yield methods of drawing a decoder's rounds after ``PROMPT``.
+    """Yield methods of drawing a decoder's rounds after ``PROMPT``, to be tried in order.
 
-    The caller uses the next if one raises ``CANNOT_BE_DRAWN``.
-
-    ``intercepted`` states that the decoder's random calls are already answered by draws. Drawing raises
-    ``TimeoutError`` if all rounds would take more than ``MOST_SECONDS``, or one more than ``PROBE_SECONDS``, and
-    ``ValueError`` if a round emits no token.
+    If a method raises one of ``CANNOT_BE_DRAWN``, the caller uses the next. ``intercepted`` states that the decoder's
+    random calls are already answered by draws. Drawing raises ``TimeoutError`` if all rounds would take more than
+    ``MOST_SECONDS``, or one round more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits no token.
     """
     start = decoder.init(PROMPT)
 
@@ -83,9 +82,9 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
-    """Return whether a program returns the same tokens when all of its draws have the same outcomes again.
+    """Return whether a program returns the same tokens when it is repeated with the same outcomes of all draws.
 
-    Dividing counts among paths may not show a difference if there are few paths.
+    This is tested because dividing counts among paths may not reveal a difference if there are few paths.
     """
     begun = time.process_time()
     for seed in range(REPEATED):

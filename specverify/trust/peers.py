@@ -45,10 +45,11 @@ class PeerStatistic(NamedTuple):
 
 
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
-    """Return whether the statistic accepts the subject, at the options with which it drafts most.
+    """Return whether the statistic accepts the subject.
 
-    Raises ``ValueError`` if the subject has no decoder that takes pmfs of the statistic's size, ``TimeoutError`` if its
-    rounds at that size would take more than ``MOST_SECONDS``.
+    The subject is run with those of its options that draft most. Raises ``ValueError`` if the subject has no decoder
+    that takes pmfs of the statistic's size, ``TimeoutError`` if its rounds at that size would take more than
+    ``MOST_SECONDS``.
     """
     if not subject.variants:
         raise ValueError(f"{subject.name} is no decoder of pmfs, expected one whose round can be run by itself")
@@ -105,16 +106,20 @@ def _top_hundred(rng: np.random.Generator, vocabulary: int) -> tuple[Array, Arra
 
 
 def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
-    """Return p and q: p is ordered 1 > 8 > 3 > 7 > the rest, q is one-hot on a fixed token."""
+    """Return p and q over ``vocabulary`` tokens.
+
+    The largest probabilities of p are those of tokens 1, 8, 3 and 7, in this order; q is one-hot on a fixed token.
+    """
     logits = np.full(vocabulary, -4.0)
     logits[[1, 8, 3, 7]] = 3.0, 2.0, 1.0, 0.0
     return softmax(logits), np.eye(vocabulary)[8]
 
 
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether the L2 distance of the histogram to p shrinks 20 times as much as that to 100 random pmfs.
+    """Return whether more samples bring the histogram nearer to p, compared with 100 random pmfs.
 
-    The distance at 10 samples is divided by the distance at all samples.
+    The L2 distance to p at 10 samples is divided by that at all samples. This ratio must exceed 20 times the ratio of
+    the mean distances to the random pmfs.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
@@ -154,7 +159,10 @@ def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generat
 
 
 def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether KL from p to the histogram is within 0.01 nats of that of samples drawn from p itself."""
+    """Return whether two divergences differ by less than 0.01 nats.
+
+    The first is KL from p to the histogram, the second KL from p to a histogram of samples of p itself.
+    """
 
     def divergence(counts: Array) -> float:
         share = counts / counts.sum()
@@ -168,8 +176,8 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    Independent rounds are drawn in two parts, the second only if it can matter: the first part determines the final
-    angle up to a bound on the error of both parts.
+    If rounds are independent, they are drawn in two parts. The first part determines the final cosine up to an error,
+    which is bounded; the second part is drawn only if the result depends on it.
     """
     few = samples // FIRST if rounds.independent else samples
     counts = _counts(rounds.draw(few), len(p), range(1))
@@ -199,7 +207,7 @@ def _cosine_between(counts: Array, p: Array) -> float:
 
 
 def _order_kept(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """Return whether the counts of four tokens are in the order of their probabilities."""
+    """Return whether the counts of four tokens in ``samples`` rounds are in the order of their probabilities."""
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])
 

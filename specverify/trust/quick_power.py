@@ -137,7 +137,7 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug with all variants of its form, as it would be examined in a user's code."""
+    """Return the subject of a planted bug with all variants of its form, as user code with the bug is examined."""
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
     make = AS_A_USER.get(subject.kind)
@@ -168,7 +168,7 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
     """Return the cases of ``check`` to try, with the number of runs of each.
 
-    ``of_kind`` are the candidate cases by check. A check of laws without cases of its own gets those of
+    ``of_kind`` has the candidate cases of each check. A check of laws without candidate cases gets those of
     ``law_is_target``.
     """
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
@@ -223,8 +223,8 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until every bug is refuted that any case refutes. ``lines`` are the records of ``kills``;
-    ``pool_of(kind)`` returns the candidate cases, for checks that were tried on no bug.
+    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``;
+    ``pool_of(kind)`` returns the candidate cases, which are used for checks that were tried on no bug.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -253,8 +253,8 @@ def _least(kind: str, check: str) -> int:
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
     """Return cases that refute each bug ``CASES_OF_A_BUG`` times where possible, by refutations per run, highest first.
 
-    ``least`` is the smallest number of cases to return, ``runs`` the cost of each case, ``refuted`` the bugs that each
-    case refutes. Several cases per bug also catch similar bugs that are not listed.
+    ``least`` is the smallest number of cases to return, ``runs`` the number of runs of each case, ``refuted`` the bugs
+    that each case refutes. A bug is refuted several times so that the plan also finds similar bugs that are not listed.
     """
     wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
     left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
@@ -302,7 +302,10 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
 
 def first_refuting(subject: Subject, *, quick: bool) -> str:
-    """Return the name of the first exact check that refutes a subject, or ""."""
+    """Return the name of the first exact check that refutes a subject, or "".
+
+    With ``quick`` the checks examine only the cases of the quick plan.
+    """
     for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, Conditions(edge=0.0), quick=quick)):
         if verdict.status is Status.REFUTED:
             return verdict.check
@@ -352,7 +355,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Return three counts: bugs that the full plan refutes, those that quick refutes too, bugs without a full run."""
+    """Return three counts of bugs: refuted by the full plan, refuted by both plans, and without a full run."""
     full = [line for line in lines if line["full"]]
     return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
 
@@ -384,7 +387,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
     """Append the result ``work(bug)``, one line of JSON, for each selected bug that the file does not contain yet.
 
-    ``asked`` are the parsed arguments of the command line.
+    ``asked`` are the parsed arguments of the command line, which select the bugs and name the file.
     """
     known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))

@@ -61,7 +61,10 @@ def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
 
 
 def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
-    """Yield every test vector that applies to the program ``asked``, each with a function that returns its answer."""
+    """Yield every test vector that applies to the program ``asked``, each with a function.
+
+    The function takes a program, the bug or its control, and returns the answer of the program to the vector.
+    """
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
             yield vector, answer
@@ -103,7 +106,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of a round or of a text under the vector's models, for variant number ``place`` of the subject."""
+    """Return the law of the texts of the program ``asked``, or of one round, with the models of the vector.
+
+    ``place`` is the number of the subject's variant.
+    """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
         raise NotAsked("another option")
@@ -118,10 +124,10 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant, keyed by the names that a vector's inputs have.
+    """Return the options of a variant, with the names that the inputs of a vector use as keys.
 
-    A variant whose builder has keyword arguments has these. For a verifier they are the integers in the label of the
-    variant, such as ``gamma=3``.
+    They are the keyword arguments of the variant's builder, if it has any. A verifier has no builder: its options are
+    the integers in the label of the variant, such as ``gamma=3``.
     """
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
@@ -152,7 +158,10 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
-    """Return for a ``stop`` vector the model that emits its text with certainty, the prompt, and the vocabulary."""
+    """Return the inputs of a decode for a ``stop`` vector: a model, the prompt, and the vocabulary size.
+
+    The model emits the text of the vector with certainty.
+    """
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
     if inputs["max_new"] > len(text):
@@ -166,9 +175,9 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the text that variant number ``place`` decodes for a ``stop`` vector.
+    """Return the text that the program ``asked`` decodes for a ``stop`` vector.
 
-    Target and draft model agree, so every draft is accepted.
+    ``place`` is the number of the subject's variant. Target and draft model agree, so every draft is accepted.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -218,9 +227,10 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 
 
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
-    """Raise ``NotAsked`` unless every accept test of the vector is random: 0 < p(token) < q(token) for each draft.
+    """Raise ``NotAsked`` unless every acceptance test of the vector is random: 0 < p(token) < q(token) for each draft.
 
-    Otherwise a program may skip the coin, and its first random number would not be that coin.
+    A program may skip the uniform of a test that is not random. The vector's first uniform would then answer another
+    draw.
     """
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
@@ -228,16 +238,17 @@ def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) 
 
 
 def _end_of(inputs: Mapping[str, Any]) -> float | None:
-    """Return 0.0 if all uniforms of the inputs are 0, 1.0 if all are the largest below 1, else None."""
+    """Return 0.0 if all uniforms in ``inputs`` are 0, 1.0 if all are the largest float below 1, else None."""
     numbers = {*inputs.get("coins", ()), inputs.get("final")}
     return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
 
 
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the tokens of the first round of variant number ``place`` for a vector.
+    """Return the tokens of the first round of the program ``asked`` for a vector.
 
-    Its drafts are set to those of the vector. Its other draws are answered by the vector's uniforms; a ``boundary``
-    vector answers all of them with the same end of their range.
+    ``place`` is the number of the subject's variant. Drafts become those of the vector, and all other draws are
+    answered by the vector's uniforms. A ``boundary`` vector answers all of these with the same end of the uniforms'
+    range.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -267,10 +278,10 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return how much cache an engine keeps in the round that a vector describes.
+    """Return how many cache entries an engine keeps in the round that a vector describes.
 
-    Program number ``place`` of the subject decodes with several seeds until a round has the vector's known, drafted and
-    accepted tokens. Raises ``NotAsked`` if none has.
+    Program number ``place`` of the subject decodes with several seeds until a round has the vector's numbers of known,
+    drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
     """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
@@ -282,7 +293,7 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield, for every round of one decoded text, its sizes and the cache length before the next round.
+    """Yield, for each round of one text that ``program`` decodes, its sizes and the cache length before the next one.
 
     The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts.
     """

@@ -16,10 +16,10 @@ class NotAsked(Exception):  # noqa: N818 - reads as what it says
 class Forced:
     """Interpreter that answers the draws of a program with the numbers of a test vector.
 
-    Drafts become those of the vector; its uniforms answer the accept tests (coins) and the draw of the next token. A
-    draw that names its site is recognised by that name. In code that is not written with ``Draws``, a draw is a coin if
-    it has two outcomes, is on the line of the first coin, and compares its uniform once; coins decide the drafts in
-    order.
+    Drafts become those of the vector. Its uniforms answer the acceptance tests (coins) and the draw of the next token.
+    A draw that names its site is recognised by the name. In code that is not written with ``Draws``, a draw counts as a
+    coin if it has two outcomes, is on the line of the first coin, and compares its uniform once. Coins decide the
+    drafts in order.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
@@ -32,7 +32,7 @@ class Forced:
         self._line: Site = ()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the vector's outcome; raises ``NotAsked`` if the vector has none."""
+        """Return the outcome that the vector gives this draw; raises ``NotAsked`` if the vector gives none."""
         if site[0] == "draft":
             return self._draft(pmf, site)
         return inverse_cdf(pmf, self._uniform(pmf, site))  # type: ignore[arg-type]

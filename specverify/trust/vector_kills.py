@@ -21,7 +21,7 @@ ENOUGH = 3
 
 
 class VectorRow(NamedTuple):
-    """Which test vectors refute one planted bug, and how many it answered."""
+    """The test vectors that refute one planted bug, and the number of vectors that the bug answered."""
 
     name: str
     summary: str
@@ -93,7 +93,7 @@ def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
 
 
 def vector_rows(jobs: int, progress: Callable[[str], None] = lambda name: None) -> Iterator[VectorRow]:
-    """Yield the results of all mutants, on ``jobs`` processes; ``progress`` is called with each finished one."""
+    """Yield the results of all mutants, from ``jobs`` processes; ``progress`` is called with each mutant's name."""
     names = [mutant.name for mutant in mutants()]
     works = [partial(vector_row, name) for name in names]
     yield from in_parallel(works, jobs, lambda index: progress(names[index]))

@@ -1,4 +1,8 @@
-"""Build counterexamples: a sentence about the fault, the texts that show it, and the most probable paths to a fault."""
+"""Build counterexamples: a sentence about the fault, the texts that show it, and the most probable paths to a fault.
+
+A *reading* of a path describes its draws as rounds of speculative decoding: each is a draft, a test, a replacement or a
+bonus (``round_readings``).
+"""
 
 from __future__ import annotations
 
@@ -115,7 +119,7 @@ def program_counterexample(
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
-    Its decisions are the random calls of its library.
+    ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
     """
     worst, then = _most_beyond(law, expected)
 
@@ -171,7 +175,7 @@ def _rounds_of(
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds of speculative decoding.
 
-    Returns None for several requests, or if a trace lacks the target.
+    Returns None if the engine serves several requests, or if its trace has no target.
 
     ``drawn`` are the draws of each path, ``traces`` its model queries (None if not recorded), ``texts`` its new tokens.
     Without a trace, p is computed from ``expected``, the expected law of texts.
@@ -223,7 +227,7 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the text of a path round by round, up to the first round that deviates from the rule."""
+    """Return the words of a reading, round by round, up to the first round that deviates from the rule."""
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
@@ -264,9 +268,9 @@ def right_alone(program: EngineProgram, index: int) -> str:
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return a phrase for the requests beside which request ``index`` is served.
+    """Return a phrase for the position of request ``index``: the requests that are served in the same batch.
 
-    It is parsed from the name of a setting such as ``A beside B, then C beside D``.
+    The phrase is parsed from ``name``, the name of a setting such as ``A beside B, then C beside D``.
     """
     first = name.partition(", then ")[0].count(" beside ") + 1
     if index >= first:
@@ -289,10 +293,11 @@ class _Paths(NamedTuple):
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return the recognised rule that gives the first wrong token its law; "" if none is recognised.
+    """Return the sentence about the wrong rule that explains the law of the first wrong token; "" if none is found.
 
-    ``rows`` maps texts to the rows of p and q. q is the draft model's row, or without models the row of the first draw.
-    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, if they were read as rounds.
+    ``rows`` maps texts to the rows of p and q; q is the draft model's row, or without models the row of the first draw.
+    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as
+    rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -312,9 +317,9 @@ def _token_named(
 
 
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return a sentence about the row that the token after ``before`` is drawn from, expected ``p``.
+    """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
 
-    Returns "" if no draw of a path has the row ``seen``.
+    ``seen`` is the observed law of the token. Returns "" if no draw of a path in ``heaviest`` has the row ``seen``.
     """
     number = len(before) + 1
     for items in heaviest.drawn:
@@ -450,7 +455,10 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the paths ``lines``, one output line per round, each preceded by its probability ``weights[path]``."""
+    """Return the paths ``lines`` as output lines, one per round.
+
+    The probability ``weights[path]`` precedes each path.
+    """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
@@ -506,7 +514,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Describe a path round by round; if it cannot be read as rounds, by its trees and its decisions.
 
-    Its reading, if there is one, is appended to ``readings``.
+    The reading of the path, if there is one, is appended to ``readings``.
     """
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
@@ -566,7 +574,10 @@ def shown_pmf(pmf: Pmf) -> str:
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    """Return the decisions of a path in words; labelled draws have their role, the others are draws and coins."""
+    """Return the decisions of a path in words.
+
+    Draws with a label are described by their role (draft, accept, ...), and other draws as draws or coins.
+    """
     parts, rest = [], list[Decision]()
 
     def told_rest() -> list[str]:
@@ -586,10 +597,10 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return the rows of p and q by text as lines.
+    """Return one line for each row of p and q in ``seen``.
 
-    If ``shown``, the readings of the shown paths, have rounds that deviate from the rule, only the rows of those
-    rounds.
+    ``shown`` are the readings of the shown paths. If one of their rounds deviates from the rule, only the rows of the
+    deviating rounds are returned.
     """
     decide = {
         one.text + one.drafts[:i]

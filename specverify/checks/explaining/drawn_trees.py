@@ -38,7 +38,10 @@ def node_named(draft: Draft, node: int) -> str:
 
 
 def kept(draft: Draft, emitted: Tokens) -> str:
-    """Return words for the nodes that the tokens ``emitted`` follow from the root, and for the tokens after them."""
+    """Return words for the accepted nodes of a tree and for the tokens after them.
+
+    The accepted nodes are those that the tokens ``emitted`` follow from the root.
+    """
     nodes: list[int] = []
     for token in emitted:
         result = [child for child in children(draft.parents, (nodes or [-1])[-1:]) if draft.tokens[child] == token]

@@ -45,9 +45,9 @@ class KeptPaths:
             at += 1
 
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
-        """Return the ``number`` most probable paths with their weights.
+        """Return the ``number`` most probable paths, each with its weight.
 
-        ``share`` returns which part of an outcome's probability counts.
+        ``share(outcome)`` returns the part of the outcome's probability that counts.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -103,7 +103,7 @@ class PathDraw(NamedTuple):
 
     @property
     def is_lookup(self) -> bool:
-        """Whether this draw selects a token (and is not a coin)."""
+        """Return whether this draw selects a token; if not, it is a coin."""
         return self.outcome is not None or self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
 
 
@@ -169,9 +169,10 @@ def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float
 def is_drawn_from_q(
     engine: Iterable[Path[Any]], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
 ) -> bool:
-    """Return whether drafts are drawn from ``seen``: after a draw of x from it comes a test with min(1, p(x)/seen(x)).
+    """Return whether the row ``seen``, from which the program draws a token, is used as q.
 
-    ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
+    It is used so if a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)). ``engine`` yields all
+    paths, and ``known`` is the cache of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
@@ -185,10 +186,10 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path if they are fewer than ``number``, else [].
+    """Return the draws that determine the first ``number`` tokens of a path if there are fewer draws than tokens.
 
-    ``engine`` yields all paths, and ``decisions`` are those of this path. A draft is one draw and one test, so each new
-    token needs a draw of its own.
+    ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
+    draw of its own. Returns [] if there are enough draws.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

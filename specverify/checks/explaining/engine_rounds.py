@@ -1,8 +1,8 @@
 """Read many paths of one engine as rounds: the role of each program line, and the rule that the rounds follow.
 
-One path can be read in several ways. Two passes resolve this: a line of the program has on every path the roles that it
-has on most paths. On each path, the rounds up to the first deviation are evidence. A rule is named if it fits all of
-this evidence.
+The *reading* of a path gives each draw a role: draft, test, replacement or bonus. One path can be read in several ways.
+Two passes resolve this: a line of the program has on every path the roles that it has on most paths. On each path, the
+rounds up to the first deviation are evidence. A rule is named if it fits all of this evidence.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence that p has an additional temperature; "" unless every path follows the rule with that p.
+    """Return the sentence that p has an additional temperature; "" unless every path follows the rule with such a p.
 
     ``read`` are the paths already read, with their models.
     """
@@ -120,7 +120,10 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 
 
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
-    """Yield the rounds of all paths, each with a weight; the worse a path fits the rule, the smaller the weight."""
+    """Yield the rounds of all paths, each with the weight of its path.
+
+    The worse the reading of a path fits the rule, the smaller is the weight.
+    """
     for reading in readings:
         if reading:
             yield from ((one, 1 / (1 + 4 * reading.cost)) for one in reading.rounds)
@@ -156,7 +159,7 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a sentence about a step that no right round has, such as an untested draft.
 
-    Returns "" if most faulty paths deviate first in another way. ``read`` are the paths with their models.
+    Returns "" if the first deviation of most faulty paths is of another kind. ``read`` are the paths with their models.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -169,7 +172,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the untested drafts in ``dropped``, with the tested drafts after the same text."""
+    """Return the sentence about the untested drafts in ``dropped``, and about tested drafts after the same text.
+
+    ``read`` are the paths with their models.
+    """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
     out = {one.dropped for one in dropped if one.text + one.drafts == here}
@@ -203,7 +209,7 @@ _OTHER_TEXT = re.compile(
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence about the wrong rule that the rounds follow in the observed rows.
 
-    Returns "" if none is recognised.
+    ``read`` are the paths with their models. Returns "" if no wrong rule is recognised.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
@@ -230,9 +236,10 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the clause about another draft without a draw whose test shows by which q the program divides.
+    """Return a clause about a draft that no draw produced but that is tested with another bound than p.
 
-    Returns "" if none.
+    Such a draft has q = 1, so that the right bound is p. The clause states the q with which the bound would be p/q.
+    Returns "" if there is no such draft.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -281,7 +288,11 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 
 
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
-    """Return the row of q after ``text``, which ends in the last draft; zeros ``[size]`` if it is not known."""
+    """Return the row of q after ``text``, which ends in the last draft of a round.
+
+    Without a draft model the row is taken from ``learned``, the rows of drafts by text; zeros ``[size]`` if it is not
+    known.
+    """
     if models.q is not None:
         return _of(models.q)(text)
     return learned.get(text, (0.0,) * size)
@@ -319,9 +330,9 @@ def _other_rows(
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
-    """Return the model with the conditionals of ``law``: the next-token pmf after each prefix of its texts.
+    """Return the model whose next-token pmfs are the conditionals of ``law``, a law of texts.
 
-    The row is all zeros after a text that is no such prefix.
+    The row ``[size]`` is all zeros after tokens that begin no text of ``law``.
     """
     masses: dict[Tokens, Any] = defaultdict(float)
     for text, mass in law.items():

@@ -58,10 +58,8 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     """Describe the row of p whose most probable token is the first wrong token of request ``index``.
 
-    Returns "" if there is none.
-
-    ``wanted`` is the right text. Rows of another request are considered if they were queried while this request was
-    served.
+    Returns "" if there is none. ``wanted`` is the right text. A row of another request is considered if p was queried
+    for it while this request was served.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -95,9 +93,9 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
-    """Return the index after the last query of request ``index``, searched from ``start``.
+    """Return the index in ``trace.queries`` at which request ``index`` ends; the search begins at ``start``.
 
-    It is larger if the first query of a later request comes after that.
+    The request ends at the first query that equals the prompt of a later request, and not before its own last query.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -113,12 +111,10 @@ def _end_of_request(trace: Trace, index: int, start: int) -> int:
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
-    """Explain a wrong token as the draft itself, or as p's choice after a text with rejected drafts.
+    """Return a sentence that explains a wrong token, as the draft itself or as p's choice after rejected drafts.
 
-    Returns "" if neither fits.
-
-    ``later`` are the queries while the request is served, ``text`` the right text before the token, ``tokens`` the
-    expected and the emitted token, and ``prompt`` the length of the prompt.
+    Returns "" if neither fits. ``later`` are the queries while the request is served, ``text`` the right text before
+    the token, ``tokens`` the expected and the emitted token, and ``prompt`` the length of the prompt.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -144,8 +140,9 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    It is returned if, for at least three texts that only this request has, the draft model is queried with the text,
-    the next query to the target has a text of the other request, and p's choice there is the emitted token.
+    At least three texts that only this request has must show the fault. A text shows it if the draft model is queried
+    with this text, the next query to the target has a text of the other request, and p's choice there is the emitted
+    token.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -232,10 +229,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if that does not fit.
+    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if this does not explain it.
 
-    It applies if p was never queried with ``text`` while this request was served (query indices ``served``), and
-    exactly one earlier query has the same length.
+    The explanation requires that p was never queried with ``text`` while this request was served (query indices
+    ``served``), and that exactly one earlier query has the same length as ``text``.
     """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""

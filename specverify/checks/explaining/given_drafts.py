@@ -94,7 +94,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, one for each possible draft, and the states after it."""
+    """Return the conditional laws of the round from ``state``, one for each possible draft, and the next states."""
     decoder = here.decoder
     if (propose := decoder.propose) is None:
         return [], []
@@ -119,7 +119,10 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 
 
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
-    """Return the conditional law of the round from ``state`` given ``drafts``; None for trees and large rounds."""
+    """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
+
+    Returns None for trees and large rounds.
+    """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
 
@@ -158,7 +161,10 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return description -> rows of p and q under wrongly applied sampling parameters, for the drafts ``tokens``."""
+    """Return description -> rows of p and q under wrongly applied sampling parameters.
+
+    The rows are those after ``prefix`` and along the drafts ``tokens``.
+    """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
     if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
@@ -318,7 +324,10 @@ def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
 
 
 def fits(seen: Any, said: Any, most: float) -> bool:
-    """Return whether ``seen`` and ``said``, probabilities or pmfs, differ by at most ``most`` in every entry."""
+    """Return whether two probabilities, or two pmfs, differ by at most ``most`` in every entry.
+
+    ``seen`` is the observed value, and ``said`` the value of a rule.
+    """
     if isinstance(seen, Mapping):
         inside = range(len(said))
         masses = [(seen.get(token, 0), mass) for token, mass in enumerate(said)]
@@ -329,7 +338,7 @@ def fits(seen: Any, said: Any, most: float) -> bool:
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:
-    """Return whether ``part`` of a round differs from the rule by more than rounding."""
+    """Return whether a part of a round ("accept", "replace" or "bonus") differs from the rule by more than rounding."""
     return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
 
 

@@ -90,11 +90,11 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the unnormalised entry of ``law`` at the smallest p - q.
+    """Return the entry of the residual behind ``law`` at the token with the smallest p - q.
 
-    The scale makes its entry at the largest p - q equal to p - q.
-
-    Returns 0 if the smallest p - q is not negative, or has no smaller probability than the largest.
+    ``law`` is this residual after normalisation. The scale is fixed by the token with the largest p - q, whose entry is
+    taken to be p - q. Returns 0 if the smallest p - q is not negative, or if its token is not less probable than the
+    token with the largest.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
@@ -190,7 +190,7 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return the largest change of the solved ``number`` that the rounding of ``law`` can cause."""
+    """Return how much the rounding of ``law`` can change the free number of a formula, whose solution is ``number``."""
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
 

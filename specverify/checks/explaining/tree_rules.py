@@ -107,8 +107,8 @@ def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
 def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
     """Return whether a rule predicts the draws of a round.
 
-    It predicts the acceptance probability of each tried child, and the pmf of the token that is drawn last. ``q_rule``
-    gives the q of a child, and ``residual`` the row r after its rejection.
+    The rule predicts the acceptance probability of each tested child, and the pmf of the last drawn token. ``q_rule``
+    returns the q of a child, and ``residual`` the row r after the rejection of a child.
     """
     items, nodes = list(one.items), (-1,)
     for depth, token in enumerate(one.emitted):

@@ -36,7 +36,11 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
-    """Return (case of each row, uniforms ``[size, draws]``) for ``size`` rows, away from every breakpoint."""
+    """Return (case of each row, uniforms ``[size, draws]``) for ``size`` rows.
+
+    A case is the index of the row's drafts in ``rounds.cases``. Each uniform is far from every value at which the
+    outcome changes.
+    """
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     uniforms = low + (high - low) * rng.uniform(0.25, 0.75, size=low.shape)

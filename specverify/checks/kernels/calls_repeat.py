@@ -20,9 +20,9 @@ ROWS = 65
 
 
 def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Call the kernel twice with equal arguments, then with others.
+    """Call the kernel twice with equal arguments and once with others.
 
-    Compare the first result with both and with itself.
+    The two results for equal arguments must be equal, and the first result must not change in the later calls.
     """
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)

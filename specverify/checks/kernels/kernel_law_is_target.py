@@ -1,6 +1,10 @@
 """The law of one round of a kernel, computed from its uniforms and completed by the target, is the target's law.
 
 The number of accepted drafts must also have the law of the rule, because a kernel that rejects everything is lossless.
+
+A *situation* is a target, a draft model and a number of drafts. A *cell* is a box of uniforms, for one sequence of
+drafts, in which a right kernel emits the same tokens (``laws.grid``). A cell is resolved when all evaluations in it
+agree.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ REFINED = 8
 
 
 class SituationLaws(NamedTuple):
-    """The computed laws of a kernel's output, by situation."""
+    """The law of a kernel's output in each situation, computed from the resolved cells."""
 
     laws: Mapping[str, Law]
     settled: Sequence[tuple[GridCell, Tokens]]
@@ -63,7 +67,7 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the cells at the beginning of ``cells`` that belong to the same situation as the first."""
+    """Return the first cells of ``cells``, up to the last one of the situation to which the first cell belongs."""
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
@@ -77,7 +81,10 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return situation -> probability of the margins of its cells, which are not evaluated."""
+    """Return, by the name of the situation, the probability of uniforms near the faces of its cells.
+
+    The kernel is not evaluated at these uniforms.
+    """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
         inner = 1.0
@@ -91,9 +98,10 @@ def blind_of(rounds: KernelRounds) -> Counter[str]:
 def _laws(
     rounds: KernelRounds, settled: Sequence[tuple[GridCell, Tokens]], others: Sequence[GridCell]
 ) -> dict[str, Law]:
-    """Return situation -> law of the emitted tokens.
+    """Return the law of the emitted tokens in each situation, by its name.
 
-    ``settled`` are (cell, emitted tokens); ``others`` are unresolved cells, whose probability is missing from the law.
+    ``settled`` pairs each resolved cell with its emitted tokens. ``others`` are the unresolved cells; their probability
+    is missing from the laws.
     """
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
@@ -107,9 +115,9 @@ def _laws(
 
 
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
-    """Return the total variation of ``law`` from the target's law in the situation ``name``.
+    """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    Texts of the law that are too short are first completed by the target.
+    Texts of ``law`` that are too short are first completed by the target.
     """
     here = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
@@ -168,9 +176,9 @@ def _said(found: Distance) -> str:
 
 
 def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Counterexample:
-    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a row that is wrong.
+    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a wrong row.
 
-    ``found`` are the computed laws.
+    The excess is that of the probability in ``found``, the computed laws, over the target's.
     """
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}

@@ -1,9 +1,10 @@
 """Different rows of one call, and different calls, use independent random numbers.
 
-Each row shows one random number as a fair bit. Two rows that share a stream show the same bits in every call; two calls
-with the same start show the same bits in every row; a stream that is read again at an offset shows the same bits in
-many consecutive rows. The probability of such coincidences among fair bits is known, so no limit has to be chosen.
-Weaker dependence, between rows at a distance and between consecutive calls, is tested in planned tables.
+Each row shows one random number as a fair bit. The kind of a row is which number it shows: that of a draft, of a
+replacement or of the bonus. Two rows that share a stream show the same bits in every call; two calls with the same
+start show the same bits in every row; a stream that is read again at an offset shows the same bits in many consecutive
+rows. The probability of such coincidences among fair bits is known, so no limit has to be chosen. Weaker dependence,
+between rows at a distance and between consecutive calls, is tested in planned tables.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
     """Search rows that are equal in all calls, calls that are equal in all rows, and equal runs of consecutive rows.
 
     Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
-    / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each is below ``alarm / 3``,
-    plus half as many bits in reserve for numbers that are not quite fair. If the seed is an argument, other seeds are
-    tried last.
+    / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
+    below ``alarm / 3``; half as many bits are added for numbers that are not quite fair. If the kernel takes a seed,
+    calls with other seeds are compared last.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -86,9 +87,10 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 
 
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
-    """Describe ``length`` consecutive rows with equal bits, within one call and in two calls.
+    """Return two descriptions of ``length`` consecutive rows with equal bits: within one call, and in two calls.
 
-    Returns "" for each that is absent.
+    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are no
+    such rows.
     """
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)
@@ -114,7 +116,10 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return name -> table of bits, for every two kinds of random numbers and every distance between rows."""
+    """Return tables that count pairs of bits by name: the bits of two rows of one call.
+
+    There is one table for each pair of kinds of rows and each distance between the two rows.
+    """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, wanted)
@@ -132,7 +137,10 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return name -> table of bits, for every two kinds of random numbers, of one row in two consecutive calls."""
+    """Return tables that count pairs of bits by name: the bit of a row, and the bit of the same row in the next call.
+
+    There is one table for each pair of kinds of rows.
+    """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, max(64, wanted // 2))

@@ -58,8 +58,9 @@ def plan_law(
 ) -> LawPlan:
     """Return the plan of a test against ``law``.
 
-    ``alarm`` is the false-alarm rate, ``error`` that of the bound, ``tv`` the total variation up to which it holds, and
-    ``rounding`` the largest relative error of the law. ``draft`` and ``more`` give further partitions of the outcomes.
+    ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
+    that it holds for a larger distance. ``rounding`` is the largest relative error of the law. ``draft`` and ``more``
+    give further partitions of the outcomes.
     """
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
@@ -198,7 +199,7 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Return one line per partition: the total variation between its cells that would have been refuted."""
+    """Return one line per partition: the smallest total variation between its cells that would have been refuted."""
     lines = []
     for view in plan.views:
         cells = len(view.masses)

@@ -64,7 +64,7 @@ def networks() -> dict[str, Whisper]:
 
 @cache
 def engine(name: str) -> Any:
-    """Return one of our models, loaded by CTranslate2 in float32."""
+    """Return one of our tiny models, loaded by CTranslate2 in float32."""
     spec = WhisperSpec(LAYERS["encoder"], HEADS, LAYERS["decoder"], HEADS)
     for path, value in networks()[name].weights.items():
         *parents, last = path.split("/")
@@ -105,7 +105,10 @@ def plain(call: Call) -> Sequence[int]:
 
 
 def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
-    """Decode with a draft model; the tokens ``missing`` of the target have no counterpart in a renamed draft's."""
+    """Decode with the draft model called ``name``.
+
+    A renamed draft model has other token ids than the target; ``missing`` are the target's tokens that it lacks.
+    """
     maps: dict[str, list[int]] = {}
     if name == "renamed":
         to_target = [-1 if token in missing else token for token in RENAMED]
@@ -129,7 +132,11 @@ def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
 
 
 def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
-    """Return the function that decodes all calls, one text behind the other, as often as it is asked."""
+    """Return a function of (seed, number) that returns ``number`` texts.
+
+    Each text is the concatenation of the texts of all calls, decoded by ``way``. Decoding is greedy, so the seed has no
+    effect.
+    """
     return partial(_texts, way, tuple(calls))
 
 

@@ -34,7 +34,10 @@ class Whisper(NamedTuple):
 
 
 def random_whisper(seed: int, near: Whisper | None = None, noise: float = 1.0) -> Whisper:
-    """Return a model of random weights, or one whose weights are those of ``near`` plus ``noise`` times random ones."""
+    """Return a model with random weights. If ``near`` is given, its weights are those of ``near`` plus random noise.
+
+    ``noise`` scales the noise.
+    """
     rng = np.random.default_rng(seed)
     weights = {
         name: (SCALES.get(name.rpartition("/")[2], SCALE) * rng.standard_normal(shape)).astype(np.float32)
@@ -91,7 +94,10 @@ def _attention_shapes(name: str, outputs: Sequence[int]) -> dict[str, tuple[int,
 
 
 def encoded(model: Whisper, features: Any) -> Any:
-    """Return the states ``[FRAMES, WIDTH]`` that the decoder attends to, of features ``[MELS, 2 * FRAMES]``."""
+    """Return the encoder's states ``[FRAMES, WIDTH]`` for ``features`` ``[MELS, 2 * FRAMES]``.
+
+    The decoder attends to them.
+    """
     states = _gelu(_convolved(model, "encoder/conv1", np.asarray(features, float), stride=1))
     states = _gelu(_convolved(model, "encoder/conv2", states, stride=2)).T
     states = states + model.weights["encoder/position_encodings/encodings"].astype(float)
@@ -103,7 +109,10 @@ def encoded(model: Whisper, features: Any) -> Any:
 
 
 def next_logits(model: Whisper, heard: Any, tokens: Tokens) -> Any:
-    """Return the logits ``[VOCABULARY]`` after ``tokens``, in float64, of states ``heard`` of the encoder."""
+    """Return the logits ``[VOCABULARY]`` of the token after ``tokens``, in float64.
+
+    ``heard`` are the encoder's states.
+    """
     weights = model.weights
     states = weights["decoder/embeddings/weight"][list(tokens)].astype(float)
     states = states + weights["decoder/position_encodings/encodings"][: len(tokens)].astype(float)

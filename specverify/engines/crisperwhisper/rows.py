@@ -1,4 +1,4 @@
-"""Rows of CrisperWhisper's CTranslate2. The text of a call is that of the target alone, token by token, in float64."""
+"""Rows of CrisperWhisper's CTranslate2. The expected text of a call is greedy decoding of the target in float64."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NETWORKS: Final = {"draft": "near", "draft of another model": "other", "draft of
 
 @cache
 def expected(call: Call) -> Tokens:
-    """Return the text of a call: the token with the largest logit, until an end."""
+    """Return the expected text of a call: the token with the largest logit at every position, up to an end token."""
     heard = encoded(networks()["target"], features(call.sound))
     text: Tokens = ()
     while len(text) < call.horizon and text[-1:] != (END,):
@@ -58,7 +58,10 @@ def expected(call: Call) -> Tokens:
 
 
 def agreed(way: str, calls: Sequence[Call]) -> str:
-    """Return how many tokens of the texts are those that the draft model would draft."""
+    """Return a sentence with the number of tokens of the texts that the draft model would draft.
+
+    ``way`` names the kind of decoding.
+    """
     network = networks()[NETWORKS.get(way, "near")]
     same, number = 0, 0
     for call in calls:
@@ -70,7 +73,7 @@ def agreed(way: str, calls: Sequence[Call]) -> str:
 
 
 def law(calls: Sequence[Call]) -> dict[Tokens, float]:
-    """Return the law of the texts of all calls, one behind the other: one outcome."""
+    """Return the law of the concatenated texts of all calls, which has one outcome."""
     return {tuple(token for call in calls for token in expected(call)): 1.0}
 
 

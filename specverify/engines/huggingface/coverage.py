@@ -78,7 +78,10 @@ def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
 
 
 def uses() -> dict[str, list[str]]:
-    """Return option -> names of the settings that pass it, or whose models' generation configs set it."""
+    """Return option -> names of the settings that use it.
+
+    A setting uses an option if its call passes it, or if the generation config of one of its models sets it.
+    """
     result: dict[str, list[str]] = {}
     with quiet_and_seeded(0):
         for name, row in rows().items():

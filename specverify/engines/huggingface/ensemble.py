@@ -51,7 +51,7 @@ def ensemble_law(setting: EngineSetting) -> dict[Tokens, float]:
 def _round_step(p: Any, q: Any, sample: bool) -> tuple[Any, Any]:
     """Return two arrays: the probability of each token as an accepted draft, and as the replacement of a rejected one.
 
-    If not ``sample``, both are those of greedy decoding.
+    Without ``sample``, both are one-hot or zero, as in greedy decoding.
     """
     mixture = WEIGHT * p + (1 - WEIGHT) * q
     if not sample:

@@ -27,7 +27,7 @@ except ImportError as error:
 
 
 class GenerateCall(NamedTuple):
-    """One call of ``generate``, to be made with and without speculation, and its models, the target first."""
+    """One call of ``generate``, made with and without speculation, and its models. The first model is the target."""
 
     models: tuple[Any, ...]
     generate: Callable[..., Any]
@@ -54,11 +54,11 @@ class GenerateCall(NamedTuple):
 
     @property
     def now(self) -> GenerateCall:
-        """Return the call with the current copies of the models, which the next call uses."""
+        """Return this call with the current copies of the models. The next call of ``generate`` uses them."""
         return self if self.newest is None else self.newest[0][0]
 
     def renew(self) -> None:
-        """Replace the models by new copies, if a call changes them permanently."""
+        """Replace the models by new copies, if a call of ``generate`` changes them permanently."""
         if self.newest is not None:
             self.newest[1]()
 
@@ -81,9 +81,9 @@ Build = Callable[[EngineSetting], GenerateCall]
 
 
 def layers_of(model: Any) -> Any:
-    """Return the number of layers of a forward pass of ``model``.
+    """Return the number of layers that the next forward pass of ``model`` will use.
 
-    Early exit lowers it in the config while it drafts.
+    With early exit, the library lowers this number in the config while it drafts.
     """
     return getattr(model.config, "num_hidden_layers", None)
 
@@ -135,9 +135,9 @@ def call_of(
 ) -> GenerateCall:
     """Return the call of ``generate`` on ``target`` whose speculation is switched on by ``drafting`` and ``call``.
 
-    ``assistants`` are the draft models. An argument of None is left out. ``drafting`` is merged into the generation
-    config and ``call`` into the arguments of ``generate``; both are left out without speculation. ``beside`` are
-    further objects of the call, which are checked for changes.
+    ``assistants`` are the draft models. ``drafting`` is merged into the generation config and ``call`` into the
+    arguments of ``generate``; without speculation both are left out. An argument whose value is None is left out.
+    ``beside`` are further objects of the call, which are checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
@@ -155,9 +155,9 @@ def call_of(
 
 
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:
-    """Return the generation config of ``setting`` with every sampling parameter explicit, and with further ``options``.
+    """Return the generation config of ``setting``, with every sampling parameter explicit and the further ``options``.
 
-    Padding may only follow an end-of-sequence id.
+    Padding is allowed only after an end-of-sequence id.
     """
     config: Any = GenerationConfig  # its constructor is not annotated
     sampling = {

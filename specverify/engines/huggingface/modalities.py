@@ -21,9 +21,9 @@ PIXELS = 4
 
 
 def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGeneration") -> Any:
-    """Return a Whisper model, or another model class ``kind`` of Whisper, such as its decoder alone.
+    """Return a Whisper model of the class ``kind``; another class of Whisper is, for example, its decoder alone.
 
-    Its last token is both end and padding, as in the released models.
+    The last token is both the end and the padding token, as in the released models.
     """
     config = _library.WhisperConfig(
         vocab_size=vocabulary,
@@ -48,10 +48,10 @@ def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGenera
 
 
 def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Build:
-    """Return a builder of a transcription with an assistant of class ``kind``, or with prompt lookup if it is None.
+    """Return a builder of a transcription with an assistant of class ``kind``; with None, with prompt lookup.
 
-    Whisper has its own ``generate``, which takes the temperature as a separate argument and removes the first and last
-    special tokens; so the whole result is requested.
+    Whisper has its own ``generate``, which takes the temperature as a separate argument. It removes special tokens at
+    the beginning and the end from its result, so the builder requests the unshortened result.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -159,7 +159,7 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
     """Return the call with an image, given by the arguments ``seen``, as part of the prompt.
 
-    ``assistant`` is the key of a model, or None for prompt lookup.
+    ``assistant`` is the key of a draft model, or None for prompt lookup.
     """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})

@@ -26,7 +26,7 @@ def smaller_llama(vocabulary: int) -> Any:
 def unlike_engine(assistant: str) -> Build:
     """Return a builder of assisted generation whose assistant has the architecture ``assistant``.
 
-    ``smaller`` means a Llama of another size.
+    ``smaller`` stands for a Llama of another size.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

@@ -1,7 +1,7 @@
 """The caller's objects in a call of ``generate``, compared before and after it.
 
-These are weights, modules (heads and embeddings may be replaced), configs, tokenizers and the prompt. The calls are a
-complete one, one that is interrupted while it drafts, and one with the objects of the call before.
+These are weights, modules (heads and embeddings may be replaced), configs, tokenizers and the prompt. Three calls are
+made: a complete one, one that is interrupted while it drafts, and one that uses the same objects again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield an observed engine whose only record are the changes that its calls make to the caller's objects.
+    """Yield an observed engine that records only the changes that its calls make to the caller's objects.
 
     ``build`` returns the call. The changes are measured with the library's own random numbers.
     """

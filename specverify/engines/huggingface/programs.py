@@ -55,7 +55,10 @@ FIVE_TOKENS = EngineSetting("llama V=3 gamma=2 horizon=5 T=1", "llama", horizon=
 
 
 def assisted_programs() -> tuple[EngineProgram, ...]:
-    """Return assisted generation as a program at every enumerated setting; settings of five tokens are not observed."""
+    """Return assisted generation as a program at every enumerated setting.
+
+    Settings with five new tokens are not observed while they run.
+    """
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),
         engine_program(FIVE_TOKENS, assisted_engine)._replace(watch=None),
@@ -68,7 +71,7 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return a call of ``generate`` at one setting as a program, whose expected law is the teacher-forced one."""
+    """Return a call of ``generate`` at one setting as a program. Its expected law is computed by teacher forcing."""
     return EngineProgram(
         name=setting.name,
         open=partial(opened, partial(build, setting)),
@@ -81,7 +84,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 
 @lru_cache(maxsize=4)
 def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
-    """Return the expected law: that of the same call without speculation, by enumerating its random calls."""
+    """Return the expected law, which is that of the same call without speculation, by enumerating its random calls."""
     with opened(build, speculative=False) as program:
         return complete_law(program)
 
@@ -92,8 +95,8 @@ def opened(
 ) -> Iterator[Callable[[Draws], Any]]:
     """Build the models and yield one call of ``generate`` as a program of draws; every run starts from the same state.
 
-    ``forced_uniform`` is the value of all uniforms, if given. Raises ``SettingRefused`` if the library raises an error
-    whose message contains ``refusal``.
+    ``forced_uniform`` is the value of all uniforms; with None they are draws. Raises ``SettingRefused`` if the library
+    raises an error whose message contains ``refusal``.
     """
     with quiet_and_seeded(0):
         engine = build()

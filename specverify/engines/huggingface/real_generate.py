@@ -79,13 +79,13 @@ def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Return the counts of the new tokens of ``samples`` independent calls with prompt lookup.
 
-    See ``assisted_counts``.
+    Tokens, duration and errors are as in ``assisted_counts``.
     """
     return _counts(prompt_lookup_engine, setting, samples, seed)
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of the new tokens of the target alone, in batches, without the padding after an end."""
+    """Return the counts of the new tokens of the target alone, sampled in batches; padding after an end is removed."""
     check_setting(setting)
     target = build_target(setting)
     counts: Counter[Tokens] = Counter()
@@ -120,10 +120,11 @@ def exact_law(setting: EngineSetting) -> dict[Tokens, float]:
 
 
 def law_of(target: Any, setting: EngineSetting) -> dict[Tokens, float]:
-    """Return the law of sampling ``target`` under ``setting``: one batched forward per depth, no cache, no generate.
+    """Return the law of sampling ``target`` under ``setting``, without cache and ``generate``.
 
-    Float32 logits pass the library's public warpers and are normalised in float64. Sequences of probability 0 are
-    left out. Raises ``ValueError`` for a setting that ``check_setting`` refuses.
+    There is one batched forward pass per depth. The library's public warpers act on float32 logits; the result is
+    normalised in float64. Sequences of probability 0 are left out. Raises ``ValueError`` for a setting that
+    ``check_setting`` rejects.
     """
     check_setting(setting)
     law: dict[Tokens, float] = {}
@@ -190,7 +191,10 @@ def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> Ac
 
 
 def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
-    """Return the numbers of rounds, tokens and drafts of one call; drafts are the inputs after the committed tokens."""
+    """Return the numbers of rounds, tokens and drafts of one call.
+
+    Drafts are those inputs of a forward pass that follow the committed tokens.
+    """
     drafted = reached = accepted = 0
     for forward in forwards:
         draft, kept = drafts_of(forward, prompt), new[committed_before(forward, prompt) - len(prompt) :]

@@ -1,7 +1,7 @@
-"""The table of settings: every kind of speculation of transformers' ``generate``, in every situation that it documents.
+"""The table of settings: every kind of speculation of transformers' ``generate``, in every documented situation.
 
-A row is one setting of one kind of speculation. Its expected law is not written here: it is that of the same call
-without speculation.
+A row is one setting of one kind of speculation. The table does not contain expected laws: the expected law of a row is
+that of the same call without speculation.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ class AloneRow(NamedTuple):
 
 
 def hot(setting: EngineSetting, *options: tuple[str, Any]) -> EngineSetting:
-    """Return ``setting`` with ``options`` at a high temperature, so that no token is nearly certain."""
+    """Return ``setting`` with further ``options`` and a high temperature, so that no token is nearly certain."""
     return setting._replace(temperature=HOT, options=options)
 
 
 def next_logits(setting: EngineSetting, tokens: Tokens) -> Any:
-    """Return the logits ``[vocabulary]``, float64, after ``tokens``: one pass over all of them, without a cache."""
+    """Return the float64 logits ``[vocabulary]`` of the token after ``tokens``, by one forward pass without a cache."""
     with torch.no_grad(), one_thread():
         return (
             _model(setting.architecture, setting.vocabulary)(torch.tensor([tokens]), use_cache=False)
@@ -201,7 +201,10 @@ def stated_law(row: AloneRow) -> dict[Tokens, float]:
 
 
 def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:
-    """Return ``text`` up to the first new token that completes one of ``stops``, also with tokens of the prompt."""
+    """Return ``text`` up to the first new token that completes one of ``stops``.
+
+    A stop sequence may begin in the prompt.
+    """
     for end in range(1, len(text)):
         said = prompt + text[:end]
         if any(said[-len(stop) :] == stop for stop in stops):

@@ -173,7 +173,10 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return the code for a cache with the beginning of the prompt, built by a forward pass of the target."""
+    """Return the code that builds a cache with the beginning of the prompt by a forward pass of the target.
+
+    ``before`` collects statements that precede the call; ``written`` collects definitions.
+    """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
     again: Any = DynamicCache(config=engine.target.config)
@@ -197,7 +200,10 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 
 
 def _source(function: Any, written: Written) -> str:
-    """Add the source of ``function``, or of the factory that returned it, to ``written``; return its expression."""
+    """Add the source of ``function`` to ``written`` and return the expression for it in the script.
+
+    If a factory returned the function, the source of the factory is added.
+    """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
     if outcome is None or not inspect.isfunction(outcome) or (inner and inspect.signature(outcome).parameters):
@@ -228,7 +234,7 @@ SHOW = object()
 
 
 class Caught(NamedTuple):
-    """The recorded arguments of ``generate`` calls, and whether a call was interrupted."""
+    """The recorded arguments of ``generate`` calls, and whether the earlier call was interrupted."""
 
     plain: Mapping[str, Any]
     speculative: Mapping[str, Any]
@@ -239,9 +245,10 @@ class Caught(NamedTuple):
 def script_of(build: Callable[[], GenerateCall], fault: Fault, setting: str = "") -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    ``setting`` names the setting, for its known cause. The script needs only torch and transformers. Its exit status is
-    1 if the fault is present and 0 if not. The status is 125 for any other exception, or if the call without
-    speculation has another law than when the script was written. Raises ``NoScript`` for a call that cannot be written.
+    ``setting`` is the name of the setting, by which a known cause is found. The script needs only torch and
+    transformers. Its exit status is 1 if the fault is present and 0 if not. The status is 125 after any other
+    exception. It is also 125 if the law of the call without speculation has changed since the script was written.
+    Raises ``NoScript`` for a call that cannot be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault, cause_of(setting, fault))
@@ -295,9 +302,10 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls, and whether the engine makes new objects for each speculative call.
+    """Return the recorded arguments of the calls, and a flag.
 
-    ``extra`` are further arguments of the calls.
+    The flag states whether the engine creates new argument objects for every speculative call, instead of using the
+    first ones again. ``extra`` are further arguments of the calls.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
@@ -325,7 +333,10 @@ def _never(**_: Any) -> Any:
 
 
 def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
-    """Return whether the speculative call uses other objects than those that were built first."""
+    """Return whether a second speculative call uses other objects than the first one.
+
+    ``extra`` are further arguments of the call.
+    """
     try:
         engine.generate(True, **extra)
     except NoScript:
@@ -334,7 +345,7 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return further arguments of the call, by which it returns the wrong value or records processor inputs."""
+    """Return further arguments of the call that make it return the wrong value, or record the inputs of processors."""
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}
     returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}

@@ -305,16 +305,16 @@ def is_broken_off(fault: Fault) -> bool:
 
 
 def interrupt_code(engine: GenerateCall) -> str:
-    """Return the code of a function that interrupts a pass that drafts.
+    """Return the code of a function that interrupts a drafting pass.
 
-    It is a pass of the assistant, or of the target with fewer layers.
+    This is a pass of the assistant, or a pass of the target with fewer layers.
     """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)
 
 
 def contents_code(fault: Fault) -> str:
-    """Return the code of a function that reads the changed objects, and of its first call."""
+    """Return the code of a function that reads the objects that the fault changes, and the code of its first call."""
     parts = []
     for name in fault.changed:
         if is_broken_off(fault) or not name.endswith(BROKEN):

@@ -1,7 +1,7 @@
 """Models and tokenizers of transformers as code.
 
-A config is written by the entries that differ from its defaults, weights by their recipe or as stored bytes, and a
-tokenizer by its parts or as the library's own text.
+A config is written as the entries that differ from its defaults. Weights are written as their recipe or as bytes, a
+tokenizer as its parts or as the library's own text.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def model_code(model: Any, name: str, target: Any, written: Written) -> str:
 def fill_code(written: Written) -> str:
     """Return the source of a function that fills a model's weights by the rule of ``architectures.fill``.
 
-    Vectors get the values in ``written.vectors``. Raises ``NoScript`` if the names of weights do not determine them.
+    Vectors get the values in ``written.vectors``. Raises ``NoScript`` if two vectors of one name need different values.
     """
     rule, left = "", dict(written.vectors)
     for end, value in _ends():

@@ -33,8 +33,8 @@ def with_arguments(
 ) -> Build:
     """Return a builder of the call with the additional arguments ``arguments(engine)``, created anew for every call.
 
-    With ``prompt`` the arguments are the prompt, and a call must not change them. Unless ``echoed``, only the new
-    tokens are returned.
+    With ``prompt`` these arguments are the prompt, and the call must not change them. With ``echoed=False`` the library
+    returns only the new tokens, without the prompt.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -132,7 +132,7 @@ def last_token_is_one(ids: Any, scores: Any) -> Any:
 
 
 def broken_off_before(build: Build) -> Build:
-    """Return a builder of the call after a greedy first call that was interrupted while it drafted."""
+    """Return a builder of the call that first makes a greedy call and interrupts it while it drafts."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -150,7 +150,7 @@ def broken_off_before(build: Build) -> Build:
 def breaking_off(engine: GenerateCall) -> Iterator[None]:
     """In the ``with`` block, raise ``BrokenOff`` in the first forward pass that drafts.
 
-    That is a pass of the assistant, or of the target with fewer layers.
+    This is a pass of the assistant, or a pass of the target with fewer layers.
     """
     layers = engine.target.config.num_hidden_layers
 
@@ -167,7 +167,7 @@ def breaking_off(engine: GenerateCall) -> Iterator[None]:
 
 
 def used_before(build: Build) -> Build:
-    """Return a builder of the call after a complete greedy call with the same objects."""
+    """Return a builder of the call that first makes a complete greedy call with the same objects."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -264,7 +264,10 @@ def with_eager_attention(build: Build) -> Build:
 
 
 def in_low_precision(build: Build, dtype: str) -> Build:
-    """Return a builder of the call with models in the 16-bit ``dtype``; the rounding bound accounts for it."""
+    """Return a builder of the call with models in the 16-bit ``dtype``.
+
+    The rounding bound takes the dtype into account.
+    """
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine, wanted = build(setting), getattr(torch, dtype)
@@ -296,7 +299,7 @@ class Listener:
 
 
 def streamed(build: Build) -> Build:
-    """Return a builder of the call whose result are the tokens sent to a streamer, the prompt first."""
+    """Return a builder of the call that returns the tokens sent to a streamer, of which the first are the prompt."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

@@ -26,8 +26,8 @@ class ProgramSource(NamedTuple):
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
     """Yield (difference, setting) for each setting with one option or token fewer, the clearest differences first.
 
-    Tokens of the prompt and of the end of sequence stay below the vocabulary. The engine decides whether it accepts the
-    setting.
+    Tokens of the prompt and end tokens stay below the vocabulary size. Some of the settings may be rejected by the
+    engine.
     """
     listed: list[tuple[bool, str, dict[str, Any]]] = [
         (setting.sample, "greedy", {"sample": False}),
@@ -52,7 +52,10 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield (difference, setting) for settings that may show a fault in fewer calls: hotter, greedy, other prompts."""
+    """Yield (difference, setting) for settings that may show a fault in fewer calls.
+
+    They are greedy, have a higher temperature, or have another prompt.
+    """
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
     if setting.sample:

@@ -82,7 +82,7 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 
 
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
-    """Return a call that uses a new copy of ``pair`` whenever it speculates: the library changes the assistant.
+    """Return a call that uses a new copy of ``pair`` whenever it speculates, because the library changes the assistant.
 
     All calls share the target, whose forward passes are cached. ``build`` returns the call for a pair.
     """

@@ -106,10 +106,11 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
     """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
     The target alternates windowed and full attention. The assistant attends to the keys and values of the target and
-    computes none of its own. transformers 5.23.0 cannot build such a model: its config requires that every layer
-    shares, and the layers require one that does not. With ``repaired`` the requirement of the config is patched ("all
-    reuse") during construction, and nothing else is changed. Without ``repaired`` the ``ValueError`` of the library is
-    raised. The target shares keys in its upper half, because only a sharing target passes keys to an assistant.
+    computes none of its own. transformers 5.23.0 cannot build this assistant: its config requires that every layer
+    shares keys and values, but its layers require one that does not. With ``repaired`` the requirement of the config is
+    patched during construction, and nothing else is changed. Without ``repaired`` the ``ValueError`` of the library is
+    raised. The upper half of the target's layers shares keys, because only a target with shared keys passes keys to an
+    assistant.
     """
     text: dict[str, Any] = {
         **_DECODER,
@@ -144,10 +145,10 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
 def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str | None = None) -> Tokenizers:
     """Return a target of five tokens and an assistant with the letters of ``alphabet``; all four objects are new.
 
-    ``generate`` prunes the head of the assistant and wraps its embeddings in place, and caches the mapping by
-    tokenizer. So a second call with the same assistant is another program: build a new pair for every call. A tokenizer
-    lists its vocabulary in an arbitrary order that changes from call to call, and the result of 5.23.0 depends on it:
-    only the order of ids gives the target's law. ``order``, a permutation of the letters of ``alphabet``, fixes the
+    ``generate`` prunes the head of the assistant, wraps its embeddings in place, and caches the mapping by tokenizer.
+    So a second call with the same assistant behaves differently: build a new pair for every call. A tokenizer lists its
+    vocabulary in an arbitrary order that changes from call to call, and the result of 5.23.0 depends on this order.
+    Only the order of ids gives the target's law. ``order``, a permutation of the letters of ``alphabet``, fixes the
     order of the assistant, so that a call is repeatable. Raises ``ValueError`` for other letters.
     """
     if sorted(order or alphabet) != sorted(alphabet):

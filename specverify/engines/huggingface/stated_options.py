@@ -58,14 +58,17 @@ def typical(mass: float) -> Step:
 
 
 def above(epsilon: float) -> Step:
-    """Return the step that keeps tokens of probability ``epsilon`` or more, and the best (``epsilon_cutoff``)."""
+    """Return the step that keeps tokens of probability ``epsilon`` or more (``epsilon_cutoff``).
+
+    The most probable token is always kept.
+    """
     return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= epsilon))
 
 
 def above_either(epsilon: float) -> Step:
     """Return the step of ``eta_cutoff``: it keeps tokens of probability at least min(e, ``sqrt(e) * exp(-entropy)``).
 
-    e is ``epsilon``. The most probable token is always kept.
+    Here e is ``epsilon``. The most probable token is always kept.
     """
     return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= min(epsilon, np.sqrt(epsilon) * np.exp(-_entropy(pmf)))))
 
@@ -73,7 +76,7 @@ def above_either(epsilon: float) -> Step:
 def within_entropy(share: float) -> Step:
     """Return the step of ``top_h``: it keeps the most probable tokens within an entropy budget.
 
-    Their entropy, renormalised, is at most ``share`` times the entropy of the whole pmf.
+    The entropy of the kept tokens, renormalised, is at most ``share`` times the entropy of the whole pmf.
     """
 
     def kept(pmf: Pmf) -> Any:
@@ -91,7 +94,10 @@ def repeated(penalty: float) -> Step:
 
 
 def of_new_tokens(step: Step) -> Step:
-    """Return ``step`` applied to the new tokens only, because the tokens of a prompt of embeddings are not known."""
+    """Return ``step`` applied to the new tokens only.
+
+    If the prompt is given as embeddings, its tokens are not known.
+    """
     return lambda logits, text, new: step(logits, text[len(text) - new :], new)
 
 
@@ -116,9 +122,9 @@ def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
 
 
 def biased(*sequences: tuple[Tokens, float]) -> Step:
-    """Return the step that adds a bias to the logit of the last token of each sequence, if the rest of it precedes.
+    """Return the step that adds a bias to the last token of each sequence whose other tokens end the text.
 
-    It is ``sequence_bias``; a bias of -inf is ``bad_words_ids``.
+    This is the option ``sequence_bias``; with a bias of -inf it is ``bad_words_ids``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
@@ -163,7 +169,7 @@ def end_at(horizon: int, end: int) -> Step:
 def sooner_ended(start: int, factor: float, end: int) -> Step:
     """Return the step of ``exponential_decay_length_penalty``, which makes the end token more probable in long texts.
 
-    n tokens after ``start``, its logit x is raised by ``|x| * (factor ** n - 1)``.
+    n tokens after ``start``, the end token's logit x is raised by ``|x| * (factor ** n - 1)``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:

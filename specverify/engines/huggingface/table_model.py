@@ -75,7 +75,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         self.post_init()  # type: ignore[no-untyped-call, unused-ignore]
 
     def next_pmf(self, tokens: Tokens) -> tuple[Fraction, ...]:
-        """Return the next-token pmf after all of ``tokens`` from the table, without the temperature weight."""
+        """Return the next-token pmf after all of ``tokens`` from the table, at temperature 1."""
         return tuple(_table(self.config.shape, self.config.side, self.config.vocab_size, self.config.seed)(tokens))
 
     def forward(
@@ -132,7 +132,10 @@ def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str
 
 
 def table_law(model: TableModel, prompt: Tokens, horizon: int) -> dict[Tokens, Fraction]:
-    """Return new tokens -> exact probability of sampling ``horizon`` tokens at temperature 1, without zeros."""
+    """Return new tokens -> exact probability, of sampling ``horizon`` tokens at temperature 1.
+
+    Texts of probability 0 are left out.
+    """
     law: dict[Tokens, Fraction] = {(): Fraction(1)}
     for _ in range(horizon):
         law = {

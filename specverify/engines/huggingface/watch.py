@@ -1,10 +1,10 @@
 """transformers' ``generate``, observed while it runs.
 
-Recorded are the cache before every forward pass of the target, the ids that its logits processors get, the other
-returned values, and changed objects. The models compute in float64, also where their code requests float32 (norms,
-rotary angles, the softmax of eager attention). Otherwise one float32 number that rounds differently, as on some
-processors for rows in one batch, would appear as 4e-7 in a cache. So a wrong entry differs from a rounding difference
-by ten orders of magnitude.
+Four things are recorded: the cache before every forward pass of the target, the ids that the logits processors get,
+other returned values, and changed objects. The models compute in float64, even where their code requests float32
+(norms, rotary angles, the softmax of eager attention). With float32, some processors round a row differently if it is
+in a batch, and the cache would differ by 4e-7. In float64, a wrong entry differs by ten orders of magnitude more than
+rounding.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
 
 def pass_of(target: Any) -> ReadPass:
-    """Return a function that reads a pass of ``target``: its input and its cache, or None if it drafts."""
+    """Return a function that reads a forward pass of ``target``.
+
+    It returns the input and the cache of the pass, or None if the pass drafts.
+    """
     layers = layers_of(target)
 
     def read(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Forward | None:
@@ -128,9 +131,9 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
-    """Return the arguments that request further values.
+    """Return the arguments that make the call return further values.
 
-    Hidden states and attentions only if a plain call returns them.
+    Hidden states are requested only if a plain call returns them, ``attentions`` only if that argument is set.
     """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)

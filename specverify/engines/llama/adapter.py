@@ -27,7 +27,10 @@ Drafter = Callable[..., Any]
 
 @cache
 def model(precise: bool = True) -> Any:
-    """Return the target; ``precise``: its KV cache is float32, else float16, the library's default."""
+    """Return the target.
+
+    With ``precise`` its KV cache is float32, otherwise float16, which is the library's default.
+    """
     kind = GGML_TYPE_F32 if precise else GGML_TYPE_F16
     sizes: dict[str, Any] = {"n_ctx": 256, "n_batch": 64, "n_threads": 1, "n_threads_batch": 1}
     return Llama(str(TARGET), **sizes, type_k=kind, type_v=kind, logits_all=True, verbose=False)
@@ -57,7 +60,7 @@ def constant(decoding: Decoding) -> Drafter:
 
 
 def unlikely(decoding: Decoding) -> Drafter:
-    """Return a drafter of tokens with a small target probability, which are almost never accepted."""
+    """Return a drafter of tokens with small target probability; almost all of its drafts are rejected."""
     return scripted(lambda tokens: 0, decoding.gamma)
 
 
@@ -82,9 +85,9 @@ def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
 
 
 def texts(drafter: Callable[[Decoding], Drafter | None], decoding: Decoding, precise: bool = True) -> Texts:
-    """Return a function that draws texts of ``decoding``; ``drafter`` returns its drafter, or None for plain decoding.
+    """Return a function that draws texts of ``decoding``.
 
-    ``precise``: the KV cache is float32.
+    ``drafter`` returns the drafter, or None for plain decoding. With ``precise`` the KV cache is float32.
     """
     return partial(_texts, drafter, decoding, precise)
 

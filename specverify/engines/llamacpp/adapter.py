@@ -115,7 +115,10 @@ _LOCAL = threading.local()
 
 
 def post(way: Way, body: dict[str, Any]) -> Any:
-    """Return the server's JSON answer to ``/completion`` with this body; of a stream, its parts joined."""
+    """Return the server's JSON answer to ``/completion`` with this ``body``.
+
+    The parts of a streamed answer are joined.
+    """
     status, read = _sent(way, json.dumps(body))
     if status != 200:
         raise RuntimeError(f"the server answers {status}: {read[:300]}")
@@ -126,7 +129,10 @@ def post(way: Way, body: dict[str, Any]) -> Any:
 
 
 def _sent(way: Way, body: str) -> tuple[int, str]:
-    """Return status and body of an answer; a connection that the server closed while idle is opened again."""
+    """Return status and body of the answer to ``body``.
+
+    A connection that the server has closed while idle is reopened.
+    """
     connections = _LOCAL.__dict__.setdefault("connections", {})
     if way not in connections:
         address = urlsplit(server(way).listening_address)
@@ -184,7 +190,7 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return a function of (seed, number) that returns so many texts for the request ``asked``."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         return [each.text for each in answers(way, asked, drawing, seed, number)]
@@ -193,7 +199,10 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 
 
 def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
-    """Return a sentence with the numbers of drafted and accepted tokens, and of texts equal to plain ones by seed."""
+    """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
+
+    A text is compared with the text of plain decoding with the same seed.
+    """
     done = answers(way, asked, drawing, 0, ACTIVE)
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)
     if not drafted:
@@ -224,9 +233,9 @@ def same_as_plain(way: Way, asked: Request, seed: int) -> bool:
 
 
 def same_again(way: Way, asked: Request, seed: int) -> bool:
-    """Return whether ``seed`` gives the same text twice, the second time with an empty cache.
+    """Return whether ``seed`` gives the same text twice.
 
-    Another request comes between the two.
+    Between the two texts the server answers another request; the second text begins with an empty cache.
     """
     first = answered(way, asked, seed)
     answered(way, BESIDE[seed % len(BESIDE)], seed + 1)

@@ -80,7 +80,7 @@ def raw_logprobs(tokens: Tokens) -> Any:
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
     """Return the function new tokens -> pmf ``[vocabulary]`` of the next token of the request ``asked``.
 
-    It raises ``UnusableSubject`` near a tie.
+    The function raises ``UnusableSubject`` if rounding could decide a near-tie in another way.
     """
     samplers = [SAMPLERS[name] for name in asked.option("samplers") if name in SAMPLERS]
 
@@ -122,7 +122,7 @@ def _biased(asked: Request, logits: Any) -> Any:
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
     """Return ``masses`` restricted to the tokens that the request's grammar ``[letters]+`` allows after ``new``.
 
-    The end is allowed after one letter.
+    The end token is allowed after at least one letter.
     """
     letters = asked.option("letters")
     if not letters:
@@ -178,9 +178,9 @@ def _top_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _first(logits: Any, masses: Any, order: Any, share: float, what: str, asked: Request) -> Any:
-    """Return ``logits`` with only the first tokens of ``order`` whose ``masses`` reach ``share``; others are -inf.
+    """Return ``logits`` with only the first tokens of ``order`` whose ``masses`` add up to ``share``; others are -inf.
 
-    At least ``min_keep`` tokens and one are kept; ``what`` names the sampler in errors.
+    At least ``min_keep`` tokens are kept, and never fewer than one. ``what`` is the name of the sampler in errors.
     """
     sums = np.cumsum(masses[order])
     check_clear(sums[:-1] - share, what, asked.prompt)
@@ -194,9 +194,10 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 
 
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
-    """Return the possible logits after XTC, each with its probability: unchanged, or without the more likely tokens.
+    """Return the logits that XTC may give, each with its probability: unchanged, or without the more likely tokens.
 
-    The least likely of the tokens above the threshold is kept. If XTC is off or excludes no token, return ``logits``.
+    XTC excludes all tokens above its threshold except the least likely of them. If it is off, or excludes no token,
+    return ``logits``.
     """
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:

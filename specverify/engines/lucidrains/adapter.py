@@ -45,7 +45,10 @@ def target() -> Any:
 
 
 def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
-    """Return the function from tokens to the next pmf: target in float64 without a cache, top-k, temperature."""
+    """Return the function tokens -> pmf of the next token.
+
+    The pmf is computed by a forward pass of the target in float64 without a cache, then top-k and the temperature.
+    """
     exact = copy.deepcopy(target()).double()
 
     @cache
@@ -75,7 +78,7 @@ def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decodin
 def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
     """Return a function that draws texts by ``way(decoding, prompts)``, ``batch`` rows per call.
 
-    With ``joined`` above 1, so many rows of a call are concatenated to one text, whose law is their joint law.
+    If ``joined`` is above 1, ``joined`` rows of a call are concatenated to one text, whose law is their joint law.
     """
     return partial(_texts, way, decoding, batch, joined)
 
@@ -91,7 +94,7 @@ def _texts(way: Way, decoding: Decoding, batch: int, joined: int, seed: int, num
 
 
 def _threshold(decoding: Decoding) -> float:
-    """Return the option's value x for which the library keeps ``ceil((1 - x) * vocabulary)`` tokens, which is top-k."""
+    """Return the value x of the library's option that gives top-k: it keeps ``ceil((1 - x) * vocabulary)`` tokens."""
     return 1 - ((decoding.top_k or VOCABULARY) - 0.5) / VOCABULARY
 
 

@@ -26,7 +26,7 @@ def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
 
 
 def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if top-p, min-p and top-k are applied at temperature 1, and the temperature last."""
+    """Return the law if top-p, min-p and top-k are applied at temperature 1, and the temperature is applied last."""
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:
@@ -41,7 +41,10 @@ def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law with XTC: with probability 1/2 per token, all likely tokens but the least likely are excluded."""
+    """Return the law with XTC.
+
+    At every position, with probability 1/2, XTC excludes all likely tokens except the least likely of them.
+    """
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:
@@ -55,7 +58,7 @@ def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def processed_law(decoding: Decoding, process: Callable[[Any, Tokens], Any]) -> dict[Tokens, float]:
-    """Return the law if ``process(logits, tokens)`` changes the logits after all previous tokens."""
+    """Return the law if ``process(logits, tokens)`` returns the logits after the previous ``tokens``."""
     logits = next_logits(tiny_llama(TARGET_SEED))
     return _law(decoding, lambda tokens: softmax(process(logits(tokens).copy(), tokens)))
 

@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Texts, and for each its numbers of drafted and accepted tokens and the reported confidences."""
+    """Texts, with the numbers of drafted and accepted tokens and the reported confidences of each text."""
 
     texts: Sequence[Tokens]
     drafted: Sequence[int]
@@ -79,9 +79,8 @@ _IDLE: Final = dict[tuple[str, ...], Any]()
 def ask(way: Way, question: dict[str, Any]) -> Any:
     """Return the process's answer to ``question``, a JSON object.
 
-    Raises ``RuntimeError`` for an error or an ended process.
-
-    A process that was interrupted while it answered is ended, and the next question starts a new one.
+    Raises ``RuntimeError`` if the answer is an error or the process has ended. If this function is interrupted, it ends
+    the process, and the next question starts a new one.
     """
     process: Any = _IDLE.pop(way.words, None) or subprocess.Popen(  # noqa: S603 - the command is ours
         command(way.words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -129,12 +128,15 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
 
 
 def texts(way: Way, asked: Asked) -> Texts:
-    """Return a function of (seed, number) that returns so many texts for the request ``asked``."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
     return lambda seed, number: answers(way, asked, seed, number).texts
 
 
 def activity(way: Way, asked: Asked) -> str:
-    """Return a sentence with the numbers of drafted and accepted tokens, and of texts equal to plain ones by seed."""
+    """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
+
+    A text is compared with the text of plain decoding with the same seed.
+    """
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
         return NOTHING_DRAFTED
@@ -149,7 +151,10 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 
 
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
-    """Return a sampler whose outcome is ``RIGHT`` for each text that keeps a promise, else ``WRONG``."""
+    """Return a sampler whose outcome is ``RIGHT`` for each text that keeps a promise, else ``WRONG``.
+
+    ``keep(way, asked, seed, number)`` returns for each text whether it keeps the promise.
+    """
     return partial(_kept, way, asked, keep)
 
 

@@ -42,9 +42,9 @@ def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
 
 @cache
 def model(drafting: bool, eos: Tokens) -> Any:
-    """Return the model with the end tokens ``eos``; if ``drafting``, together with the draft model.
+    """Return the model with the end tokens ``eos``. With ``drafting``, it includes the draft model.
 
-    Each set of end tokens has its own configuration folder, because an overlay of the configuration can only add ends.
+    Each set of end tokens has its own configuration folder, because a configuration overlay can only add end tokens.
     """
     config = json.loads((MODELS / "genai_config.json").read_text("utf-8"))
     config["model"]["eos_token_id"] = list(eos)
@@ -83,7 +83,7 @@ def generator(way: Way, decoding: Decoding, seed: int) -> Any:
 
 
 def continued(made: Any, tokens: int = -1) -> None:
-    """Let the generator ``made`` decode this number of tokens; with -1 up to the end."""
+    """Let the generator ``made`` decode ``tokens`` tokens, or with -1 all tokens up to the end."""
     while not made.is_done() and tokens != 0:
         made.generate_next_token()
         tokens -= 1
@@ -104,7 +104,7 @@ def text(way: Way, decoding: Decoding, seed: int) -> Tokens:
 def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
     """Return two texts of two tokens each from one generator, concatenated.
 
-    It is rewound to the prompt between them.
+    The generator is rewound to the prompt between the two texts.
     """
     made = generator(way, decoding, seed)
     continued(made, 2)
@@ -128,7 +128,7 @@ APPENDED = 1
 
 
 def texts(way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens] = text) -> Texts:
-    """Return a function that draws texts with the options of ``way``; ``one`` returns the text of a seed."""
+    """Return a function that draws texts with the options of ``way``; ``one`` returns the text for one seed."""
     return partial(_texts, way, decoding, one)
 
 

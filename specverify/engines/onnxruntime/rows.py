@@ -30,7 +30,7 @@ def usual_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two concatenated independent texts of two tokens without an end."""
+    """Return the law of two concatenated, independent texts of two tokens each, in which no end token is allowed."""
     half = decoding_law(decoding._replace(horizon=2, eos=()))
     return {one + other: p * q for one, p in half.items() for other, q in half.items()}
 
@@ -46,7 +46,7 @@ def appended_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law if no end is allowed before the text has ``MINIMUM`` tokens, including the prompt."""
+    """Return the law if no end is allowed before the text has ``MINIMUM`` tokens, which include the prompt."""
     return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
 
 

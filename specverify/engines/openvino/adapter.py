@@ -1,4 +1,7 @@
-"""Calls of openvino-genai: one pipeline per kind of speculation, in float32 unless the name says otherwise."""
+"""Calls of openvino-genai: one pipeline per kind of speculation.
+
+Pipelines compute in float32. Only the functions whose names contain ``as_it_comes`` leave the library's defaults.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - n
 def configured(decoding: Decoding, seed: int, way: str) -> Any:
     """Return the configuration of a call with this seed.
 
-    ``way`` is the name of the function that opens the pipeline.
+    ``way`` is the name of the function of this module that opens the pipeline.
     """
     result = library.GenerationConfig()
     result.max_new_tokens, result.rng_seed = decoding.horizon, seed

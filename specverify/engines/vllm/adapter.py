@@ -149,7 +149,7 @@ RIGHT: Tokens = (1,)
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return a sampler whose outcomes are those of ``keep(way, asked, seeds)``: one for the text of each seed."""
+    """Return a sampler whose outcomes are those of ``keep(way, asked, seeds)``, one for the text of each seed."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
@@ -162,7 +162,7 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return for each seed ``RIGHT`` if its text's log-probabilities are those of the float64 model."""
+    """Return ``RIGHT`` for each seed whose text has the log-probabilities of the float64 model, else ``WRONG``."""
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
 
@@ -181,7 +181,10 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return for each seed ``RIGHT`` if it gives the same text again, with the engine's generator moved on."""
+    """Return ``RIGHT`` for each seed that gives the same text twice, else ``WRONG``.
+
+    Torch's global generator is in another state for the second text.
+    """
     runs = []
     for _ in range(2):
         torch.rand(1)

@@ -13,7 +13,7 @@ FINE: Final = 0.07
 
 
 class Drawing(NamedTuple):
-    """How the texts of a request are drawn: with which seeds, beside which other requests, and how many per request."""
+    """How the texts of a request are drawn: with or without seeds, alone or in a batch, and how many per request."""
 
     seeded: bool = False
     """Whether each text has its own seed; if not, all use the engine's generator."""
@@ -27,7 +27,7 @@ ALONE: Final = Drawing()
 
 
 class Asked(NamedTuple):
-    """A request with one option, or with several that interact, how its texts are drawn, and the TV to detect."""
+    """A request that is examined: how its texts are drawn, and the total variation to detect."""
 
     request: Request
     drawing: Drawing = ALONE
@@ -87,7 +87,7 @@ AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
 
 
 def repeating(options: Mapping[str, Asked]) -> dict[str, Asked]:
-    """Return the requests of ``options`` that have the usual prompt, with a repetitive prompt instead."""
+    """Return those requests of ``options`` that have the usual prompt, with a repetitive prompt in its place."""
     return {
         name: asked._replace(request=asked.request._replace(prompt=AGAIN), detect=max(asked.detect, COARSER))
         for name, asked in options.items()

@@ -1,8 +1,8 @@
 """Exact laws of ``LLM.generate``: random numbers are intercepted; scheduler, caches and samplers run unmodified.
 
-Two parts of the CPU build pass random numbers to compiled code, where they cannot be followed. The rejection kernels
+Two parts of the CPU build pass random numbers to compiled code, which cannot be intercepted. (1) The rejection kernels
 are replaced by PyTorch functions (``kernel_statements``), which ``test_stand_ins`` and ``test_exact`` compare with the
-compiled ones. The sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
+compiled ones. (2) The compiled sampler of plain tokens is replaced by vLLM's own ``forward_native``, which GPUs run.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Return the record of decoding a request token by token from the expected pmfs: its tokens and cache contents."""
+    """Decode a request token by token from the expected pmfs; return the record: its tokens and cache contents."""
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
         tokens = asked.prompt + new
@@ -117,7 +117,7 @@ def plain(asked: Request, draws: Draws) -> Observed:
 
 @contextmanager
 def random_numbers_followed(way: Way) -> Iterator[None]:
-    """In the ``with`` block, run the rejection kernels as PyTorch functions, and sample plain tokens as GPUs do."""
+    """In the ``with`` block, run the rejection kernels as PyTorch functions, and sample plain tokens by GPU code."""
     sampler = model_runner(way).sampler.topk_topp_sampler
     held, sampler.forward = sampler.forward, sampler.forward_native
     try:
@@ -150,8 +150,8 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 def observer(way: Way, asked: Request) -> Observer:
     """Return an observer that records, before each pass of the target, the fed tokens and the cache slots it reads.
 
-    The recorded entries are ``[1, 1, held, 2]``: the token and the position that were last written to the slot of each
-    position, as the block table of the request maps it.
+    The recorded entries have the shape ``[1, 1, held, 2]``. The two numbers of a position are the token and the
+    position that were last written to its slot. The block table of the request maps positions to slots.
     """
     written = dict[int, tuple[int, int]]()
 

@@ -18,7 +18,7 @@ NOTHING: Final = -1
 def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
     """Write each request's value of ``given`` once per token of the request.
 
-    ``replace_from`` becomes ``replace_to``.
+    A value equal to ``replace_from`` is written as ``replace_to``.
     """
     replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
     output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))
@@ -86,7 +86,7 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write the argmax of residual / exponential random number, with one number per request and token."""
+    """Write the argmax of residual / exponential random number. There is one such number per request and token."""
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
             if draft_probs is None:
@@ -119,7 +119,10 @@ def eagle_prepare_next_token_padded(
     num_reqs: int,
     *_: Any,
 ) -> None:
-    """Write the last token that each request emitted and their number; the backup token if it emitted none."""
+    """Write the last token that each request emitted, and the number of its emitted tokens.
+
+    For a request that emitted none, write its backup token.
+    """
     for request in range(num_reqs):
         row = sampled[request, :width]
         valid = row[(row != NOTHING) & (row < vocab_size)]

@@ -1,7 +1,7 @@
 """Fixes of faults that only vLLM's CPU build has, so that code shared with GPUs can be examined.
 
-A setting whose configuration is ``mended`` is examined with all of them in place, and so tests the code that all
-platforms share.
+A setting whose configuration is ``mended`` is examined with all fixes in place. It tests the code that all platforms
+share.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _expanded(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that rejects the padding -1; ``theirs`` reads the entry before the row instead."""
+    """Return a kernel that rejects the padding token -1. For this token, ``theirs`` reads the entry before the row."""
     ours = STATEMENTS[RANDOM]
 
     def launch(*given: Any) -> None:
@@ -67,7 +67,7 @@ def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``theirs``, a bookkeeping step, so that it rewinds no generators: those of a CPU have no offset."""
+    """Return ``theirs``, a bookkeeping step, so that it does not rewind generators: a CPU generator has no offset."""
 
     @wraps(theirs)
     def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:

@@ -34,9 +34,9 @@ class Request(NamedTuple):
 
 
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
-    """Return a request for ``horizon`` new tokens; the end token ends it only if the option ``ends`` is set.
+    """Return a request for ``horizon`` new tokens. The end token ends the text only if the option ``ends`` is set.
 
-    The option ``letters`` lists the tokens that a structured output may consist of.
+    The option ``letters`` lists the tokens that a structured output may contain.
     """
     ends = options.pop("ends", False)
     given = {"max_tokens": horizon, "ignore_eos": not ends, **options}
@@ -56,7 +56,10 @@ def law(asked: Request) -> dict[Tokens, float]:
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
-    """Return the function new tokens -> pmf ``[vocabulary]`` of the next; it raises ``UnusableSubject`` near a tie."""
+    """Return the function new tokens -> pmf ``[vocabulary]`` of the next token.
+
+    The function raises ``UnusableSubject`` if rounding could decide a near-tie in another way.
+    """
     logits = _logits()
 
     @cache

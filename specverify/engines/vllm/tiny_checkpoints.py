@@ -28,7 +28,7 @@ def target() -> Llama:
 
 @lru_cache(maxsize=4)
 def draft(noise: float = NOISE) -> Llama:
-    """Return the draft model: the target, a share ``noise`` of whose weights come from another random model."""
+    """Return the draft model: the target's weights mixed with those of another random model by the factor ``noise``."""
     ours, other = target(), random_llama(2, SIZES, spread=SPREAD)
     mixed = {
         name: (np.sqrt(1 - noise**2) * value + noise * other.weights[name]).astype(np.float32)
@@ -79,7 +79,10 @@ def _layer(prefix: str, model: Llama) -> dict[str, Array]:
 
 
 def _through(columns: int, place: int) -> Array:
-    """Return a matrix that passes on hidden state ``place`` of ``columns`` ones and a little of the others."""
+    """Return a matrix that maps ``columns`` concatenated hidden states to one.
+
+    The result is state number ``place`` plus a little of all of them.
+    """
     numbers = np.random.default_rng(3)
     mixed = 0.1 * numbers.standard_normal((SIZES.width, columns * SIZES.width)) / np.sqrt(SIZES.width)
     mixed[:, place * SIZES.width : (place + 1) * SIZES.width] += np.eye(SIZES.width)
@@ -94,7 +97,10 @@ def _eagle() -> Checkpoint:
 
 
 def _eagle3(vocabulary: int = SIZES.vocabulary) -> Checkpoint:
-    """Return EAGLE-3's head, which drafts ``vocabulary`` tokens; its layer reads embeddings and mixed hidden states."""
+    """Return EAGLE-3's head for ``vocabulary`` draft tokens.
+
+    Its layer reads embeddings and a mixture of hidden states.
+    """
     layer, width = _layer("midlayer.", draft()), SIZES.width
     for name in ("q", "k", "v"):
         key = f"midlayer.self_attn.{name}_proj.weight"

@@ -75,7 +75,7 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """Cached test whether types are subclasses of ``kinds``."""
+    """A dictionary that caches, for each type, whether it is a subclass of one of ``kinds``."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -117,7 +117,7 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return, by object identity, how many names in the modules of the libraries refer to the object."""
+    """Return, for the identity of each object, the number of names in modules of the libraries that refer to it."""
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -177,7 +177,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
     """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
 
-    None if it is immutable.
+    Yields nothing for a holder that cannot be changed, such as a tuple.
     """
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
@@ -199,7 +199,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield, for a static method ``holder``, the places in the classes that define it."""
+    """Yield the places in classes that refer to the static method ``holder``."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
@@ -234,7 +234,7 @@ def _attribute(holder: Any, name: str) -> AliasPlace:
 
 
 def _names(holder: Any) -> list[str]:
-    """Return the attributes stored in the object itself, in its dictionary or in slots."""
+    """Return the names of the attributes stored in ``holder`` itself, in its dictionary or in slots."""
     slots = [name for kind in type(holder).__mro__ for name, item in vars(kind).items()
              if isinstance(item, types.MemberDescriptorType) and "__slots__" in vars(kind)]  # fmt: skip
     return [*slots, *getattr(holder, "__dict__", {})]

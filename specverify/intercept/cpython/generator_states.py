@@ -62,7 +62,7 @@ def start() -> int:
 
 
 def read(generator: Any) -> Hashable | None:
-    """Return the state of a ``Generator``, ``RandomState``, bit generator or ``random.Random``; None if it has none."""
+    """Return the state of a NumPy generator, bit generator or ``random.Random``; None if it has no readable state."""
     if isinstance(generator, random.Random):
         return None if isinstance(generator, random.SystemRandom) else _of_random(generator)
     bits = bits_of(generator)
@@ -179,7 +179,7 @@ def _digest(state: Any) -> int:
 
 
 def pending(generator: Any) -> float | None:
-    """Return the normal number that an older generator has cached for its next call; None if there is none."""
+    """Return the normal number that a ``RandomState`` or ``random.Random`` has cached for its next call, or None."""
     if isinstance(generator, random.Random):
         return getattr(generator, "gauss_next", None)  # there is none before it is seeded
     if not isinstance(generator, np.random.RandomState):
@@ -203,7 +203,7 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return a state for a generator of the type of ``generator``; ``seed`` selects one of ``WORLDS`` states."""
+    """Return one of ``WORLDS`` states, selected by ``seed``, for a generator of the type of ``generator``."""
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
         return _moved_random(seed)

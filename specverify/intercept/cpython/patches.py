@@ -164,7 +164,7 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return ``block``, a context manager, changed so that entering it again inside itself does nothing."""
+    """Return a context manager that enters ``block``, or does nothing if ``block`` is already entered."""
     name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager
@@ -200,7 +200,10 @@ def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
 
 
 def _give(target: Any, values: Mapping[str, Any]) -> None:
-    """Set the attributes ``values`` of ``target``; a module's in one step, because every run does so twice."""
+    """Set the attributes ``values`` of ``target``.
+
+    Those of a module are set in one step, because every run does so twice.
+    """
     if isinstance(target, ModuleType):
         vars(target).update(values)
         return
@@ -311,7 +314,7 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself if it has no such call.
+    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself without such calls.
 
     ``names`` are the globals of the code.
     """
@@ -358,7 +361,7 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 
 
 def _is_flagged(item: dis.Instruction) -> bool:
-    """Return whether the instruction marks the value it loads as the function of a call."""
+    """Return whether the instruction ``item`` marks the value that it loads as the function of a call."""
     return item.opname == "LOAD_METHOD" or bool(item.opname in _FLAGGED and item.arg and item.arg & 1)
 
 
@@ -382,7 +385,7 @@ def _is_abandoned(block: Block) -> bool:
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an exception hook of threads so that it does not print if the path of ``block`` was abandoned.
+    """Return ``hook``, an exception hook of threads, changed to print nothing for an abandoned path of ``block``.
 
     Refusals are recorded in any case.
     """

@@ -78,7 +78,10 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Handle an audit event of Python: refuse it if a block is open and the event can bring numbers from outside."""
+    """Handle an audit event of Python.
+
+    The event is refused if a block is open and the event can bring numbers from outside, such as by a socket.
+    """
     if event != "open" and event not in _EVENTS:
         return
     block = current()
@@ -208,7 +211,10 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Context manager: generators, clocks and random bytes are changed as ``number`` selects, then restored."""
+    """Context manager in which generators, clocks and random bytes have other states, selected by ``number``.
+
+    The states are restored at its end.
+    """
     with generators_moved(number), elsewhen(number):
         yield
 
@@ -250,9 +256,10 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Context manager that yields a function.
+    """Context manager that yields a function without arguments.
 
-    It returns the calls recorded so far, in all threads started in the block.
+    The function returns the calls recorded so far that may draw without interception, in all threads started in the
+    block.
     """
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _CallInC | None] = {}
@@ -284,7 +291,10 @@ def probed() -> Iterator[Callable[[], Found]]:
 
 
 def _restore(profiler: Any, of_threads: Any) -> None:
-    """Restore the previous profilers of this thread and of new threads; cProfile is an object that enables itself."""
+    """Set the profilers of this thread and of new threads back to ``profiler`` and ``of_threads``.
+
+    cProfile is not a function but an object with a method that enables it.
+    """
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
         profiler.enable()
@@ -308,9 +318,9 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call of a C function through ``note(kind, text)`` if it may draw.
+    """Report a call of a C function through ``note(kind, text)`` if the call may draw.
 
-    ``known`` caches the classification.
+    ``known`` caches how functions were classified.
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
@@ -375,7 +385,7 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
     """Return the text of ``refusal`` with file and line.
 
-    If it has no line, repeat ``run`` with tracing to locate it.
+    If the refusal has no line, ``run(draws)`` is repeated with tracing to find the line that drew.
     """
     if _PLACE.search(str(refusal)):
         return str(refusal)

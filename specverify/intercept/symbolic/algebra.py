@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the symbolic and the concrete operand, in this order.
+    """Return the two operands, of which one is symbolic: first the symbolic one, then the plain number.
 
     Refuses two symbolic operands; ``what`` describes the operation in the message.
     """
@@ -208,9 +208,9 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return a symbolic number rounded to the float ``dtype``, any other value unchanged.
+    """Return ``value`` rounded to the float ``dtype`` if it is symbolic; any other value unchanged.
 
-    Only 16-bit dtypes round, and not if their numbers are treated as continuous.
+    Only 16-bit dtypes round. They do not round if their numbers are treated as continuous.
     """
     if dtype.startswith("float8"):
         raise NeedsValue(
@@ -221,9 +221,9 @@ def narrowed(value: Any, dtype: str) -> Any:
 
 
 def check_not_equal(dtype: str) -> None:
-    """Refuse noise vectors of a 16-bit dtype, in which some of the numbers are equal.
+    """Refuse noise vectors of a 16-bit dtype, because some of their numbers are often equal.
 
-    Allowed if 16-bit numbers are treated as continuous: see ``continuous_in_16_bits``.
+    They are allowed if 16-bit numbers are treated as continuous: see ``continuous_in_16_bits``.
     """
     if dtype in _SHORT and not continuous_in_16_bits():
         raise NeedsValue(
@@ -235,7 +235,10 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger of two operands; symbolic unless the known intervals determine it."""
+    """Return the larger of two operands.
+
+    The result is symbolic unless the known intervals determine which operand is larger.
+    """
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
             return of_two(MAXIMUM, left, right)
@@ -254,7 +257,7 @@ def size(value: Symbolic) -> Operand:
 
 
 def minimum(left: Operand, right: Operand) -> Operand:
-    """Return the smaller operand."""
+    """Return the smaller of two operands; see ``maximum``."""
     return negative(maximum(negative(left), negative(right)))
 
 
@@ -267,7 +270,7 @@ def clip(value: Operand, low: float, high: float) -> Operand:
 def whole_parts_are_few(value: Symbolic) -> bool:
     """Return whether the integer part of ``value`` has so few possible values that it should be drawn.
 
-    The limit is lower if the values are not equally likely, because most of them would not be worth a run.
+    The limit is lower if the values are not equally likely, because a run for a rare value is hardly worth its cost.
     """
     low, high = value.ends()
     uneven = isinstance(value, Continuous) and not {step.name for step in value.steps} <= EVEN
@@ -355,7 +358,7 @@ def ceiled(value: Symbolic) -> Operand:
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return the monotone function ``name`` of ``steps.RULES``, applied to a symbolic number."""
+    """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 
@@ -373,9 +376,10 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the cached result of ``operation`` on one unconstrained symbolic number and perhaps a plain number.
+    """Return the cached result of ``operation`` on a symbolic number and perhaps a plain number.
 
-    Returns ``Declined`` for other operands, and for operations that are refused. ``operation`` must not draw.
+    Returns ``Declined`` if the symbolic number was compared before, for other operands, and for operations that are
+    refused. ``operation`` must not draw.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS
@@ -399,11 +403,11 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Compute ``operation`` for a symbolic number, for the cache.
+    """Compute the result of ``operation`` on a symbolic number, for the cache.
 
-    The number is a uniform with ``steps``, then limited to ``[low, high]``; it is the operand with index ``place``, and
-    ``number`` the other operand, or None. Returns the steps and limits of the result, or a plain number; ``Declined``
-    if the operation is refused. ``negative`` distinguishes -0.0 in the cache.
+    The symbolic number is a uniform with ``steps``, then limited to ``[low, high]``. It is the operand with index
+    ``place``; ``number`` is the other operand, or None if there is no other. ``negative`` distinguishes -0.0 in the
+    cache. Returns the steps and limits of the result, a plain number, or ``Declined`` if the operation is refused.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -85,7 +85,10 @@ def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 
 def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Return the indices of the largest or smallest elements along an axis, as ``np.argmax`` and ``np.argmin``."""
+    """Return the indices of the largest or smallest elements along an axis.
+
+    ``name`` is ``argmax`` or ``argmin``, whose parameters these are in NumPy.
+    """
     result = plain(np.asanyarray(array))
     if result.dtype != object or out is not None:
         return getattr(np, name)(result, axis, out, keepdims=keepdims is True)
@@ -93,7 +96,7 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the ``max`` or ``min`` (``name``) along an axis as symbolic numbers.
+    """Return the largest (``name`` "max") or smallest ("min") elements along an axis as symbolic numbers.
 
     Refuses further options (``more``).
     """
@@ -175,7 +178,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element.
 
-        If it writes into an array of another type, that type handles the call.
+        If the result is written into an array of another type, that type handles the call.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").for_python
@@ -275,7 +278,10 @@ MASK = "where"
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """Apply a ufunc to elements, by the rule in the table of primitives; a refusal gets the ufunc's name and line."""
+    """Apply a ufunc to the elements of ``inputs``, by the rule in the table of primitives.
+
+    A refusal gets the name and the line of the ufunc.
+    """
     try:
         return _on_elements(ufunc, method, inputs, kwargs)
     except NeedsValue as refused:
@@ -329,7 +335,10 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of one symbolic number with very many bounds; one draw determines all answers."""
+    """Return the comparison ``name`` of two operands: one symbolic number, and very many bounds.
+
+    One draw determines all answers.
+    """
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)
@@ -566,9 +575,10 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return a noise vector as a NumPy value: a ``VectorArray``.
+    """Return a noise vector as a NumPy value.
 
-    A vector of few elements becomes a ``SymbolicArray``, a vector without dimensions a single number.
+    A vector of many elements becomes a ``VectorArray``, one of few elements a ``SymbolicArray``, and one without
+    dimensions a single number.
     """
     if not many.shape:
         result = many.element(0)

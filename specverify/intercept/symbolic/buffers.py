@@ -44,10 +44,7 @@ def holds_lazy(values: Any) -> bool:
 
 
 def _seen(value: Any) -> Any:
-    """Return an array in place of a symbolic number or of a list of them.
-
-    Lists of arrays and other values unchanged.
-    """
+    """Return an array in place of a symbolic number or of a list of symbolic numbers; any other ``value`` unchanged."""
     if type(value) in _NUMBERS:
         return _array_of(value)
     if type(value) is np.ndarray and value.dtype == object and holds_lazy(value.reshape(-1).tolist()):
@@ -169,9 +166,9 @@ class Beside:
         return self.address <= address < self.address + self.bytes
 
     def fill(self) -> None:
-        """Create the object array of elements.
+        """Create the object array of the elements.
 
-        The memory is overwritten by random bytes, so that reading it is detected.
+        The memory is overwritten with random bytes, so that a replay detects code that reads it.
         """
         if self.elements is None:
             self.elements = self.memory.astype(object)
@@ -189,9 +186,9 @@ class Buffer(np.ndarray[Any, Any]):
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute, that of the symbolic elements if there are any.
+        """Return an attribute of the array, or that of its object array if symbolic numbers were written into it.
 
-        Refuses attributes that read the memory.
+        In the second case attributes that would read the memory are refused.
         """
         if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
@@ -203,11 +200,11 @@ class Buffer(np.ndarray[Any, Any]):
         return getattr(contents_of(self), name)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """Return a view, or a copy of the elements."""
+        """Return a view in another shape; if the array has symbolic elements, perhaps a copy of these."""
         return self._viewed(super().reshape(*shape, **kwargs), "reshape", *shape, **kwargs)
 
     def ravel(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a view, or a copy of the elements."""
+        """Return a 1-D view; if the array has symbolic elements, perhaps a copy of these."""
         return self._viewed(super().ravel(*args, **kwargs), "ravel", *args, **kwargs)
 
     def _viewed(self, found: Any, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -227,7 +224,7 @@ class Buffer(np.ndarray[Any, Any]):
         return contents_of(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Write numbers, also symbolic ones."""
+        """Write ``value``, plain or symbolic numbers, at ``index``."""
         beside, value = self._beside, contents_of(value)
         if beside is not None and holds_lazy(value):
             beside.fill()
@@ -310,7 +307,7 @@ def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor that copies the elements of a buffer; ``make`` itself would read the memory."""
+    """Return a constructor that copies the elements of a buffer, in place of ``make``, which would read its memory."""
 
     def read(*args: Any, **kwargs: Any) -> Any:
         return make(*map(contents_of, args), **{name: contents_of(value) for name, value in kwargs.items()})

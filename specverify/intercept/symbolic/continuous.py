@@ -86,7 +86,7 @@ class Continuous(NamedTuple):
 
     @property
     def clamped(self) -> bool:
-        """Return whether one of the limits ``low`` and ``high`` has a positive probability."""
+        """Return whether the value ``low`` or the value ``high`` has a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property
@@ -103,17 +103,21 @@ class Continuous(NamedTuple):
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``: the bound is mapped back to the uniform, and compared there.
+        """Return whether the number is below ``bound``; ``or_equal`` includes equality.
 
-        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
-        ``NeedsValue`` if the bound is within rounding of a value that has a positive probability.
+        The bound is mapped back to the uniform, and compared there. Returns False if ``bound`` is NaN. ``place`` is the
+        comparing line, by default the current one. Raises ``NeedsValue`` if the bound is within rounding of a value
+        that has a positive probability.
         """
         if isnan(bound):
             return False
         return self.uniform.below(self._back(bound, or_equal=or_equal), place) == self.increasing
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``; False unless this value has a positive probability."""
+        """Return whether the symbolic number has the value ``number``.
+
+        The result is False unless this value has a positive probability. ``place`` is the comparing line.
+        """
         atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
         if not atom:
             self._back(number)
@@ -133,9 +137,8 @@ class Continuous(NamedTuple):
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return the uniform at which the number equals ``bound``.
 
-        ``-inf`` or ``inf`` if the bound is below or above all values.
-
-        ``or_equal``: the comparison with ``bound`` includes equality.
+        The result is -inf or inf if the bound is below or above all values. ``or_equal``: the comparison with ``bound``
+        includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -174,7 +177,7 @@ class Continuous(NamedTuple):
         return carried_back(self.steps, bound, or_equal=or_equal)
 
     def _mass(self, bound: float) -> float:
-        """Return the probability that the value before the limits are applied is below ``bound``."""
+        """Return the probability that the number is below ``bound`` if its limits ``low`` and ``high`` are left out."""
         if isinf(bound):
             return float(bound > 0)
         share = min(max(self._uniform_at(bound), 0.0), 1.0)
@@ -190,7 +193,7 @@ class Extreme(NamedTuple):
     """Index in the order (descending for the largest): 0 is the extreme itself."""
 
     def then(self, step: MonotoneStep) -> Extreme:
-        """Return ``step`` applied to the number: it is applied to every part."""
+        """Return ``step`` applied to the order statistic, by applying the step to every part."""
         result = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
         return Extreme(result, self.largest == step.increasing, self.rank)
 
@@ -233,7 +236,7 @@ class Extreme(NamedTuple):
                 yield part <= bound if or_equal else part < bound
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``."""
+        """Return whether the order statistic has the value ``number``; ``place`` is the comparing line."""
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
@@ -359,9 +362,9 @@ class Joined(NamedTuple):
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the number is below ``bound``, drawn given all earlier answers.
 
-        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
-        ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms have taken part in a
-        race.
+        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default
+        the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms
+        have taken part in a race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))
@@ -511,7 +514,7 @@ def is_whole(value: Continuous) -> bool:
 
 
 def few(value: Any) -> bool:
-    """Return whether ``value`` is an integer with few, equally likely values, so that it may be drawn."""
+    """Return whether ``value`` is an integer with few, equally likely values, so that drawing it costs few runs."""
     whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
     return whole and {step.name for step in value.steps} <= EVEN and _outcomes(value) <= MOST_OUTCOMES
 
@@ -564,7 +567,10 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return the number of possible values of an integer within its known interval: below 2 if it is determined."""
+    """Return the width of the known interval of a symbolic integer: nearly the number of its possible values.
+
+    The width is below 2 if only one value is possible.
+    """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:
         low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))

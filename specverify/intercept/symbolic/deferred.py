@@ -59,15 +59,15 @@ class ByOneDraw(Deferred):
     """A symbolic outcome that one draw determines, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
-        """Store ``compute``, which draws the value, and ``law``, which returns the law without drawing.
+        """Store ``compute``, which draws the value, and ``law``, which returns the law of the value without drawing.
 
-        ``law()`` is None if other values depend on the same draw.
+        ``law()`` returns None if values of other outcomes depend on the same draw.
         """
         self._law = law
         super().__init__(compute)
 
     def law(self) -> Law | None:
-        """Return every value with its probability, or None; raises the errors that reading raises."""
+        """Return every value with its probability, or None; raises the errors that reading the outcome would raise."""
         return self._law()
 
 
@@ -80,7 +80,7 @@ class Choice(Deferred):
         super().__init__(lambda: known(self.chosen()))
 
     def chosen(self) -> Any:
-        """Return the selected element after forcing the index, but not the element."""
+        """Return the selected element. The index is forced; the element itself may still be symbolic."""
         return self.cases[int(known(self.which))]
 
 
@@ -88,9 +88,9 @@ class Categorical(Deferred):
     """The symbolic outcome of a categorical draw; if the program never reads it, one run stands for all its values."""
 
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
-        """Store the draw: index j of ``pmf`` stands for the value ``first + j``.
+        """Store the draw, which ``draws`` answers: index j of ``pmf`` stands for the value ``first + j``.
 
-        ``site`` names the decision, and ``draw`` records the generator state; ``draws`` answers.
+        ``site`` names the decision, and ``draw`` records the generator state.
         """
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
         coupled = mode().coupled
@@ -112,15 +112,22 @@ class Categorical(Deferred):
 
     @property
     def alone(self) -> bool:
-        """Return whether no other draw from the same generator state has been read, so that the pmf is the law."""
+        """Return whether ``pmf`` is the law of the outcome.
+
+        It is not if another draw from the same generator state was read, because that value determines this one.
+        """
         return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
-        """Return ``outcomes()`` if the draw is ``alone``, else None."""
+        """Return ``outcomes()`` if no other draw from the same generator state was read (see ``alone``), else None."""
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:
-        """Return every value with its probability, also if another draw from the same generator state was read."""
+        """Return every value with its probability by ``pmf``, as before any draw was read.
+
+        The law ignores whether another draw from the same generator state was read; such a draw would determine this
+        outcome.
+        """
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 
 
@@ -287,9 +294,9 @@ def outcome_in(value: Any) -> Any:
 
 
 def _read(value: Any) -> Any:
-    """Return ``value`` with each ``OutcomeNumber`` in it replaced by its integer, drawn.
+    """Return ``value`` with each ``OutcomeNumber`` replaced by its integer, which is drawn.
 
-    Also inside lists and tuples.
+    Numbers inside lists and tuples are replaced too.
     """
     if type(value) is OutcomeNumber:
         return number_in(value)

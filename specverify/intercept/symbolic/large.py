@@ -47,7 +47,10 @@ MANY = 256
 
 @contextmanager
 def at_large(*, short: bool = False) -> Iterator[None]:
-    """Context manager for large-vocabulary mode; ``short`` states that the rows of the call are 16-bit floats."""
+    """Context manager in which large-vocabulary mode is active.
+
+    ``short`` states that the rows of p and q are 16-bit floats.
+    """
     with mode_with(large=True, short=short):
         yield
 
@@ -86,8 +89,8 @@ class DrawAmongMany:
     ) -> None:
         """Store the draw. ``law()`` returns its pmf, an array ``[outcomes]``.
 
-        ``settle(outcome)`` is called when the draw is used (None: its value is not known yet), and ``draw`` records the
-        generator state. ``recorded(coupled, law)`` returns the outcome in the plain run that ``coupled`` repeats.
+        ``settle(outcome)`` is called when the draw is used, with None if its value is not known yet. ``draw`` records
+        the generator state. ``recorded(coupled, law)`` returns the outcome in the plain run that ``coupled`` repeats.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked, self._recorded = law, 0, recorded
@@ -215,7 +218,7 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """The comparison of one symbolic number for each row with all bounds of the row: rows of symbolic bools."""
+    """A row of symbolic bools for each of several rows: one symbolic number compared with all bounds of its row."""
 
     lookups: tuple[DrawAmongMany, ...]
     """One lookup for each row."""
@@ -248,9 +251,10 @@ class Crossing(NamedTuple):
 
 
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
-    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; ``shape`` is the result's.
+    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return the symbolic answers.
 
-    ``above``: True means that the number is at or above the bound; else below.
+    With ``above``, an answer is True if the number is at or above the bound; otherwise it is True if the number is
+    below the bound. ``shape`` is the shape of the result.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
@@ -260,9 +264,10 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return the index of the first True of a row for each possible rank of the number; 0 if there is none.
+    """Return the index of the first True in a row of answers, for each possible rank of the number; 0 without a True.
 
-    ``ranks`` are the ranks of the bounds in sorted order; ``above`` as for ``crossing``.
+    ``ranks`` are the ranks of the bounds in sorted order. The answers are those of ``crossing`` with the same
+    ``above``.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -300,9 +305,9 @@ def check_outcomes(call: str, number: int) -> None:
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of a shape, or of a single number.
+    """Return the lengths of ``size``: a shape, or a single number.
 
-    Other values are left out, since the library rejects them.
+    Other values are left out, because the library rejects them.
     """
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
@@ -350,7 +355,10 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return the exponential clocks that the scores stand for. Raises ``NeedsValue`` if there are none."""
+        """Return the exponential clocks whose order is that of the scores.
+
+        Raises ``NeedsValue`` if the scores are not functions of ring times.
+        """
         return _clocks(self._scores)
 
     def law(self) -> Any:
@@ -375,13 +383,13 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return the position of the first clock's time in its law, in the plain run that ``coupled`` repeats."""
+        """Return the distribution function of the first ring time at its value in the plain run of ``coupled``."""
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
     def best(self) -> Continuous | float:
-        """Return the winning number, symbolic: the minimum of all clocks.
+        """Return the largest (or smallest) number as a symbolic number, a function of the time of the first clock.
 
-        It carries no information about the winner's index.
+        The number carries no information about the winner's index.
         """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
@@ -413,12 +421,15 @@ class _Best(Draw):
         return ""
 
     def recorded(self, coupled: Any) -> float:
-        """Return the position of the winning number in the plain run that ``coupled`` repeats."""
+        """Return the distribution function of the winning number at its value in the plain run of ``coupled``."""
         return self.race.recorded_best(coupled)
 
 
 def check_unused(scores: Many) -> None:
-    """Raise ``NeedsValue`` if noise of the row was used in an earlier race or comparison, or occurs in two entries."""
+    """Raise ``NeedsValue`` if noise in the row ``scores`` has decided something before, or occurs in two entries.
+
+    It has decided something if it was used in a race or in a comparison.
+    """
     ids = scores.ids[scores.random]
     for block in scores.blocks:
         known = block.known
@@ -448,7 +459,7 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True of a row of symbolic bools, in the form of a race."""
+    """The index of the first True in a row of symbolic bools, with the methods of a race."""
 
     place: Wide
 
@@ -457,7 +468,7 @@ class FirstTrue(NamedTuple):
         return self.place
 
     def best(self) -> Any:
-        """Raise ``RuleDeclined``: whether any element is True is a different question than its index."""
+        """Raise ``RuleDeclined``: there is no rule for whether any element is True."""
         raise RuleDeclined("there is no rule for the maximum of very many bools, only for its index")
 
 
@@ -474,7 +485,7 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return, for each row along the last axis, the number of True; declines noise vectors."""
+    """Return, for each row along the last axis of ``content``, the number of True. A noise vector is declined."""
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()
@@ -506,7 +517,7 @@ def _clocks(scores: Many) -> Clocks:
 
 
 def _stripped(scores: Many) -> Many:
-    """Return the scores without their last steps, as long as these are increasing and common to all."""
+    """Return the scores without their last steps, as far as these preserve the order and are equal for all."""
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores
@@ -524,9 +535,9 @@ def _mirrored(steps: Sequence[Steps]) -> bool:
 
 
 def _in_time(times: Many) -> Clocks | None:
-    """Return the clocks of ``times`` that are ``r E + s`` (E exponential), possibly limited, or never ring.
+    """Return the clocks whose ring times are ``times``; None if one of the times has another form.
 
-    Else None.
+    A time has the form ``r E + s`` with E exponential, possibly limited, or is infinite (the clock never rings).
     """
     exponent = next((step.number for step in times.steps if step.name == "power"), 1.0)
     if np.ndim(exponent) or not exponent > 0:
@@ -601,7 +612,7 @@ def _largest_summand(scores: Many) -> float:
 def law_of(clocks: Clocks) -> Any:
     """Return the probability that each clock rings first.
 
-    Of several that ring at one time the first of the row wins.
+    If several clocks ring at the same time, the first of them in the row wins.
     """
     rate, start, at_once, end = (np.asarray(each, dtype=np.float64) for each in clocks)
     over = float(end.min())
@@ -613,7 +624,10 @@ def law_of(clocks: Clocks) -> Any:
 
 
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
-    """Return the probability that each clock rings first; clock i starts at ``moments[where[i]]``."""
+    """Return the probability that each clock rings first; ``moments`` are the start times in order.
+
+    Clock i starts at ``moments[where[i]]``.
+    """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)
     begun = where < size - (over < np.inf)

@@ -165,7 +165,7 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
 
 
 def spelled(named: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
-    """Return the rows by their names in ``library``: ``torch``, ``jax``, ``math`` or ``python``."""
+    """Return the rows of ``named`` by their names in ``library``: ``torch``, ``jax``, ``math`` or ``python``."""
     return _one_each((name, row) for row in named.values() for name in getattr(row, library))
 
 
@@ -223,7 +223,7 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of an operation that maps integers to integers and is rounded once in floats.
 
-    So every library computes it to the same bit. ``more`` are further fields of the row.
+    Every library therefore computes the operation to the same bit. ``more`` are further fields of the row.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
@@ -255,7 +255,10 @@ def _between_0_and_1(x: _Basis, value: Any) -> Any:
 
 
 def _half_way(x: _Basis, value: Any) -> Any:
-    """Return the logit of ``(value + 1) / 2`` for a value in (-1, 1): twice its inverse hyperbolic tangent."""
+    """Return the logit of ``(value + 1) / 2`` for a value in (-1, 1), computed by the operations ``x``.
+
+    It is twice the inverse hyperbolic tangent of the value.
+    """
     return _logit(x, _between_0_and_1(x, x.multiply(x.add(value, 1.0), 0.5)))
 
 
@@ -264,10 +267,7 @@ def _arcsine(x: _Basis, value: Any) -> Any:
 
 
 def _of_law(law: str, x: _Basis, value: Any) -> Any:
-    """Return the quantile of ``law``, a law of ``steps.RULES``, at the probability ``value``.
-
-    ``x`` has the operations.
-    """
+    """Return the quantile of the law named ``law`` in ``steps.RULES`` at the probability ``value``; ``x`` computes."""
     return x.rule(law, _logit(x, _between_0_and_1(x, value)))
 
 
@@ -479,9 +479,9 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
 
 def compared(name: str, left: Any, right: Any, place: str) -> Any:
-    """Return the comparison ``name`` of two elements as a symbolic outcome, drawn when it is read.
+    """Return the comparison ``name`` of the elements ``left`` and ``right`` as a symbolic outcome.
 
-    ``place`` is the comparing line.
+    The answer is drawn when it is read. ``place`` is the comparing line.
     """
     if not (is_open(left) or is_open(right)):
         return int(answered(name, known(left), known(right)))
@@ -497,7 +497,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound b such that an integer is below b if and only if it is at most ``bound``."""
+    """Return a bound b for integers: an integer is below b if and only if it is at most ``bound``."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -526,7 +526,7 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 
 
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, two symbolic numbers, by a race or by the sign of their difference.
+    """Return whether ``left`` is below ``right``, two symbolic numbers, by a race or by the sign of left - right.
 
     ``place`` is the comparing line; ``or_equal`` includes equality.
     """
@@ -545,10 +545,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, decided by one race of all clocks that both are made of.
+    """Return whether ``left`` is below ``right``, both of which are functions of exponential clocks.
 
-    ``place`` is the source line of the comparison; ``or_equal`` includes equality. Raises ``NeedsValue`` if the numbers
-    are no clocks of a race.
+    One race among all these clocks decides. ``place`` is the source line of the comparison; ``or_equal`` includes
+    equality. Raises ``NeedsValue`` if the numbers do not have the form of a race.
     """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
@@ -561,7 +561,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether two symbolic numbers are equal, which is possible if they have parts in common.
 
-    Refuses numbers without common parts if a value has a positive probability. ``place`` is the comparing line.
+    Without common parts, the result is False if no value of them has a positive probability; else the comparison is
+    refused. ``place`` is the comparing line.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -596,7 +597,7 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
     """Return the row of the binary comparison ``name``.
 
-    ``rule`` compares symbolic numbers, ``vector`` noise vectors.
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields.
     """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
@@ -657,7 +658,7 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
 
-    ``of_counts`` is the outcome class for rows of counts; ``more`` are further fields.
+    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts; ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -678,7 +679,7 @@ def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
     """Return the row of ``name``, the reduction ``of`` applied to every prefix.
 
-    ``numbers`` computes it of plain numbers.
+    ``numbers`` computes the result for plain numbers; ``more`` are further fields.
     """
     vector = Blank("each beginning of a noise vector is another noise vector")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
@@ -803,21 +804,30 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return the names in the table by the names in a library, for the rows of ``families``."""
+    """Return, for the rows of ``families``, the name in a library -> the name in the table.
+
+    ``named`` has the rows by their names in the library.
+    """
     return {name: row.name for name, row in named.items() if row.family in families}
 
 
 def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return the rules in ``column`` by the names in a library, for the rows that have a rule there."""
+    """Return the name in a library -> the rule in ``column``, for the rows that have a rule in this column.
+
+    ``named`` has the rows by their names in the library.
+    """
     cells = {name: getattr(row, column) for name, row in named.items()}
     return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
 
 
 def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return the names in the table by the names in a library, for the rows with a rule in ``column``."""
+    """Return the name in a library -> the name in the table, for the rows that have a rule in ``column``.
+
+    ``named`` has the rows by their names in the library.
+    """
     return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return the rows by the names in a library, for the rows with a rule in ``column``."""
+    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library."""
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

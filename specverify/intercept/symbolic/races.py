@@ -72,7 +72,10 @@ class Clock(NamedTuple):
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later, as if it had no last time."""
+        """Return the probability that the clock rings at time ``at`` or later.
+
+        It is computed without the latest time ``end``.
+        """
         if at <= self.start:
             return 1.0
         return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset
@@ -173,7 +176,10 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, by index, the probability that each clock rings first between two times, if none has rung before."""
+    """Return, by index, the probability that each clock of ``running`` rings first between two times.
+
+    The times are ``begin`` and ``end``; no clock has rung before ``begin``.
+    """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
         if clock.offset
@@ -193,7 +199,10 @@ def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, fl
 
 
 def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
-    """Multiply a sum of exponentials (rate -> weight) by ``(1 - tail) exp(-rate t) + tail``."""
+    """Return a sum of exponentials, multiplied by ``(1 - tail) exp(-rate t) + tail``.
+
+    The sum is given as ``terms``: rate -> weight.
+    """
     result: dict[float, float] = {}
     for each, weight in terms.items():
         result[each + rate] = result.get(each + rate, 0.0) + weight * (1 - tail)
@@ -213,7 +222,10 @@ NO_RACE = "the maximum of several random numbers is requested, and they are not 
 
 
 class Race(NamedTuple):
-    """Scores (noisy numbers) as clocks: the largest score is the first clock to ring if ``first``, else the last."""
+    """A race of clocks whose order is that of scores (noisy numbers).
+
+    The largest score belongs to the first clock to ring if ``first``, else to the last clock.
+    """
 
     clocks: Sequence[Clock]
     first: bool = True
@@ -231,9 +243,9 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return the race of symbolic scores whose uniforms are unconstrained; the result is cached.
+    """Return the cached race of scores whose uniforms were not compared before.
 
-    ``shapes`` has, for each score, its steps and limits, or a plain number.
+    ``shapes`` has one item for each score: its steps and limits, or a plain number.
     """
     return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
 
@@ -262,9 +274,9 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that increase with a time, so that the last clock to ring has the largest score.
+    """Return the clocks of scores that increase with a ring time, or None for other scores.
 
-    Else None.
+    The last clock to ring then has the largest score.
     """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
@@ -280,9 +292,10 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 
 
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
-    """Return clocks of rate 1 for the symbolic scores, which are one function of their uniforms.
+    """Return clocks of rate 1 for scores that are all the same function of their own uniforms.
 
-    Returns None if the interval of a uniform was narrowed. ``flipped``: the clocks are -log(1 - u).
+    A score that is a plain number gets a clock that never rings. Returns None if a comparison has narrowed the interval
+    of a uniform. ``flipped``: the clocks are -log(1 - u), else -log u.
     """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
@@ -312,7 +325,10 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks whose times are ``to_time(score)``, a decreasing map; None if these are no ring times."""
+    """Return the clocks whose ring times are ``to_time(score)``, or None if these are no ring times of clocks.
+
+    ``to_time`` is a decreasing map.
+    """
     try:
         with tried():
             result = [to_time(score) for score in scores]
@@ -393,9 +409,9 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before the others of ``runners``.
+    """Return the clock that is known to have rung before all other clocks of ``runners``.
 
-    Returns None if there is none, or if more is known about their order.
+    Returns None if there is no such clock, or if more is known about the order of the others.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -426,8 +442,8 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the index of each possible ``winner`` with its probability, without drawing.
 
-    An entry that is the largest of several clocks occurs once for each of them. Returns None if one of the numbers was
-    compared before, because then a draw determines more than the winner. Raises as ``winner``.
+    If an entry is the maximum of several clocks, its index occurs once for each of them. Returns None if one of the
+    numbers was compared before, because then a draw determines more than the winner. Raises the errors of ``winner``.
     """
     if any(map(few, entries)):
         return None
@@ -471,7 +487,10 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the same as ``ranked``; if the scores are no race in this direction, count the rank from the other end."""
+    """Return the same index as ``ranked``.
+
+    If the scores are no race in this direction, the rank is counted from the other end.
+    """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
         return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
@@ -594,7 +613,7 @@ class _Contestants(NamedTuple):
     racing: Sequence[tuple[int, Uniform, Clock]]
 
     def one(self, pmf: Any, among: Sequence[Any]) -> int:
-        """Draw one of ``among`` by ``pmf`` and return its position there."""
+        """Draw a position in ``among`` (clocks or scores) with the probabilities ``pmf``, and return it."""
         uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
         if coupled is not None:
@@ -604,7 +623,10 @@ class _Contestants(NamedTuple):
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
-    """Return the indices of the ``number`` clocks that ring first, or last, by the known order and new draws."""
+    """Return the indices of the ``number`` clocks that ring first, or last.
+
+    They follow from the known order where it decides, and are drawn where it does not.
+    """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
             uniform.known.runner = Runner(clock.rate, flipped=clock.flipped, known=uniform.known)
@@ -628,10 +650,10 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the clock that rings first in a second race of the same noise with other ``rates``.
+    """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
 
-    Afterwards the noise cannot be used again. Raises ``NeedsValue`` unless only the first clock is requested
-    (``once``), and the earlier race decided nothing else.
+    Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is requested (``once``
+    is False), or if the earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -651,7 +673,10 @@ def _reweighted(
 
 
 def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> list[int]:
-    """Return the first ``number`` indices of the order: those of symbolic scores, then the plain numbers by size."""
+    """Return the first ``number`` indices of the order of ``scores``.
+
+    These are the indices ``symbolic``, in their order, and then those of the plain numbers from the largest.
+    """
     rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
     if len(set(values)) < len(values):

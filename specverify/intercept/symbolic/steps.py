@@ -39,10 +39,7 @@ class Rule(NamedTuple):
             return float(self.of(value))
 
     def inverse(self, images: Any) -> Any:
-        """Return the inverse of the function at ``images``.
-
-        ``-inf`` or ``inf`` for an image below or above its range.
-        """
+        """Return the inverse of the function at ``images``; -inf or inf for an image below or above its range."""
         low, high = self.images
         inside = (images > low) & (images < high)
         with np.errstate(all="ignore"):
@@ -233,9 +230,10 @@ def _stepped(step: MonotoneStep, value: float) -> float:
 
 
 def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float, bool]:
-    """Return the supremum of the numbers whose rounded value is below ``bound``, and whether it belongs to them.
+    """Return the supremum of the numbers whose rounded value is below ``bound``.
 
-    ``bits`` are the significant bits; ``or_equal``: below or equal. Ties round to even.
+    The second result is whether the supremum is one of these numbers. ``bits`` are the significant bits; with
+    ``or_equal`` the rounded value may equal ``bound``. Ties round to even.
     """
     if not bound:
         return bound, or_equal
@@ -314,9 +312,9 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and ``step`` stay two steps of the chain although a simplification exists.
+    """Return whether ``last`` and ``step``, which follows it, must stay two steps of the chain.
 
-    ``rest`` are the steps before them.
+    A general simplification would join them. ``rest`` are the steps before them.
     """
     if step.name == "rounded":
         return step.number < last.number

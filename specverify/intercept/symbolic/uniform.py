@@ -55,7 +55,7 @@ class Runner:
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
         """Create a clock with ``rate`` and no known order.
 
-        ``flipped``: its time is -log(1 - u) for the uniform ``known``.
+        Its time belongs to the uniform ``known`` u: -log u, or with ``flipped`` -log(1 - u), divided by the rate.
         """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
@@ -102,9 +102,9 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Rescale the clocks with a known order to the new ``rates`` and return True.
+    """Try to rescale the clocks with a known order so that they get the new ``rates``; return whether that is possible.
 
-    Returns False, without a change, if the rates of a tree do not change by a common factor.
+    It is not, and nothing changes, if the rates of a tree do not change by a common factor.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -121,7 +121,7 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several independent ones, if only their order is known."""
+    """The rank of a uniform among several independent uniforms of which only the order is known."""
 
     smaller: int
     number: int
@@ -134,10 +134,11 @@ def alike(runner: Runner) -> bool:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of a clock's uniform; None if it is not known, or if the clocks have different rates.
+    """Return the rank of the uniform of the clock ``runner`` among those of its tree.
 
-    The first clock has the largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). If all other
-    clocks are known to ring later, the rank is known. The order is independent of the order statistics themselves.
+    Returns None if the order is not known far enough, or if the clocks have different rates. The first clock has the
+    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The order is independent of the order
+    statistics themselves.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -186,10 +187,10 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform that agrees with all answers; None if that is not possible one by one.
+    """Return a value for each uniform of ``made`` that agrees with all answers, chosen one after the other.
 
-    It is not possible for uniforms that were compared jointly, for races of clamped noise, and for intervals narrower
-    than the resolution of floats.
+    Returns None if that is not possible: for uniforms that were compared jointly, for races of clamped noise, and for
+    intervals narrower than the resolution of floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -229,7 +230,10 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Sample ring times into ``times``: that of the first clock of a tree, later than ``after``, then its subtrees."""
+    """Sample the ring times of the clocks of a tree into ``times``.
+
+    The first clock, ``root``, rings later than ``after``; the clocks of its subtrees ring after it.
+    """
     rate = sum(runner.rate for runner in root.all_behind())
     times[root] = after + float(rng.exponential()) / rate
     for runner in root.behind:
@@ -244,7 +248,10 @@ NEVER_DRAWN = 2.0**-54
 
 
 class Known:
-    """What is known of a uniform number: its interval [low, high), races, comparisons. Equal draws share the object."""
+    """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
+
+    Draws that return the same number share the object.
+    """
 
     def __init__(self, site: Site) -> None:
         """Start without constraints on the number drawn at ``site``."""
@@ -287,7 +294,10 @@ class Uniform:
 
     @property
     def cut(self) -> bool:
-        """Return whether a comparison has narrowed the interval of the number, also by another draw of it."""
+        """Return whether a comparison of this number has narrowed its interval.
+
+        Comparisons through another draw that returned the same number count too.
+        """
         if self._known is None and not self.draw.made_before:
             return False
         return self.known.low > 0 or self.known.high < 1
@@ -342,7 +352,9 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Determine the rank of the uniform in its earlier race, if there was one; refuse a race that gives no rank.
+        """Set the rank of the uniform in its earlier race, if there was one.
+
+        Refuse a race that does not determine the rank.
 
         ``place`` is the comparing line.
         """

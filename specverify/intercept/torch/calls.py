@@ -72,7 +72,10 @@ def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def refuse_if_none_allowed() -> None:
-    """Raise torch's error if a function mapped with ``vmap(..., randomness="error")`` is running: it draws."""
+    """Raise torch's error for a draw in a function that is mapped with ``vmap(..., randomness="error")``.
+
+    Called at every draw; does nothing if no such function is running.
+    """
     if RUNS.mapped_without_draws:
         raise RuntimeError("vmap: called random operation while in randomness error mode")
 
@@ -191,7 +194,10 @@ class _AnsweringMode(TorchFunctionMode):
         return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run an operation without a rule that may draw, such as dropout; refuse it if a generator was drawn from."""
+        """Run ``func``, an operation without a rule that may draw, such as dropout.
+
+        Refuses the operation if it drew from a generator.
+        """
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
             raise NeedsValue(
                 "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
@@ -240,7 +246,7 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, t
 def _noted(result: Any) -> Any:
     """Return ``result``, the result of an operation.
 
-    If it is a float tensor, record its dtype for the rounding bound.
+    The dtype of a float tensor is recorded for the rounding bound.
     """
     if isinstance(result, torch.Tensor) and result.dtype.is_floating_point:
         rounding.saw(result.dtype)
@@ -248,10 +254,10 @@ def _noted(result: Any) -> Any:
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` with ordinary tensors in place of symbolic ones.
+    """Return ``args`` with ordinary tensors in place of symbolic ones: all if ``func`` needs storage.
 
-    All are replaced if ``func`` needs storage, else only those that have become ordinary. Inference mode makes no view
-    of a tensor without storage, and writing makes views of its target.
+    If it does not, only symbolic tensors that have become ordinary are replaced. Storage is needed because inference
+    mode makes no view of a tensor without storage, and writing makes views of its target.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -272,7 +278,10 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return arguments with symbolic floats replaced by 0-dimensional tensors, in the dtype of the other tensors."""
+    """Return the arguments ``given`` with symbolic floats replaced by 0-dimensional tensors.
+
+    The tensors have the dtype of the other tensors among the arguments.
+    """
     values = list(given.values()) if isinstance(given, dict) else given
     if SymbolicFloat not in map(type, values):
         return given
@@ -321,7 +330,7 @@ def arrays_taken() -> Iterator[None]:
 def torch_replaced() -> Iterator[None]:
     """Context manager that installs the patches that all uses of ``answered_by`` share.
 
-    Outside of those they have no effect.
+    Outside a use of ``answered_by`` the patches have no effect.
     """
     with arrays_taken(), settings_seen():
         yield

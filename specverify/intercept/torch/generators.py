@@ -95,9 +95,8 @@ class TorchStreams(Streams):
     ) -> Iterator[bytes | None]:
         """Yield the generator states before each of ``number`` consecutive draws.
 
-        ``advance`` makes them on the real generator.
-
-        ``generator`` None stands for the default generator of ``device``. A state is None if it cannot be read.
+        ``advance`` makes these draws on the real generator. ``generator`` None stands for the default generator of
+        ``device``. A state is None if it cannot be read.
         """
         real = generator if generator is not None else _own(device)
         if real is None or not number:
@@ -150,11 +149,17 @@ class TorchStreams(Streams):
         return result
 
     def told_apart(self, state: Any) -> Any:
-        """Return the state if the program set it, else None: other generators start every run in the same state."""
+        """Return the state if the program set it, else None.
+
+        Generators that the program did not set start every run in the same state.
+        """
         return state if state and state[0] in self._of_set else None
 
     def look(self, what: str = "an operation of torch that is not answered") -> None:
-        """Raise ``NeedsValue``, naming ``what``, if a generator drew without interception since its last known one."""
+        """Raise ``NeedsValue`` if a generator is not in its last known state, because it drew without interception.
+
+        ``what`` names the operation in the message.
+        """
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
 

@@ -161,7 +161,7 @@ def _place_of(row: Any) -> Any:
 
 
 def order_alone(name: str) -> Handler:
-    """Return the handler of ``name``, such as a softmax, of whose result only the order of the numbers is known."""
+    """Return the handler of ``name``, such as a softmax: only the order of the numbers in its result is known."""
     rule: Any = OF_TORCH[name].scalar
 
     def handler(tensor: Any, dim: int, half_to_float: bool = False) -> Any:

@@ -146,7 +146,7 @@ def _holds_more(kind: type) -> bool:
 
 
 def _in_python(kind: type) -> bool:
-    """Return whether a type was made by a class statement: a heap type without methods written in C."""
+    """Return whether the type ``kind`` was made by a class statement: it has no methods written in C."""
     names = vars(kind).items()
     return bool(kind.__flags__ & (1 << 9)) and not any(
         isinstance(item, _IN_C) and name not in {"__dict__", "__weakref__"} for name, item in names
@@ -241,9 +241,9 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
 def _by_name(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return ``args`` and ``kwargs`` with as many positional arguments as possible passed by name instead.
+    """Return ``args`` and ``kwargs`` in which as many arguments as possible are passed by name.
 
-    So the cache of the model is found however the program passes it.
+    The argument that is the cache is then found however the program passes it.
     """
     kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
     named = dict(zip((one.name for one in kinds), args, strict=False))
@@ -312,7 +312,10 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass returned another cache than the one it received, so that the next cache is unknown."""
+    """Return whether a pass returned another cache object than the one that it received.
+
+    The content of the cache that the next pass reads is then unknown.
+    """
     return cache is not None and output.get(name, cache) is not cache
 
 
@@ -321,7 +324,7 @@ def _state(cache: Any) -> dict[str, Any]:
 
 
 def _several_positions(given: Sequence[Any]) -> bool:
-    """Return whether a symbolic argument has several elements, of which only some may depend on the draw."""
+    """Return whether a symbolic argument has several elements; then perhaps only some of them depend on the draw."""
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 
 

@@ -91,7 +91,10 @@ def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
 
 
 def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
-    """Return (bounds, values) from the arguments of ``searchsorted``, or of ``bucketize``, whose order is reversed."""
+    """Return (bounds, values) from the arguments of ``searchsorted`` or ``bucketize``.
+
+    The two operations take these arguments in opposite orders.
+    """
     given = arguments_of(packet, *args, **named)
     return given.get("sorted_sequence", given.get("boundaries")), given["self"]
 
@@ -181,15 +184,15 @@ class SymbolicTensor(torch.Tensor):
         return self._elements
 
     def put_in_shape(self, elements: Any) -> None:
-        """Replace the elements by ``elements``, the same ones in another order or shape."""
+        """Replace the elements by ``elements``, which are the same numbers in another order or shape."""
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the array of elements; also works after the tensor has become an ordinary one."""
+        """Return the array of elements; this also works after the tensor has become an ordinary tensor."""
         return elements_of(self)
 
     def item(self) -> Any:
-        """Return the only element as a number, drawing it if needed; a symbolic number as a symbolic float."""
+        """Return the only element: a plain number, drawn if needed, or a symbolic float for a symbolic number."""
         if self.numel() != 1 or is_stored(self):
             return super().item()
         element = self.elements.item()
@@ -199,7 +202,7 @@ class SymbolicTensor(torch.Tensor):
         return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as nested lists of plain numbers, drawn if needed, and of symbolic floats."""
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
@@ -212,14 +215,14 @@ class SymbolicTensor(torch.Tensor):
         return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the elements as a NumPy array, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as a NumPy array of plain numbers, drawn if needed, and of symbolic floats."""
         return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return stored(self).__dlpack__(*args, **kwargs)
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
-        """Describe the tensor without forcing it."""
+        """Return a description of the tensor without forcing its elements."""
         return f"SymbolicTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
 
     @classmethod
@@ -332,8 +335,8 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether an argument of an operation has no symbolic element, also inside lists and tuples.
 
-    ``shares``: the result is a view of the argument. The argument must then be an ordinary tensor, because a later
-    write of symbolic numbers to the view would change it.
+    ``shares``: the result of the operation is a view of the argument. A later write of symbolic numbers to the view
+    would change the argument, so the argument must then be an ordinary tensor.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -380,14 +383,14 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 
 
 def _samples(content: Any) -> Any:
-    """Return the elements in ``content``; of a noise vector one random element represents all."""
+    """Return elements of ``content`` that represent all: those of an array, or one random element of a noise vector."""
     if isinstance(content, np.ndarray):
         return content.flat
     return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
-    """Return a symbolic tensor of ``elements`` on the device of ``tensor``, with its dtype if ``dtype`` is None."""
+    """Return a symbolic tensor of ``elements`` on the device of ``tensor``; ``dtype`` None stands for its dtype."""
     given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
 
@@ -484,7 +487,10 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 
 
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
-    """Return one value for the results ``by_outcome``, with symbolic tensors where they differ."""
+    """Return one value for ``by_outcome``, the results of a computation for each outcome of ``source``.
+
+    Where the results differ, the value has symbolic tensors.
+    """
     values = list(by_outcome.values())
     first = values[0]
     if any(type(value) is not type(first) for value in values):

@@ -54,7 +54,10 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 
 
 def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
-    """Return the flat indices, one array or several, of the elements that ``function`` selects from a ``shape``."""
+    """Return the flat indices of the elements that ``function`` selects from a tensor of this shape.
+
+    The result is one array, or several if ``function`` returns several tensors.
+    """
     few = math.prod(shape) <= MOST_REMEMBERED
     if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
         return _worked_out(function, shape, args, kwargs)
@@ -167,9 +170,8 @@ def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
 def _among(element: Any, dtype: torch.dtype) -> Any:
     """Return an integer element converted to ``dtype``.
 
-    Unchanged, and perhaps symbolic, if all its possible values fit.
-
-    Counts and indices fit in 32 bits.
+    The element is returned unchanged, and may stay symbolic, if all its possible values fit. Counts and indices fit in
+    32 bits.
     """
     least, most, bits = _ends(dtype)
     low: float = least

@@ -85,16 +85,16 @@ def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int
 def kept(known: int, accepted: int, written: int, batch: int) -> int:
     """Return the number of cache entries to keep after verification.
 
-    The text had ``known`` tokens before the drafts, of which ``accepted`` were accepted; ``written`` is the number of
-    all entries and ``batch`` that of the requests in the batch.
+    The text had ``known`` tokens before the drafts, and ``accepted`` drafts were accepted. ``written`` is the number of
+    all entries, and ``batch`` the number of requests in the batch.
     """
     return known + accepted
 
 
 def at_end(held: int, block: int) -> int:
-    """Return the number of cache entries that a finished text leaves, ``held``.
+    """Return the number of cache entries that a finished text leaves: ``held``.
 
-    ``block`` would also count the entries of accepted tokens that were cut from the text.
+    ``block`` also includes the entries of accepted tokens that were cut from the text; it is ignored.
     """
     return held
 
@@ -132,9 +132,10 @@ def state_slot(drafts: int) -> int:
 
 
 def fresh_state(before: Tokens, rejected: int) -> Tokens:
-    """Return the initial recurrent state of a request: empty, whatever the slot's last request left.
+    """Return the initial recurrent state of a request, which is empty.
 
-    ``before`` is the state it left, and ``rejected`` the number of its last rejected drafts.
+    ``before`` is the state that the previous request left in the slot, and ``rejected`` the number of its last rejected
+    drafts. Both are ignored.
     """
     return ()
 
@@ -142,6 +143,7 @@ def fresh_state(before: Tokens, rejected: int) -> Tokens:
 def reused(held: int, boundary: int, recurrent: bool) -> int:
     """Return the number of the previous conversation's entries that are reused: whole pages, up to ``boundary``.
 
-    A recurrent state can only be reused if all of its ``held`` tokens are.
+    A recurrent state (``recurrent``) can only be reused as a whole, that is if ``held``, the number of tokens it has
+    read, is ``boundary``.
     """
     return boundary if not recurrent else held if held == boundary else 0

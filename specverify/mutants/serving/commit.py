@@ -32,9 +32,10 @@ def settled(
     passed: Passed,
     shown: list[list[Tokens]] | None,
 ) -> EngineState:
-    """Return the engine after the request in row ``row`` of the batch is verified and its tokens are committed.
+    """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    ``passed`` are its rows from the pass; ``shown`` collects the text of each row while a run is observed (None: not).
+    ``passed`` are the request's rows from the pass. ``shown`` collects the text of each row while a run is observed;
+    otherwise it is None.
     """
     work = works[row]
     running = engine.of(work.number)

@@ -67,8 +67,8 @@ Top = tuple[tuple[int, Fraction], ...]
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the probability of ``token``, the new token at ``index`` of a round, in its own row.
 
-    This holds for accepted drafts and for drawn tokens. ``chunks`` is the number of earlier passes that fed parts of
-    the prompt and sampled nothing.
+    Accepted drafts and drawn tokens are treated alike. ``chunks`` is the number of earlier passes that fed parts of the
+    prompt and sampled nothing.
     """
     return rows[index][token]
 
@@ -89,7 +89,10 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities in the form of the answer; ``waits``: each step waits for the results of the last."""
+    """Return the probabilities in the form of the answer.
+
+    ``waits`` states whether each step waits for the results of the previous one.
+    """
     return tuple(probabilities)
 
 

@@ -25,10 +25,11 @@ from specverify.subjects.subject import EngineProgram, Subject, Watched
 def text_asked(
     parts: EngineParts, setup: Setup, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program whose outcome is the text of the first request; None if the situation has other models.
+    """Return the program whose outcome is the text of the first request of a test vector.
 
-    ``inputs`` are those of a test vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and
-    ``parameters``.
+    ``inputs`` are those of the vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``.
+    Returns None if the situation ``setup`` cannot decode the vector: it has several ranks, or its other requests or its
+    draft ids need another vocabulary.
     """
     size = inputs["vocabulary"]
     tied = len(setup.bodies) > 1 or setup.draft_ids

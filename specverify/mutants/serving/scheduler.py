@@ -12,7 +12,10 @@ from specverify.reference import Draws, Pmf, Site, Tokens
 
 
 def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return the order of the ``ready`` requests in the batch, which alternates from step to step."""
+    """Return the order of the ``ready`` requests in the batch of step ``step``.
+
+    If ``rotates``, the order alternates from step to step.
+    """
     return tuple(reversed(ready)) if rotates and step % 2 else tuple(ready)
 
 
@@ -57,12 +60,18 @@ def resolved(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tok
 
 
 def fed_when_full(pending: Tokens) -> Tokens:
-    """Return the old drafts, ``pending``, that are fed if there is no room for new drafts: none."""
+    """Return which of the old drafts ``pending`` are fed if there is no room for new drafts.
+
+    The right engine feeds none.
+    """
     return ()
 
 
 def accepted_count(new: Tokens, accepted: int) -> int:
-    """Return the number of accepted drafts of a round, for the statistics."""
+    """Return the number of accepted drafts of a round for the statistics.
+
+    Drafts that were cut from ``new`` do not count.
+    """
     return min(accepted, len(new))
 
 

@@ -90,7 +90,10 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
 
 
 def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
-    """Return the engine with state that has no effect later reset, so that states with equal futures are equal."""
+    """Return the engine with all state reset that has no effect on later steps.
+
+    Engines with equal futures are then equal.
+    """
     running, size = engine.running[0], setup.page_size
     entries = read(engine.memory, running.pages, size, running.held)
     pages, free = grown((), fragmented(setup.pages), pages_for(running.held, size))

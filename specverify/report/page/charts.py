@@ -19,7 +19,7 @@ Place: TypeAlias = Callable[[float], float]
 
 
 def panel(found: Panel, name: str) -> Markup:
-    """Return a panel with its heading as HTML; ``name`` is a unique id."""
+    """Return a panel with its heading as HTML. ``name`` is the id of the HTML element, unique on the page."""
     if isinstance(found, Partings):
         body = partings(found)
     else:
@@ -29,7 +29,7 @@ def panel(found: Panel, name: str) -> Markup:
 
 
 def levels(found: Levels) -> Markup:
-    """Return a table with numbers and a picture in each line."""
+    """Return the HTML table of a panel; each line has numbers and a picture."""
     largest = max((max(_ends(row)) for row in found.rows), default=1.0) or 1.0
     banded = any(row.low is not None for row in found.rows)
     known = any(row.expected is not None for row in found.rows)
@@ -72,9 +72,9 @@ def _key(found: Levels, known: bool, banded: bool) -> Markup:
 
 
 def _picture(row: Level, largest: float) -> Markup:
-    """Return the picture of a line; ``largest`` is the value at its right end.
+    """Return the picture of a line. ``largest`` is the value at its right end.
 
-    It has no alternative text, because the same line contains its numbers.
+    The picture has no alternative text, because the line itself contains the numbers.
     """
 
     def place(value: float) -> float:
@@ -148,7 +148,10 @@ def _down(low: float, top: float, up: Place) -> list[Markup]:
 
 
 def _along(points: Sequence[tuple[int, float]], across: Place) -> list[Markup]:
-    """Return the labels of numbers of samples below the curve; ``across`` maps a number to its horizontal position."""
+    """Return the labels of the horizontal axis of the curve, numbers of samples.
+
+    ``across`` maps a number of samples to its horizontal position.
+    """
     chosen = sorted({points[round(place * (len(points) - 1) / (TICKS - 1))][0] for place in range(TICKS)})
     marks = [
         element("text", f"{samples:,}", x=f"{across(samples):.1f}", y=HEIGHT - BOTTOM + 18, class_="middle")

@@ -139,9 +139,9 @@ def _matrix(run: RunSaid) -> Section | None:
 
 
 def _subjects(run: RunSaid) -> Section | None:
-    """Return the section of subjects with their checks; of a kill matrix only subjects with an unexpected result.
+    """Return the section of subjects with their checks; None if it would be empty.
 
-    None if there is no such subject.
+    For a kill matrix it contains only the subjects with an unexpected result.
     """
     shown = [item for item in run.subjects if run.matrix is None or not _is_fine(item)]
     if not shown:

@@ -1,4 +1,8 @@
-"""The panel of near-ties: the gap between two tokens and the gap explained by rounding, on a logarithmic scale."""
+"""The panel of near-ties, on a logarithmic scale.
+
+For each first difference between greedy texts, it shows the gap between the two tokens and the largest gap that
+rounding explains.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +68,9 @@ def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
 
 
 def _picture(row: Parting, ends: tuple[float, float]) -> Markup:
-    """Return the picture of one row: its gap, a total variation, on a logarithmic scale.
+    """Return the picture of one row: the gap between its two tokens as a point, the bound of rounding as a band.
 
-    ``ends`` are the ends of the scale, as log10 of the gap. An infinite gap is drawn as an arrow.
+    ``ends`` are the ends of the logarithmic scale, as log10. An infinite gap is drawn as an arrow.
     """
     low, high = ends
 

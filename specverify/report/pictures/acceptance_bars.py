@@ -20,7 +20,7 @@ _STEP = 24
 
 
 def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
-    """Draw bars of q and p ``[vocabulary]``: the common part is accepted, the rest of p is the residual."""
+    """Draw bars of q and p ``[vocabulary]``. Their common part is accepted; the rest of p is the residual."""
     kept = np.minimum(p, q).astype(float)
     for side, pmf, name, hatch in ((-1, q, "thrown away", "//"), (1, p, "put in its place", "..")):
         places = np.arange(len(p)) + side * (WIDTH / 2 + 0.02)
@@ -68,7 +68,10 @@ def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
 
 
 def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
-    """Draw the first ``number`` points at their final places, except the last ``newest`` at their initial places."""
+    """Draw the first ``number`` points.
+
+    The last ``newest`` of them are drawn at their initial places, the others at their final places.
+    """
     edges = np.arange(len(p) + 1) - 0.5
     axes.stairs(q.astype(float), edges, color="#444444", linestyle="--", linewidth=1.5, label="q")
     axes.stairs(p.astype(float), edges, color="#444444", linewidth=2, label="p")

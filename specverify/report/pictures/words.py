@@ -16,7 +16,7 @@ _WHITE, _ALPHA = "#ffffff", 0.75
 
 
 class Piece(NamedTuple):
-    """A piece of text with its origin, a key of the colours."""
+    """A piece of text with its origin, which is a key of the dictionary of colours."""
 
     text: str
     kind: str

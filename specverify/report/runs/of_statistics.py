@@ -29,9 +29,9 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 
 
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
-    """Return the verdict on the subject ``name`` by one result.
+    """Return the verdict on the subject ``name`` from one result of the statistics.
 
-    A negative control that is rejected as expected holds.
+    A negative control that is rejected, as it must be, holds.
     """
     setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
     result = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"

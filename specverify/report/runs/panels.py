@@ -35,10 +35,10 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
-    """Return the panel of expected and observed shares of outcomes; ``told`` is the figure of ``tally_figure``.
+    """Return the panel of expected and observed shares of outcomes. ``told`` is the result of ``tally_figure``.
 
-    It has bands for the true shares only if the expected ones are known: the shares of a reference sampler are as
-    uncertain as those of the subject, so bands would be misleading there.
+    The panel shows bands for the true shares only if the expected shares are known. The shares of a reference sampler
+    are as uncertain as those of the subject, so bands would be misleading there.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
@@ -74,7 +74,7 @@ def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) ->
 def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
     """Yield the panels of P(first i drafts accepted) by i, and of the resulting law of the accepted length.
 
-    ``rates`` are (actual, optimal) probabilities.
+    ``rates[i]`` has the actual and the optimal probability.
     """
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
@@ -100,7 +100,7 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield the panels of the reported numbers of accepted drafts: at least k per sequence, and exactly k.
+    """Yield two panels of the reported numbers of accepted drafts: at least k per sequence, and exactly k.
 
     ``counts[k]`` is the number of sequences with k accepted drafts.
     """
@@ -139,9 +139,9 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 
 
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
-    """Return the panel of the first differences of greedy texts, near-ties and bugs.
+    """Return the panel of the first differences between greedy texts; each is a near-tie or a bug.
 
-    ``told`` comes from JSON, in which an infinite gap is a word.
+    ``told`` are the differences as JSON data, in which an infinite gap is a word.
     """
     rows = tuple(
         Parting(

@@ -117,9 +117,9 @@ class RunSaid(NamedTuple):
 
 
 def counted(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
-    """Return the number of verdicts by status word, in the order of ``Status``, without zeros and NOT_APPLICABLE.
+    """Return status word -> number of verdicts, in the order of ``Status``, without zeros and NOT_APPLICABLE.
 
-    Refutations by edges are counted separately, after those by a wrong law.
+    Verdicts that are refuted only by edges (boundary draws) are counted separately, after those with a wrong law.
     """
     words = [word for status in Status for word in (status.value, *[AT_AN_EDGE] * (status is Status.REFUTED))]
     numbers = {word: sum(word_of(verdict) == word for verdict in verdicts) for word in words}
@@ -147,5 +147,5 @@ def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
 
 
 def printable(text: str, kept: str) -> str:
-    """Return ``text`` without invalid characters and characters that reorder text; those in ``kept`` stay."""
+    """Return ``text`` without invalid characters and characters that reorder text, except those in ``kept``."""
     return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)
