@@ -64,7 +64,10 @@ def check_probability(value: Any, name: str) -> None:
 
 
 def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer between ``least`` and ``most``, both included."""
+    """Raise ``ValueError`` unless ``value`` is an integer between ``least`` and ``most``, both included.
+
+    ``name`` names the argument in the message.
+    """
     if type(value) is int and least <= value <= most:
         return  # counts are looked at by the thousand
     check_number(value, name, f"a whole number {range_of(least, most)}", lambda number: _is_whole(number, least, most))
@@ -77,7 +80,7 @@ def check_seed(value: Any, name: str = "the seed") -> None:
 
 
 def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3) -> None:
-    """Raise ``ValueError`` unless ``value`` is a time limit in seconds: positive and at most ``LONGEST``."""
+    """Raise ``ValueError`` unless ``value`` is a time limit: at least ``least`` and at most ``LONGEST`` seconds."""
     expected = f"a number of seconds from {least:g} to {LONGEST:g}"
     check_number(value, name, expected, lambda seconds: least <= seconds <= LONGEST)
 
@@ -102,9 +105,9 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``value`` is callable with the given number of positional arguments.
+    """Raise ``ValueError`` unless ``value`` is callable with ``arguments`` positional arguments.
 
-    ``arguments`` None, or a signature that cannot be read: only that ``value`` is callable is checked.
+    With ``arguments`` None, and for a signature that cannot be read, the number is not checked.
     """
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number

@@ -56,7 +56,7 @@ NOTHING = Changes()
 
 
 def joined_changes(one: Changes, other: Changes) -> Changes:
-    """Return the changes that two blocks of code made, without duplicates."""
+    """Return the changes that two blocks of code made, ``one`` and ``other``, without duplicates."""
     return Changes(
         tuple(dict.fromkeys(one.faults + other.faults)),
         tuple(dict.fromkeys(one.notes + other.notes)),

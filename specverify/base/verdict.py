@@ -85,7 +85,7 @@ AT_AN_EDGE: Final = "refuted at an edge"
 
 
 def is_edge(verdict: Verdict) -> bool:
-    """Return whether the refutation is by an edge, a fault at an end of a random number's interval.
+    """Return whether ``verdict`` is refuted by an edge, a fault at an end of a random number's interval.
 
     Other refutations show a wrong law.
     """

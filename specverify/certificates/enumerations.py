@@ -125,7 +125,8 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
     """Return the law and the counts of a tree, as sums over its paths.
 
-    Raises ``CertificateRefused`` unless every draw lists each outcome once, with probabilities that sum to 1.
+    ``exact`` requires rational probabilities; ``where`` names the place in messages. Raises ``CertificateRefused``
+    unless every draw lists each outcome once, with probabilities that sum to 1.
     """
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0

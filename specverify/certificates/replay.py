@@ -65,9 +65,10 @@ def source_of(called: Any) -> str:
 
 
 def replay(data: Mapping[str, Any]) -> int:
-    """Run the subject on the random numbers of every listed path; return the number of runs.
+    """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    Raises ``CertificateRefused`` if no path is listed, or if the result of a run differs from the recorded one.
+    ``data`` is the content of the certificate. Raises ``CertificateRefused`` if no path is listed, or if the result of
+    a run differs from the recorded result.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -173,9 +174,10 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager that replaces methods of a built-in type.
+    """Context manager that replaces the methods ``names`` of a built-in type.
 
-    The methods are replaced in the type's dictionary, because plain assignment would raise an error.
+    Their replacements return values of ``drawn``. The methods are replaced in the type's dictionary, because plain
+    assignment would raise an error.
     """
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)

@@ -66,7 +66,8 @@ def run_beside(
 ) -> int:
     """Run a certificate's algorithm on random tables and compare it with the tree of a place.
 
-    Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
+    ``tables`` is the number of random tables, ``known`` has the polynomials of the certificate, and ``where`` names the
+    place in messages. Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
     """
     vocabulary, text, runs = data["vocabulary"], tuple(place["text"]), 0
     for seed in range(tables):
@@ -139,7 +140,11 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return a function of draws that runs one round of the algorithm, or for a joint law a whole decode."""
+    """Return a function of draws that runs one round of the algorithm after ``text``.
+
+    For a joint law the function runs a whole decode. ``rows`` are the pmfs of the models, ``remaining`` the number of
+    tokens that may still be emitted.
+    """
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
     def model(kind: str) -> Callable[[Tokens], Pmf]:
@@ -203,9 +208,10 @@ def any_length(chosen: Chosen, most: int) -> LengthRule:
 
 
 def check_refutation(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
-    """Recompute the mass of the outcome that a refutation names; return it and the target's mass.
+    """Recompute the mass of the outcome that a refutation names; return this mass and the target's mass.
 
-    Raises ``CertificateRefused`` unless both equal the stated masses and differ from each other.
+    ``data`` is the content of the certificate. Raises ``CertificateRefused`` unless both equal the stated masses and
+    differ from each other.
     """
     rows = {
         (kind, tuple(text)): tuple(map(Fraction, values)) for kind in ("target", "draft") for text, values in data[kind]

@@ -54,7 +54,10 @@ class Rate(NamedTuple):
 
 
 def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
-    """Yield the rate of every draft at positions where ``promised_law``, the expected law of texts, gives p."""
+    """Yield the rate of every draft in the recorded runs ``seen``, at positions where p is known.
+
+    p is the conditional of ``promised_law``, the expected law of texts.
+    """
     promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
     for (rounds, before), masses in sorted(drafted.items()):
@@ -102,7 +105,8 @@ def told(rate: Rate) -> str:
 def _of_position(rounding: Rounding) -> float:
     """Return the error bound of a rate at one position: the errors of its coin and of the draw of p.
 
-    Errors of earlier decisions change the mass of the draft and of the position by the same factor, so they cancel.
+    ``rounding`` is the rounding record of a run. Errors of earlier decisions change the mass of the draft and of the
+    position by the same factor, so they cancel.
     """
     return allowed(rounding._replace(decisions=2))
 

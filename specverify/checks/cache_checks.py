@@ -39,7 +39,7 @@ MOST_OF_WINDOW = 9
 def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
     """Return the checks of ``cache``.
 
-    If ``page`` (entries per page) is not 0, also checks at the edges of its pages.
+    ``page`` is the number of entries per page. If it is not 0, lengths at the edges of pages are checked too.
     """
     full = tuple(("append", (token,)) for token in range(cache.capacity))
     at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)

@@ -189,7 +189,10 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
-    """Yield the conditional probabilities of a law: the acceptance of each draft, and the tokens after them."""
+    """Yield the conditional probabilities of a law: the acceptance of each draft, and the law of the last token.
+
+    ``floats`` describes the floats whose rounding gives the bounds.
+    """
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
     for position, here in enumerate(result):
@@ -239,7 +242,7 @@ def _many(outside: Any) -> str:
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability with which rounding of a cumulative sum may select an impossible token at its end."""
+    """Return the probability that rounding of a cumulative sum makes a draw select an impossible token."""
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)

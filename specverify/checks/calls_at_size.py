@@ -153,9 +153,10 @@ class AtPlace(NamedTuple):
 
 
 def places_of(opened: OpenedCall) -> list[int]:
-    """Return the indices of the random numbers of a call to test: all scalar draws, and some entries of vector draws.
+    """Return the indices of the random numbers of a call that are tested at the ends of their range.
 
-    Of a long vector these are the entries of an impossible token and of a likely token, the first and the last.
+    These are all scalar draws. Of a long vector draw they are the entries of an impossible token and of a likely token,
+    the first entry and the last.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))

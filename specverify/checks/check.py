@@ -99,9 +99,10 @@ class ExaminedPart(NamedTuple):
     """Why the check does not apply to a subject without situations of the kind."""
     needs: tuple[Need, ...] = ()
     within: Callable[[Subject], Iterable[Situation]] | None = None
-    """Returns the situations to examine, given the subject with those situations of the kind that meet the needs.
+    """Returns the situations to examine.
 
-    None: these situations themselves.
+    Its argument is the subject, restricted to the situations of the kind that meet the needs. None: all of these
+    situations are examined.
     """
 
     def obstacle(self, subject: Subject) -> str | None:

@@ -224,9 +224,9 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return a cached list that holds the record of a program's enumeration, or is empty before there is one.
+    """Return the cached list for the record of a program's enumeration; the list is empty before there is a record.
 
-    Checks that find a record need not follow the paths again.
+    A check that finds a record need not follow the paths again.
     """
     return []
 

@@ -30,7 +30,10 @@ History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 
 
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
-    """Return the checks of a drafter; ``draft`` is the model whose pmfs it should report, if known."""
+    """Return the checks of a drafter.
+
+    ``draft`` is the model whose pmfs the drafter should report as q; None if it is not known.
+    """
     own = (
         _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
         _check("drafts_are_supported", "q is a pmf, and gives each draft a positive probability", _supported),

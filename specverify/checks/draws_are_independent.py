@@ -107,10 +107,9 @@ def examine(
 ) -> Examination:
     """Follow paths of ``block`` and compare generator states.
 
-    If random numbers are reused, the law of the block decides.
-
-    No path is followed if an enumeration of the law already compared the states. ``twice(known)`` repeats a call and
-    describes the reuse that the sentences in ``known`` do not contain; it returns "" if there is none.
+    No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
+    of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
+    contain; it returns "" if there is none.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -170,7 +169,7 @@ def _in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return what a verifier decides by a reused uniform, inferred from the law of its rounds.
+    """Return what a verifier decides by the uniform that is used twice, inferred from the law of its rounds.
 
     Returns "" if that is unclear.
     """
@@ -239,9 +238,10 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a program that decodes a whole text with all calls in one interception block; it ends at an invalid token.
+    """Return a program that decodes a whole text with all calls in one interception block.
 
-    A last token that is never read decides nothing: one run stands for all of its values.
+    The decode ends at an invalid token. A last token that is never read decides nothing: one run stands for all of its
+    values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))

@@ -18,9 +18,9 @@ def _declaring(subject: Subject) -> Iterator[InScenario]:
 
 
 def examine(here: InScenario | EngineProgram, conditions: Conditions) -> Examination:
-    """Compare the law with the declared one.
+    """Compare the law of a subject with the law that it declares.
 
-    The figure ``bias`` is the declared law's total variation from the target's.
+    The figure ``bias`` is the total variation between the declared law and the target's.
     """
     bearing = bearing_of(here)
     assert bearing.declared is not None

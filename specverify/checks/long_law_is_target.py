@@ -39,9 +39,10 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(here: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode, merged by the last tokens that the models read, or by a few more.
+    """Return the rounds of a decode, with states merged that end in the same last tokens.
 
-    At most ``budget`` runs. Raises ``DoesNotApply`` if the states cannot be merged.
+    The number of tokens compared is the number that the models read, or a few more. At most ``budget`` runs are made.
+    Raises ``DoesNotApply`` if the states cannot be merged.
     """
     for more in MORE:
         try:

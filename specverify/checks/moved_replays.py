@@ -145,9 +145,9 @@ def _difference(
 
 
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
-    """Return a phrase with a possible reason why two runs made different draws; "" if none is known.
+    """Return a phrase with a possible reason why the runs ``one`` and ``other`` made different draws.
 
-    ``elsewhere``: the draws differ in their program line.
+    ``elsewhere`` states that the draws differ in their program line. Returns "" if no reason is known.
     """
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"

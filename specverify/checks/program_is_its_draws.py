@@ -192,10 +192,10 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
 
 
 def _numbers_for(program: EngineProgram, replays: Replays, cases: int, conditions: Conditions) -> _RunNumbers:
-    """Return how many coupled and fed runs an engine program gets: their runs are a share of those made without them.
+    """Return how many coupled and fed runs an engine program gets: about a tenth of the runs made for ``replays``.
 
-    ``cases`` is the number of programs of the subject. Where no replay drew from a library, there is no rule of
-    interception to compare.
+    ``cases`` is the number of programs of the subject. If no replay drew from a library, few runs suffice, because no
+    rule of interception is tested.
     """
     if replays.by_name:
         return BY_NAME
@@ -269,8 +269,8 @@ def _in_both_directions(
 ) -> Examination:
     """Compare examined runs with plain runs: coupled runs first, then fed runs with numbers from sampled paths.
 
-    Returns ``held`` with the numbers of runs, or an unknown result about the first run that differs. ``where`` names
-    the case.
+    ``number`` holds the numbers of runs, ``where`` names the case, and ``enumerated`` is passed to ``coupled`` and
+    ``fed``. Returns ``held`` with the numbers of runs, or an unknown result about the first run that differs.
     """
     if held.unknown:
         return held
@@ -289,7 +289,10 @@ def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> E
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return ``held``, or unknown if the program seeds some of its generators in every run and others not."""
+    """Return ``held``, or an unknown result if the program seeds some of its generators in every run and others not.
+
+    ``replays`` lists the draws of both groups, and ``where`` names the case.
+    """
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
     said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
@@ -301,6 +304,7 @@ def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
     """Return ``held``, or an unknown result if ``fault`` is not "".
 
     ``fault`` describes how the program behaves with plain values if it behaves differently with symbolic ones.
+    ``where`` names the case.
     """
     if not fault:
         return held

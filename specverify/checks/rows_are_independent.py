@@ -33,7 +33,10 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def _small_pairs(subject: Subject) -> Iterator[InScenario]:
-    """Yield every pair of rows that is small enough, smallest vocabulary first, and then a larger batch."""
+    """Yield the variants that decide several rows, in the scenarios in which the rows have few paths together.
+
+    Pairs of rows come first, by increasing vocabulary, and then a larger batch.
+    """
     crowded = (here for here in in_deep_scenarios(subject) if here.scenario == CROWDED)
     for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
         if here.variant.joint is not None:

@@ -49,9 +49,9 @@ def fit_row(
     against: str,
     conditions: Conditions,
 ) -> FitRow:
-    """Sample ``setting`` and test it against ``law``, which ``against`` names.
+    """Sample ``setting`` and test it against ``law``; a suspicious result is confirmed on fresh samples.
 
-    A suspicion is confirmed on fresh samples.
+    ``subject`` and ``against`` are the names of the subject and of the law in the returned row.
     """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)

@@ -40,7 +40,7 @@ def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
 
 
 def is_unfinished(new: Tokens, stops: frozenset[Tokens]) -> bool:
-    """Return whether ``new`` ends although only longer outputs are in ``stops``: another token must follow."""
+    """Return whether ``new`` is the beginning of a longer output in ``stops``, so that another token must follow."""
     return any(stop[: len(new)] == new != stop for stop in stops)
 
 

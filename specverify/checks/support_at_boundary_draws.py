@@ -138,7 +138,10 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return an upper bound on the probability of a forbidden token due to numbers near ``end`` (0 or 1)."""
+    """Return an upper bound on the probability of a forbidden token that numbers near ``end`` (0 or 1) cause.
+
+    ``runs`` is the largest number of runs of one enumeration.
+    """
     boundaries = list[Boundary]()
 
     def look(apart: float) -> Look:
@@ -276,7 +279,10 @@ def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) 
 
 
 def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
-    """Return the sentence about an impossible draft accepted at u = 0, as by ``u <= p/q``; "" if there is none."""
+    """Return the sentence about an impossible draft that the round ``came`` accepts at u = 0, as by ``u <= p/q``.
+
+    Returns "" if there is none.
+    """
     propose, value = called.here.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
         return ""
@@ -292,7 +298,10 @@ def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
 
 
 def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
-    """Return the sentence about an error after a rejection with an empty residual; "" if there is none."""
+    """Return the sentence that the error of the round ``came`` follows a rejection with an empty residual.
+
+    ``fault`` describes the error. Returns "" if the residual is not empty or there is no error.
+    """
     propose, boundary = called.here.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
         return ""

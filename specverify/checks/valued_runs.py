@@ -127,9 +127,9 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Return the difference of a run with ``values`` from ``outcome`` ("" if none), and sites with unused outcomes.
+    """Run the program with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
 
-    ``decisions`` are the recorded draws of the first run.
+    ``decisions`` are the recorded draws of the first run. The difference is "" if there is none.
     """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:

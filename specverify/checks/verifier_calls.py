@@ -66,10 +66,11 @@ def called_in(
     absent: str = NO_VERIFIER,
     more: tuple[Scenario, ...] = (),
 ) -> ExaminedPart:
-    """Return the part of a check that calls a verifier in the scenarios of two drafts that ``keep`` accepts.
+    """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    A single row is examined with the last gamma only, because it has at most two drafts here. ``more`` are scenarios
-    beyond those of the subject; ``absent`` is the reason for a subject that is no verifier.
+    ``examine`` examines the verifier in one scenario. A single row is examined with the last gamma only, because it has
+    at most two drafts here. ``more`` are scenarios beyond those of the subject; ``absent`` is the reason for a subject
+    that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -112,12 +113,13 @@ def rounds_after(
     apart: float = 0.0,
     first: tuple[int, ...] = (),
 ) -> Iterator[Came]:
-    """Yield the rounds after the text ``start``, for every draft, with all random numbers or ``only`` one at an end.
+    """Yield the rounds after the text ``start``, for every draft, with random numbers of the value ``end``.
 
-    ``end`` is 0 or 1. Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone
-    makes possible. With ``left_open``, one call stands for all values of a last token that is never read. Numbers may
-    be ``apart`` from the end. ``first`` fixes the first outcomes, those of the drafts. Raises errors that are not the
-    verifier's own.
+    ``end`` is 0 or 1 for the ends of the range, or an ordinary value between them. ``only`` is the index of the number
+    with this value (None: all numbers have it), and ``apart`` its distance from the end. Draws of outcomes (a
+    multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible; ``first`` fixes the
+    outcomes of the first of these draws, which are the drafts. With ``left_open``, one call stands for all values of a
+    last token that is never read. Raises errors that are not the verifier's own.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []

@@ -203,10 +203,10 @@ def place() -> str:
 def asked(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Record a comparison of a uniform with ``thresholds`` at line ``where`` (by default the current line).
+    """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
-    ``questions`` are the earlier comparisons of the same uniform, to which this one is added. ``cell`` is the interval
-    that the answer selects, or None if earlier answers already determined it.
+    ``questions`` are the earlier comparisons of the same uniform; the new one is added to them. ``cell`` is the
+    interval that the answer selects, or None if earlier answers already determined it.
     """
     audit: Audit | None = mode().audit
     if audit is None:

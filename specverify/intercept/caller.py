@@ -144,7 +144,7 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file belongs to this package, but not to ``intercept``, which answers random calls."""
+    """Return whether a file belongs to this package without ``intercept``, the part that answers random calls."""
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)
@@ -155,7 +155,7 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the path components of a file relative to the standard library's folder; () if it is outside."""
+    """Return the parts of a file's path relative to the folder of the standard library; () for a file outside."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()

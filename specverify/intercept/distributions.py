@@ -55,7 +55,10 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Give the random numbers of a run fixed values: 0 stands for a generator's smallest value, 1 for its largest."""
+    """Give the random numbers of a run fixed values.
+
+    The end 0 stands for the smallest value of a generator, the end 1 for its largest.
+    """
 
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
@@ -156,9 +159,10 @@ class Boundary:
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
-        """Return the next exponential number of rate 1, drawn by ``call``, with the generator's extreme values.
+        """Return the next exponential number of rate 1, drawn by ``call``.
 
-        ``least`` is an upper bound on the probability of an extreme value.
+        ``smallest`` and ``largest`` are the extreme values of the generator, and ``least`` is an upper bound on the
+        probability of an extreme value.
         """
         known = self._values is not None  # what is known is known of u, where the exponential is -log u
         return self.number(call, smallest, largest, lambda u: -math.log(u) if known else -math.log1p(-u), least)
@@ -268,9 +272,10 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 
 
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
-    """Return a triangular number computed from ``u``: a comparison decides the side of the mode.
+    """Return a triangular number computed from ``u`` by the operations ``x``.
 
-    Refuses arrays of parameters and parameters out of order.
+    A comparison decides the side of the mode. Refuses arrays of parameters, and parameters that are not in the order
+    left, mode, right.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -548,7 +553,7 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Refuse a random permutation of more than ``MOST_SHUFFLED`` elements."""
+    """Refuse the ``call``, a random permutation of ``number`` elements, if there are more than ``MOST_SHUFFLED``."""
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 

@@ -60,7 +60,10 @@ def _side(value: float, bound: float, *, or_equal: bool) -> int:
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to ``bound`` or at least to ``least``."""
+    """Return whether ``value`` and ``bound`` differ by at most ``spacing`` times a size.
+
+    The size is the absolute value of ``bound``, but at least ``least``.
+    """
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
@@ -121,9 +124,10 @@ class Coupled:
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
-        """Read the recorded numbers.
+        """Read the numbers that ``recorder`` recorded in the plain run.
 
-        ``rng`` chooses a value for a number of which the record gives only an interval.
+        ``named`` answers the draws that the program makes through ``draws``. ``rng`` chooses a value for a number of
+        which the record gives only an interval.
         """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
@@ -218,9 +222,9 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` unless ``item`` records ``outcome``.
+        """Raise ``Parted`` unless ``item`` records ``outcome``, the outcome of an earlier draw.
 
-        The examined run took ``outcome`` from an earlier draw that it treats as equal to this one.
+        The examined run treats this draw (of ``pmf``, by the call ``name``) as equal to the earlier draw.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
@@ -281,12 +285,15 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values."""
+        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values.
+
+        ``pmf`` is the law of the index.
+        """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
 
     def largest_of_many(self, scores: Any) -> int:
-        """Return the index of the largest element of a noise vector."""
+        """Return the index of the largest element of the noise vector ``scores``, by the recorded values."""
         values = self._values(scores)
         result = int(values.argmax())
         others = np.delete(values, result)
@@ -333,7 +340,7 @@ class Coupled:
         return result
 
     def _values(self, scores: Any) -> Any:
-        """Return the values of a noise vector."""
+        """Return the recorded values of the elements of the noise vector ``scores``."""
         values, ids = np.zeros(scores.shape), scores.ids
         for block in scores.blocks:
             mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
@@ -375,10 +382,10 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return index pairs of numbers that have equal recorded values but that the examined run treats as different.
+        """Return index pairs of numbers that have equal recorded values, but are different for the examined run.
 
-        Only pairs in one intercepted block count. Returns the empty set if there are more than ``MOST_COMPARED``
-        numbers.
+        Only pairs of numbers drawn in one intercepted block count. The result is empty if there are more than
+        ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -450,7 +457,10 @@ def _shown(weights: Any) -> str:
 
 
 def _draws(record: Record) -> bool:
-    """Return whether a recorded call drew a number; a call with an empty shape draws none."""
+    """Return whether a recorded call drew a number. A call whose result has no elements draws none.
+
+    A call without a rule counts as drawing.
+    """
     try:
         return bool(items_of(record))
     except NotRecorded:
@@ -563,9 +573,9 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store the numbers of a comparison of several numbers; the result is a placeholder.
+        """Store the uniforms of a comparison of several numbers, and return a placeholder.
 
-        ``cell``, the caller, returns the answer of the path.
+        The caller then calls ``cell``, which returns the answer of the path.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -610,7 +620,7 @@ class Gathered:
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return ``otherwise``, the integer chosen for a symbolic number with very many outcomes, and store it."""
+        """Store and return ``otherwise``, the integer chosen for ``of``, a symbolic number with very many outcomes."""
         added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
         self._wholes[id(of.uniform.known)] = int(otherwise) - added
         return int(otherwise)
@@ -704,7 +714,10 @@ class _Values:
         return True
 
     def holds(self, _uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if ``of`` is below ``bound``, else 1. Raises ``_Near`` if it is within rounding of the bound."""
+        """Return 0 if ``of`` is below ``bound``, else 1.
+
+        Raises ``_Near`` if the value of ``of`` is within rounding of ``bound``.
+        """
         value = self.evaluate(of)
         if _is_near(value, bound, CLEAR):
             raise _Near

@@ -188,9 +188,9 @@ class NumpyGenerator:
     def law(
         self, method: str, law: Distribution, parameters: Parameters, given: list[Any], size: Any, digits: str
     ) -> Any:
-        """Return numbers drawn from ``law`` by ``method``.
+        """Return numbers drawn from ``law`` by ``method``: one number if ``size`` is None, else an array.
 
-        ``given`` are the values of its parameters, ``digits`` the dtype.
+        ``given`` are the values of the method's ``parameters``, ``digits`` the dtype.
         """
         if not any(map(np.ndim, given)):
             with nobody_answers():
@@ -206,7 +206,10 @@ class NumpyGenerator:
         return _array_of(size, _image(law, noise, given))
 
     def finite(self, method: str, law: FiniteLaw, given: list[Any], size: Any) -> Any:
-        """Return integers drawn from ``law`` by ``method``; ``given`` are the values of its parameters."""
+        """Return integers drawn from ``law`` by ``method``: one if ``size`` is None, else an array.
+
+        ``given`` are the values of the method's parameters.
+        """
         check_numbers(f"{self._name}.{method}", size)
         draws, site = self._asked(method, self._call(method, *given, size), in_pairs=True)
         shape = np.broadcast_shapes(*map(np.shape, given)) if size is None else size
@@ -234,8 +237,8 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next exponential number of rate 1, or an array of them if ``size`` is given.
 
-        ``method`` is NumPy's: "zig" (ziggurat) or "inv". ``parameters`` are those of a function whose result is derived
-        from the number.
+        ``function`` is the called method, ``digits`` the dtype. ``method`` is the argument of NumPy: "zig" (ziggurat)
+        or "inv" (inverse). ``parameters`` are those of a function whose result is computed from the number.
         """
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
@@ -247,7 +250,10 @@ class NumpyGenerator:
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
-        """Return the next number, or an array of them, with the fixed values that ``boundary`` gives."""
+        """Return the next number of ``function``, or an array of them, with the fixed values that ``boundary`` gives.
+
+        ``number(call)`` returns the next value for a call of this name.
+        """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
         if size is None:
@@ -355,7 +361,10 @@ class NumpyGenerator:
         return self._whole("randint", advance, low, high, size, kind)
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
-        """Draw integers from [low, high); ``advance`` advances the real generator by the library's own call."""
+        """Return integers from [low, high), drawn by the method ``function``: one if ``size`` is None, else an array.
+
+        ``advance`` advances the real generator by the library's own call.
+        """
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
@@ -546,9 +555,9 @@ def _moves(kind: type, function: str) -> Any:
 
 
 def _native(kind: type, attribute: str) -> Any:
-    """Return a property that replaces ``attribute`` (such as ``bit_generator``), through which native code can draw.
+    """Return a property that replaces the ``attribute`` of the type ``kind`` through which native code can draw.
 
-    Reading it is refused while NumPy's calls are intercepted.
+    An example is ``bit_generator``. Reading the property is refused while NumPy's calls are intercepted.
     """
     real = own_methods(kind)[attribute]
 

@@ -212,7 +212,10 @@ def _function(default: str) -> str:
 
 
 def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls ``answer`` for foreign code in a block, and ``real`` for all other callers."""
+    """Return the replacement of the method ``name``, whose original is ``real``.
+
+    It calls ``answer`` for foreign code in a block, and ``real`` for all other callers.
+    """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         answers = answering(LIBRARY)

@@ -84,7 +84,10 @@ _TOLD = 10_000
 
 
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
-    """Yield the outcomes ``places``; ``weights`` are the weights of the first draw, and unknown for the others."""
+    """Yield an item for each of the outcomes ``places``.
+
+    ``weights`` are the weights of the first draw. The weights of later draws are not known.
+    """
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)
 

@@ -116,7 +116,10 @@ class Recorder:
 
 
 def _filled(result: Any, values: Any) -> Any:
-    """Return ``values`` in the shape and type of ``result``; if that is an array, write the values into it."""
+    """Return ``values`` in the shape and type of ``result``.
+
+    If ``result`` is an array, the values are written into it.
+    """
     if isinstance(result, np.ndarray):
         result[...] = np.reshape(values, result.shape)
         return result

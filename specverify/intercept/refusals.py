@@ -191,7 +191,7 @@ class RuleDeclined(Exception):  # noqa: N818 - never leaves this package
 
 
 def is_declined(result: Any) -> TypeGuard[Declined]:
-    """Return whether a rule declined."""
+    """Return whether ``result`` is ``Declined``: the rule that returned it does not apply."""
     return type(result) is Declined
 
 
@@ -320,7 +320,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self.at(place)
 
     def because(self, declined: Declined) -> NeedsValue:
-        """Add the reason why no rule applied, unless there is one, and return the refusal."""
+        """Add the reason of ``declined``, why no rule applied, unless a reason is already set; return the refusal."""
         if self.code == "value-needed" and not self._explained:
             self.reason, self._explained = f"{self.reason}: {declined.reason}", True
         return self

@@ -28,7 +28,10 @@ class Replayer(Recorder):
     """Give a program its random numbers; ``named`` answers the draws that it makes through ``draws``."""
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
-        """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn one."""
+        """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn number.
+
+        ``named`` answers the draws that the program makes through ``draws``.
+        """
         super().__init__(named)
         self._left = deque(numbers)
         self.parted = ""
@@ -82,7 +85,7 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the values that the recorded call returns if it draws ``items``, in the order of its result.
+    """Return the result of the recorded call, as plain values in order, if the call draws ``items``.
 
     Raises ``NotRecorded`` for a call without a rule.
     """

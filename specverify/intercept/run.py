@@ -33,7 +33,11 @@ class Block:
 
 
 class InThread(threading.local):
-    """The open interpreters of one thread. Other threads draw at the same time, and a thread may outlive its block."""
+    """The open interpreters of one thread.
+
+    Each thread has its own, because other threads draw at the same time, and a thread may outlive the block in which it
+    started.
+    """
 
     def __init__(self) -> None:
         """Start without an open block."""

@@ -141,7 +141,7 @@ class Answers:
         return self._names.get(id(generator), (generator, otherwise))[1]
 
     def call_it(self, generator: Any, name: str) -> None:
-        """Assign a name to a generator."""
+        """Store ``name`` as the name of ``generator``, for sites and messages."""
         if generator is self._owner:
             self._own_name = name
         else:
@@ -152,7 +152,8 @@ class Answers:
     ) -> AnsweredCall:
         """Return the object that answers one call of ``function``, after ``advance`` has moved the real generator.
 
-        ``in_pairs``: the function may return a number that the generator cached in the preceding call.
+        ``site`` names the call. ``in_pairs``: the function may return a number that the generator cached in the
+        preceding call.
         """
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
@@ -248,7 +249,7 @@ class AnsweredCall:
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the uniform number of the call."""
+        """Return the next uniform number of the call; ``digits`` is its dtype."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 

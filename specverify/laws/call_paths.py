@@ -61,9 +61,8 @@ class CallPath(NamedTuple):
 class _OneRun:
     """An interpreter for one run.
 
-    Its small draws get the outcomes ``choices`` in order, later ones their first outcome.
-
-    Draws over a large vocabulary get ``outcomes``.
+    Draws over few outcomes get ``choices`` in order, and after these the first possible outcome. Draws over a large
+    vocabulary get ``outcomes``.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -118,9 +117,10 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the small draws of a call, depth first, and at most one more than ``MOST_PATHS``.
+    """Yield every path of the small draws of a call, depth first.
 
-    A path that ends in an error is skipped if its probability is within rounding of 0.
+    At most one path more than ``MOST_PATHS`` is yielded, which shows that there are too many. A path that ends in an
+    error is skipped if its probability is within rounding of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()

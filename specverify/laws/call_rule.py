@@ -112,7 +112,10 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts."""
+    """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts.
+
+    ``floats`` has the rounding errors of the program.
+    """
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
         return _weights(p.low, p.high, floats)
@@ -126,7 +129,10 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
-    """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts."""
+    """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts.
+
+    ``floats`` has the rounding errors of the program.
+    """
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):
         here = kept(rows, position, floats)

@@ -138,7 +138,10 @@ class Replayed:
         self.used = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next choice; raises ``NotAFunctionOfItsDraws`` if there is none or it is impossible here."""
+        """Return the next choice.
+
+        Raises ``NotAFunctionOfItsDraws`` if no choice is left, or if ``pmf`` gives the choice probability 0.
+        """
         pmf = check_pmf(pmf, f"the pmf at {site}")
         if self.used == len(self._choices):
             raise NotAFunctionOfItsDraws(f"a draw at {site} after the {self.used} recorded ones, expected no more")
@@ -204,9 +207,10 @@ class Narrated:
     """Pass every draw on to the interpreter ``inner`` and record the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """Start with an empty list ``decisions``, which grows as the program runs.
+        """Pass draws on to ``inner``, and record them.
 
-        ``asked`` is the site of the last draw, answered or not; ``threads`` has the names of the threads that drew.
+        ``decisions`` grows as the program runs. ``asked`` is the site of the last draw, answered or not; ``threads``
+        has the names of the threads that drew.
         """
         self._inner = inner
         self.decisions: list[Decision] = []

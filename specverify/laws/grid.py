@@ -93,8 +93,10 @@ class Looked(NamedTuple):
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
     """Return the law of the tokens that ``kernel`` emits: outcome without padding -> volume of its cells.
 
-    Raises ``GridRefused`` if the first evaluation takes more than ``budget`` rows; later evaluations beyond the budget
-    become missing mass. Raises ``ValueError`` if the kernel returns a different number of rows than it was given.
+    ``breakpoints`` are the thresholds of a right kernel, one set for each uniform; ``margin`` is the distance of
+    evaluated points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget``
+    rows; later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns a
+    different number of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
     check_integer(budget, "the budget")
@@ -211,8 +213,9 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. Every draft
-    has its own launch, weighted with its probability. Raises as ``grid_law``; the budget is that of one draft.
+    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. For every
+    sequence of drafts the kernel is evaluated as in ``grid_law``, with ``budget`` rows at most; the results are
+    weighted with the probabilities of the drafts. Raises the errors of ``grid_law``.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
@@ -229,7 +232,7 @@ def chain_grid_law(
 def drafted(
     models: tuple[LanguageModel, LanguageModel], prompt: Tokens, gamma: int
 ) -> Iterable[tuple[Tokens, list[Pmf], list[Pmf], Fraction]]:
-    """Yield every draft of q after the prompt, with its rows of p and q and its probability."""
+    """Yield every sequence of ``gamma`` drafts from q, with its rows of p and q and its probability."""
     target, drafter = models
     for draft in product(range(len(target(prompt))), repeat=gamma):
         contexts = [prompt + draft[:i] for i in range(gamma + 1)]
@@ -244,8 +247,9 @@ def chain_breakpoints(
 ) -> tuple[frozenset[Fraction], ...]:
     """Return the thresholds of a chain verifier for ``draft``: acceptance probabilities, and sums for the last draw.
 
-    The sums are those of all subsets of the row from which the last token is drawn: an inverse CDF steps at some of
-    them in whatever order it scans the row. Float entries count as the dyadic rationals that they are.
+    ``p`` and ``q`` are the rows of each position, ``rule`` the right verifier. The sums are those of all subsets of the
+    row from which the last token is drawn: an inverse CDF steps at some of them in whatever order it scans the row.
+    Float entries count as the dyadic rationals that they are.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(

@@ -38,7 +38,7 @@ class KnownLaw(NamedTuple):
 
 
 def known_law(law: Any, name: str = "the law") -> KnownLaw:
-    """Return ``law`` as a ``KnownLaw``.
+    """Return ``law`` as a ``KnownLaw``; ``name`` is its name in messages.
 
     ``law`` is a mapping from token sequences (tuples) to probabilities, in which ``OTHERS`` may stand for all other
     sequences; or a pmf ``[vocabulary]`` of the only token of every sequence. Raises ``ValueError`` for anything else,

@@ -12,7 +12,10 @@ from specverify.reference import Task, Tokens
 
 
 class Coverage(NamedTuple):
-    """The numbers of rounds, drafts and acceptances in an enumeration; a law over trivial rounds is no evidence."""
+    """The numbers of rounds, drafts and acceptances that occurred in an enumeration.
+
+    A law is no evidence if, for example, no round drafted a token.
+    """
 
     rounds: int = 0
     """Largest number of rounds on a path."""

@@ -232,7 +232,11 @@ class _Reader:
         return FailedOutcome(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
 
     def _another(self, number: int, time: int) -> int:
-        """Return an outcome of draw ``number`` that differs from the one on the path; ``time`` varies the choice."""
+        """Return an outcome of draw ``number`` that differs from the outcome on the path.
+
+        It is sampled from the rest of the pmf. ``time`` is part of the seed, so different values give different
+        choices.
+        """
         draw = self._path.wide[number]
         left = draw.pmf.copy()
         left[draw.outcome] = 0.0
@@ -261,7 +265,10 @@ def _same(one: Ending, other: Ending) -> bool:
 
 
 def edges(vocabulary: int) -> tuple[int, ...]:
-    """Return tokens at which kernels often cut rows: powers of two, multiples of block sizes, both ends of the row."""
+    """Return tokens at which kernels often cut rows of ``vocabulary`` entries.
+
+    These are powers of two, multiples of block sizes, and both ends of the row.
+    """
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]
     result = {0, 1, vocabulary - 2, vocabulary - 1}

@@ -72,7 +72,7 @@ class RoundEdge(NamedTuple):
 
 
 class StateClass(NamedTuple):
-    """States that have the same future: a node of the graph."""
+    """A class of states after which the law of the remaining text is the same: a node of the graph."""
 
     place: int
     """Number of new tokens before this state."""
@@ -222,9 +222,10 @@ class Pattern(NamedTuple):
 
 
 def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:
-    """Return a pattern of tokens that two laws give different probabilities, or None if their fingerprints are equal.
+    """Return a pattern of tokens whose probability differs between ``one`` and ``other``.
 
-    None is wrong with a probability of at most ``horizon / 2**61`` over the seed. A pattern is a proof.
+    Returns None if the fingerprints are equal. Over the choice of the seed, None is wrong with a probability of at most
+    ``horizon / 2**61``. A pattern is a proof.
     """
     rng = random.Random(seed)  # noqa: S311 - no secrets
     horizon = max(one.horizon, other.horizon)
@@ -256,7 +257,10 @@ def _only(token: int, vocabulary: int) -> list[int]:
 
 
 def _first(most: int, holds: Any) -> int:
-    """Return the smallest number in [1, ``most``] for which ``holds`` is true; it is true for all larger numbers."""
+    """Return the smallest number in [1, ``most``] for which ``holds`` is true.
+
+    ``holds`` must also be true for all larger numbers.
+    """
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2

@@ -77,9 +77,10 @@ def named(token: int) -> str:
 
 
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
-    """Return the first difference of two greedy texts; None if the logits there are not known.
+    """Return the first difference of two greedy texts, ``plain`` (of the target alone) and ``speculative``.
 
-    ``setting`` names the case in messages. Raises ``ValueError`` for an invalid row of logits.
+    Returns None if the logits at the difference are not known. ``setting`` names the case in messages. Raises
+    ``ValueError`` for an invalid row of logits.
     """
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
@@ -112,9 +113,9 @@ def greedy_parting(
 
 
 def _below(token: int, row: Any) -> float:
-    """Return the gap between a token's logit and the largest of ``row``.
+    """Return how far the logit of ``token`` lies below the largest logit of ``row``.
 
-    Infinity if the row does not contain the token.
+    The result is infinite if the row does not contain the token.
     """
     told = isinstance(row, Mapping)
     plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
@@ -128,6 +129,9 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law, ignoring outcomes that are due to rounding; None if there are several."""
+    """Return the only outcome of a law; None if there are several.
+
+    Outcomes that are due to rounding are ignored.
+    """
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

@@ -46,7 +46,10 @@ RARE = FLOAT64 / 2
 
 
 class _TooRare(BaseException):
-    """Raised if the remaining probability of a path is too small for floats, for example after many turns of a loop."""
+    """Raised if the remaining probability of a path is too small for floats.
+
+    An example is a path with many iterations of a loop.
+    """
 
 
 class _OpenDraw:
@@ -111,7 +114,7 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _OpenDraw:
-        """Add a draw to the path. Raises ``_TooRare`` if the remaining probability is negligible."""
+        """Add a draw to the path and return it. Raises ``_TooRare`` if the remaining probability is negligible."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):
@@ -174,7 +177,11 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare."""
+    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare.
+
+    ``branches`` is the current path, and ``rare`` is the function of ``paths``. Without ``rare``, raises
+    ``NotAFunctionOfItsDraws`` after many such paths.
+    """
     if rare is not None:
         return rare(_weight(branches))
     if in_a_row > MOST_DECISIONS:

@@ -19,13 +19,13 @@ RowPair = tuple[Any, Any]
 
 
 def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) in which every possible token has one float less under p than under q: an empty residual."""
+    """Return (p, q) with an empty residual: every possible token has, under p, the next float below that under q."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
 def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Return (p, q) in which every possible token has one float more under p than under q: no rejection."""
+    """Return (p, q) without rejections: every possible token has, under p, the next float above that under q."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 

@@ -74,12 +74,15 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return the larger of each observation: a bound on the error of either run."""
+    """Return the larger value of each observation of two runs: a bound on the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
-    """Return the observations of two runs one after the other: counts add up, and the coarser dtype is used."""
+    """Return the observations of a run ``one`` followed by a run ``other``.
+
+    Counts are added; of the two dtypes the coarser is used, and of the two supports the larger.
+    """
     return Rounding(
         max(one.epsilon, other.epsilon),
         one.decisions + other.decisions,
@@ -122,7 +125,7 @@ def holds_within(distance: float, bound: float) -> bool:
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation between two enumerations of one law."""
+    """Return the largest total variation between two enumerations of one law, each of ``runs`` runs."""
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
 
 

@@ -58,7 +58,7 @@ NO_SIZES: Final = Sizes()
 
 
 def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
-    """Return the default long texts and prompts of engines, and the requested additional ones."""
+    """Return the default scenarios of long texts and prompts for engines, and those that ``sizes`` adds."""
     prompts = (*EDGES, *_beside(sizes.prompt))
     scenarios = [Scenario(CERTAIN, 4, (0,), MOST + _PASSED, seed=seed) for seed in (210, 211)]
     scenarios += [Scenario(CERTAIN, 4, long_prompt(length), _BEHIND, seed=212) for length in dict.fromkeys(prompts)]

@@ -34,7 +34,10 @@ def generic(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return weights of p and q with one heavy token each, usually the same: low entropy, long accepted runs."""
+    """Return weights of p and q, each with one heavy token; in three of four cases the token is the same.
+
+    Entropy is then low, and many drafts in a row are accepted.
+    """
     heavy = rng.randrange(vocabulary)
     other = heavy if rng.random() < 0.75 else rng.randrange(vocabulary)
     return _heavy(rng, vocabulary, heavy), _heavy(rng, vocabulary, other)
@@ -79,7 +82,7 @@ def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
     """Return weights of p and q that differ by at most 2^-30, at two tokens.
 
-    Exact laws show the difference; laws in float32 or with a tolerance do not.
+    A rule that confuses p with q has another exact law, but nearly the same law in float32.
     """
     weights = [weight << 30 for weight in _positive(rng, vocabulary)]
     more, less = rng.sample(range(vocabulary), 2)

@@ -30,7 +30,7 @@ SAMPLES: Final = 2000
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
     """Search the possible texts of ``program`` for one that the constraint of the engine ``make`` forbids.
 
-    ``scenarios`` are those of its requests, in order.
+    ``scenarios`` are the scenarios of the program's requests, in order.
     """
     law = enumerated(program, conditions)
     figures = {"runs": law.runs}
@@ -59,7 +59,10 @@ def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
 
 
 def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
-    """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids."""
+    """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids.
+
+    ``seeds`` are the seeds of the calls, and ``largest`` is the most rows of a call.
+    """
     left = SAMPLES
     while left:
         number = min(left, largest)

@@ -48,7 +48,10 @@ class DifferentTexts(NamedTuple):
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between two calls with one seed, and between two engines with one seed; None if equal."""
+    """Yield the differences between pairs of texts with one seed; None for a pair of equal texts.
+
+    One pair is of two calls of one engine, the other of two engines.
+    """
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))
@@ -237,7 +240,10 @@ class RowPair(NamedTuple):
 
 
 def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield the rows of two calls with one seed; ``other`` is the reference sampler, or the sampler again."""
+    """Yield each of the ``size`` rows of a call with the same row of a second call with the same seed.
+
+    ``other`` makes the second call: it is the reference sampler, or ``sampler`` again.
+    """
     who = f"two calls of {sampler.name}" if other is sampler else f"{sampler.name} and {other.name}"
     rows = zip(drawn(sampler, seed, size), drawn(other, seed, size), strict=True)
     for row, (one, two) in enumerate(rows, start=1):
@@ -245,7 +251,7 @@ def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> It
 
 
 def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield each row of a small call, and the same row of a larger call and of a call after other requests."""
+    """Yield rows of a small call with the same rows of a call of ``size`` rows, and of a call after other requests."""
     alone, several, whole = (drawn(sampler, seed, number) for number in (1, (size + 1) // 2, size))
     yield RowPair(alone[0], whole[0], f"row 1 of seed {seed}, n=1 and n={size}")
     for row, (one, two) in enumerate(zip(several, whole, strict=False), start=1):

@@ -33,7 +33,7 @@ CHECK: Final = "values_match"
 def answers_sampled(sampler: Sampler, names: Sequence[str], seeds: Iterator[int], largest: int) -> Iterator[Answer]:
     """Yield ``SAMPLES`` answers of a black box with the values ``names``, at most ``largest`` per call.
 
-    Raises ``UnusableSubject`` for an invalid answer.
+    ``seeds`` are the seeds of the calls. Raises ``UnusableSubject`` for an invalid answer.
     """
     left = SAMPLES
     while left:
@@ -52,9 +52,11 @@ def judge_values(
     law: Any = None,
     reference: Sampler | None = None,
 ) -> Verdict:
-    """Return the verdict on the values of a black box; ``promises`` maps the name of each value to its promise.
+    """Return the verdict on the values that a black box returns with its tokens.
 
-    They are compared with ``law`` or with ``reference``, and the values of equal tokens with each other.
+    ``promises`` maps the name of each value to its promise. The values are compared with ``law`` or ``reference``;
+    values of equal tokens are also compared with each other. ``seeds`` are the seeds of the calls, and ``largest`` is
+    the most rows of a call.
     """
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}

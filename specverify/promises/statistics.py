@@ -129,7 +129,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Return the fault of the number of ``accepted`` drafts if the queries to the draft model exclude it, else None."""
+    """Return the fault if the queries to the draft model exclude this number of ``accepted`` drafts, else None."""
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
         return None

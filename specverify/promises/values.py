@@ -240,7 +240,11 @@ def explained(spacing: float, logarithm: float) -> float:
 
 
 def _off_by(value: float, expected: float, spacing: float) -> str:
-    """Return "" for the expected logarithm, "undecided" if rounding may explain the difference, else "wrong"."""
+    """Compare a returned logarithm, ``value``, with the ``expected`` one.
+
+    Returns "" if they agree, "undecided" if rounding in floats of this ``spacing`` may explain the difference, else
+    "wrong".
+    """
     if expected == -math.inf or math.isnan(value):
         return "" if value == -math.inf or value < math.log(FORBIDDEN) else "wrong"
     off = abs(value - expected)
@@ -348,7 +352,10 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a difference that rounding does not explain but that is too small for a wrong pmf."""
+    """Return the sentence about a logarithm ``found`` that differs by more than rounding explains, but only slightly.
+
+    The difference from ``expected`` is too small for a wrong pmf.
+    """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
         f"{value.spacing:.1g} explain {explained(value.spacing, expected):.1g}, and a fault is named from "
@@ -363,7 +370,7 @@ def _source(kind: Kind) -> str:
 
 
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
-    """Return the sentences that explain a wrong value at ``place`` by another pmf that has this value."""
+    """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it."""
     facts = known.facts
     if facts is None:
         return ()
@@ -492,9 +499,10 @@ def _wrong_entry(
 
 
 def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
-    """Return two successive tokens of a list in the wrong order; None if there are none.
+    """Return two successive tokens of the list ``listed`` that are in the wrong order; None if there are none.
 
-    The emitted token may come before all others.
+    The emitted token may come before all others. Differences that rounding in floats of this ``spacing`` explains are
+    ignored.
     """
     first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
     for (one, more), (other, less) in itertools.pairwise(first_apart):
@@ -562,7 +570,7 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the right text of an answer, from the first of the values ``names`` that determines it.
 
-    Returns None if unknown.
+    Returns None if no value determines the text.
     """
     for name in names:
         kind = known.promises.get(name)

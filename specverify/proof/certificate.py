@@ -63,7 +63,7 @@ class Writer:
     """Writes the places of one proof. Polynomials and ratios are stored once and referred to by index."""
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
-        """Prepare a certificate of ``what`` about ``subject``; ``seconds`` is the time limit, counted from now."""
+        """Prepare a certificate of the statement ``what`` about ``subject``; ``seconds`` is the time limit from now."""
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
         self._polynomials: dict[Polynomial, int] = {}
@@ -71,7 +71,7 @@ class Writer:
         self._contradictions = Contradictions(self._number)
 
     def places(self, progress: Callable[[str], None]) -> list[Node]:
-        """Return the certificate of every place that the statement covers."""
+        """Return the certificate of every place that the statement covers; ``progress`` is called with a short text."""
         places, reads_draft = self._after((0,), progress)
         if reads_draft:
             return places
@@ -219,8 +219,8 @@ class Writer:
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
         """Return the draws of ``path`` that need no case distinction, each with the evidence.
 
-        The comparisons imply that the outcome of such a draw is possible; or the weight contains the draw's probability
-        as a factor, and its denominators stay positive where that probability is 0.
+        There are two kinds of evidence. The comparisons imply that the outcome of the draw is possible. Or the weight
+        contains the draw's probability as a factor, and its denominators stay positive where that probability is 0.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]

@@ -35,7 +35,11 @@ class Contradictions:
     """Searches for contradictions among conditions. ``number_of`` maps a polynomial to its index in the certificate."""
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Start with an empty cache of results: the same few conditions contradict each other at many places."""
+        """Start with an empty cache of results.
+
+        Results are cached because the same few conditions contradict each other at many places. ``number_of`` maps a
+        polynomial to its index in the certificate.
+        """
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
@@ -165,7 +169,10 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 
 
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
-    """Return a contradiction with condition i renamed to ``places[i]``. Each split into cases adds one condition."""
+    """Return the contradiction ``written`` with condition i renamed to ``places[i]``.
+
+    Each split into cases inside the contradiction adds one condition.
+    """
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}
         return {"split": places[written["split"]], **cases}

@@ -49,7 +49,7 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
 def optimal(vocabulary: int) -> Iterator[Sought]:
     """Yield the conditions of a lossless rule that emits its draft more often than ``sum min(p, q)``.
 
-    If they have no solution, the bound is proved.
+    If the conditions have no solution, the bound ``sum min(p, q)`` is proved.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -61,7 +61,8 @@ def optimal(vocabulary: int) -> Iterator[Sought]:
 def price(vocabulary: int) -> Iterator[Sought]:
     """Yield the conditions of a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
 
-    If they have no solution, the bound is proved.
+    P(output = d) is the probability that the rule emits its draft. If the conditions have no solution, the total
+    variation is at least this difference.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -74,8 +75,9 @@ def price(vocabulary: int) -> Iterator[Sought]:
 def scalar(vocabulary: int) -> Iterator[Sought]:
     """Yield, for each q on a grid, the conditions of a rule that reads only p, d and q(d) and beats sample and match.
 
-    The rule is a table ``K(v | d, q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is
-    lossless on the grid. If the conditions have no solution for any q, the bound is proved.
+    Sample and match draws a token from p and accepts the draft if they are equal. The rule is a table ``K(v | d,
+    q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is lossless on the grid. If the
+    conditions have no solution for any q, the bound is proved.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)
@@ -118,9 +120,9 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
 
 
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
-    """Prove a statement about every rule, or search for a rule that violates it; return the result.
+    """Prove the statement ``what`` about every rule, or search for a rule that violates it; return the result.
 
-    The ``figures`` of a refutation contain the rule that was found.
+    The time limit is ``seconds``. The ``figures`` of a refutation contain the rule that was found.
     """
     started = time.perf_counter()
     questions, says = LINEAR[what]

@@ -135,7 +135,7 @@ def any_length(world: World, most: int) -> LengthRule:
 
 
 def _dropping(drafter: Drafter, world: World) -> Drafter:
-    """Return a drafter that removes the last drafted token if the open question about it is answered with yes."""
+    """Return a drafter that removes its last drafted token if ``world`` answers the open question about it with yes."""
 
     def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, gamma, stop_after)

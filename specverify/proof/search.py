@@ -52,7 +52,7 @@ class ProofSearch:
         seconds: float,
         progress: Callable[[str], None] = lambda doing: None,
     ) -> None:
-        """Prepare the search.
+        """Prepare the search for a proof of ``statement`` about ``subject``.
 
         ``seconds`` is the time limit from now; ``progress`` is called with a description of the work done.
         """

@@ -61,7 +61,7 @@ class Feasibility:
     """
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:
-        """Start without conditions.
+        """Start without conditions. ``axioms`` is described at the class.
 
         A query after ``deadline``, a value of ``time.perf_counter``, raises ``ProofOutOfTime``.
         """

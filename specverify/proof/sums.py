@@ -52,9 +52,9 @@ NONZERO, BELOW_ZERO = frozenset({NEGATIVE, POSITIVE}), frozenset({NEGATIVE})
 def decide_sign(
     terms: Iterable[ConditionalWeight], solver: Feasibility, forbidden: frozenset[int] = NONZERO
 ) -> Decided:
-    """Decide whether the sum of ``terms`` ever has a sign in ``forbidden``.
+    """Decide whether the sum of ``terms`` has a sign in ``forbidden`` for some values of the unknowns.
 
-    Returns the number of cells examined, and the first failure, None if there is none.
+    Returns the number of cells examined, and the first failure (None if there is none).
     """
     cells = 0
     lean = [_without_needless(term._replace(weight=free_number(term.weight)), solver) for term in terms]
@@ -136,7 +136,10 @@ def _cells(
 def conditions_left(
     conditions: Iterable[SignCondition], facts: Mapping[Polynomial, frozenset[int]]
 ) -> tuple[SignCondition, ...] | None:
-    """Return, in order, the conditions that the known signs leave undecided; None if they contradict one."""
+    """Return those of ``conditions``, in order, that the known signs ``facts`` leave undecided.
+
+    Returns None if the known signs contradict one of the conditions.
+    """
     left = []
     for condition in conditions:
         known = facts.get(condition.polynomial, ANY)

@@ -66,7 +66,10 @@ class PathDraws:
     """The draws and comparisons of one run: it first replays the given steps, then appends new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
-        """Store ``steps``, a list shared with the enumeration, to which each query of the program is appended."""
+        """Store the steps to replay. The list ``steps`` is shared with the enumeration.
+
+        Each new draw or comparison of the program is appended to it.
+        """
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
         self._signs: dict[Polynomial, frozenset[int]] = {}
@@ -187,9 +190,9 @@ def guarded_paths(
 def runs_of_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[tuple[Outcome, list[PathStep]]]:
-    """Yield the outcome and the steps of every feasible path once, depth first.
+    """Yield the outcome and the steps of every feasible path of ``program`` once, depth first.
 
-    The list of steps is reused and changes from path to path.
+    The same list of steps is yielded each time and changes from path to path.
     """
     steps: list[PathStep] = []
     while True:

@@ -48,7 +48,7 @@ class UnknownTables:
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
     def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:
-        """Return the row to which an unknown belongs, and the conditions that its entries always satisfy."""
+        """Return the row (pmf) of the unknown ``number``, and the conditions that the row's entries always satisfy."""
         return self._owners[number], self._owners[number].axioms
 
     def _made(self, kind: str, text: Tokens) -> UnknownRow:

@@ -109,9 +109,10 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 
 
 def _by_mass(masses: Array, samples: int) -> Array:
-    """Return the cell of each outcome by its mass, integers ``[k]``.
+    """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    An outcome that expects ``FEWEST`` samples or more has its own cell; others share one if floor(log2 mass) is equal.
+    An outcome with an expected count of at least ``FEWEST`` has its own cell. Other outcomes share a cell if floor(log2
+    mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
@@ -120,9 +121,9 @@ def _by_mass(masses: Array, samples: int) -> Array:
 
 
 def _by_rank(masses: Array) -> Array:
-    """Return the cell of each outcome by its rank, ``[k]``.
+    """Return the number of the cell of each outcome, ``[k]``, for 64 cells of equal mass.
 
-    The cell is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)
@@ -141,7 +142,10 @@ def _by_overlap(masses: Array, draft: Array) -> Array:
 
 
 def _joined(labels: Array, masses: Array, least: float) -> Array:
-    """Return new labels 0, 1, ... in which a cell with a mass below ``least`` is joined with the cell that follows."""
+    """Return new labels 0, 1, ... of the outcomes, in which each cell has a mass of at least ``least`` where possible.
+
+    A cell with less mass is joined with the cell that follows.
+    """
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0
     for label, mass in enumerate(totals):

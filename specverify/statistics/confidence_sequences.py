@@ -102,7 +102,10 @@ def rate_sequence(successes: int, trials: int, error: float) -> Interval:
 
 
 def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
-    """Return the log e-value against ``rate``, from the mixture over Beta(1/2, 1/2) in the module's description."""
+    """Return the log e-value against the rate ``rate``, after ``successes`` successes in ``trials`` trials.
+
+    It is computed by the mixture over Beta(1/2, 1/2) in the module's description.
+    """
     from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
 
     failures = trials - successes
@@ -115,10 +118,10 @@ def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
 
 
 def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
-    """Return the end of the interval: the rate at which the evidence against it reaches ``1/error``, else ``outside``.
+    """Return one end of the interval of a rate: the rate at which the evidence against it reaches ``1/error``.
 
-    The search runs from ``inside``, the observed share, to ``outside``, 0 or 1. The evidence grows monotonically in
-    this direction.
+    The search runs from ``inside``, the observed share, to ``outside``, 0 or 1; the evidence grows monotonically in
+    this direction. The result is ``outside`` if no rate has so much evidence against it.
     """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside

@@ -113,7 +113,7 @@ def confirmed_fit(
 
 
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
-    """Return the nominal level of each stage, so that it rejects a correct sampler at most with ``sqrt(false_alarm)``.
+    """Return the nominal level of each stage, at which it rejects a correct sampler at most with ``sqrt(false_alarm)``.
 
     ``calibrated_level`` reduces the square root, because the chi-square limit is optimistic at small counts. The bound
     is exact for the hardest laws known; it is not a theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws

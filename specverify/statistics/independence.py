@@ -51,7 +51,10 @@ Tables = Callable[[int, int], Mapping[str, Any]]
 
 
 def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) -> int:
-    """Return the number of samples of a table with which a dependence of total variation ``tv`` is detected."""
+    """Return the number of samples of a table with which a dependence of total variation ``tv`` is detected.
+
+    ``freedom`` is the number of degrees of freedom; ``false_alarm`` and ``miss`` are the error probabilities.
+    """
     return samples_needed(tv, freedom + 1, stage_level(false_alarm), miss / 2)
 
 

@@ -60,8 +60,8 @@ def normalised(law: Probabilities) -> dict[Any, float]:
     """Return the outcomes of positive probability with probabilities in float64 that sum to 1.
 
     Raises ``ValueError`` if a probability is negative or not a number, or if the sum differs from 1 by more than 1e-9
-    times the number of outcomes. Also raises if a positive probability becomes 0 in float64, because an observed
-    outcome of probability 0 refutes.
+    times the number of outcomes. The caller must give every possible outcome a positive probability, because an
+    observed outcome of probability 0 refutes.
     """
     if not isinstance(law, Mapping):
         raise argument_error("the law", law, "a mapping from outcomes to probabilities")

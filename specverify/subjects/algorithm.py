@@ -123,7 +123,7 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that serves ``prompt`` and another prompt in one batch.
 
-    Its outcome is the pair of their texts.
+    The outcome of the program is the pair of the two texts.
     """
     prompts = (prompt, (*prompt, 0))
 

@@ -196,7 +196,7 @@ def _answers(
     batched: bool,
     form: EngineForm = PLAIN_FORM,
 ) -> tuple[Answer, ...]:
-    """Return the answers to all requests of one call, in order.
+    """Return the answers of the call ``decode`` to all requests, in order.
 
     ``names`` are the values in an answer. ``queries`` collects the model queries, ``batched`` states whether the call
     takes a list of prompts, and ``form`` how prompts are passed.

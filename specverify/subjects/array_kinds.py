@@ -224,7 +224,10 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """In the ``with`` block, suppress printed errors of threads that got the wrong arrays, except specverify's own."""
+    """In the ``with`` block, do not print errors of threads that got the wrong arrays.
+
+    Errors of specverify itself are printed.
+    """
     before = threading.excepthook
 
     def only_ours(args: Any) -> None:

@@ -66,7 +66,8 @@ def variant_at(
 ) -> Variant:
     """Return the variant of a subject at one gamma and sampling setting.
 
-    ``company``: its row is examined in a batch, else alone. ``joint``: two random rows are also examined together.
+    If ``company``, the row is examined in a batch, else alone. If ``joint``, two random rows are also examined
+    together.
     """
     arguments = arguments_of(verify, setting)
     return variant_of(

@@ -90,7 +90,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return words for the position of the examined row in its batch, and for its neighbours."""
+    """Return words for the position of the examined row in its batch, and for its neighbours, given by ``company``."""
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
     beside = f"{one} accepted whole, {one} rejected at once"
@@ -103,8 +103,8 @@ def crowded_variant(
 ) -> Variant:
     """Return the variant whose row is examined in a larger batch.
 
-    ``said`` is the part of its name after gamma; ``process`` applies sampling parameters to a task (None: there are
-    none).
+    ``said`` is the part of the variant's name after gamma. ``process`` applies sampling parameters to a task; None if
+    there are none.
     """
     return variant_of(
         f"gamma={gamma}{said}, {place_of(verify, CROWD)}",

@@ -159,7 +159,7 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
 
 
 def value_of(beside: Any, name: str) -> Any:
-    """Return the value ``name`` of a returned object, under any of its known names; None if there is none."""
+    """Return the value ``name`` in the object ``beside``, under any of its known names; None if there is none."""
     for path in NAMES.get(name, (name,)):
         value = value_at(beside, path)
         if value is not None:
@@ -248,7 +248,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def number(value: Any) -> float:
-    """Return a number of an answer as a Python float. Raises ``TypeError`` for anything else."""
+    """Return ``value``, a number of an answer, as a Python float. Raises ``TypeError`` for anything else."""
     value = known(value)
     if hasattr(value, "item"):
         value = known(value.item())

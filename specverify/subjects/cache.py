@@ -197,7 +197,10 @@ def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
 
 
 def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | None:
-    """Return the lengths of the cache and its copies after an operation; None if the operation is impossible."""
+    """Return the lengths of the cache and its copies after an operation; None if the operation is impossible.
+
+    ``sizes`` are the lengths before it, ``name`` is the operation, and ``given`` its argument.
+    """
     if name in ("adopt", *OF_COPY) and len(sizes) == 1:
         return None
     if OF_COPY.get(name, name) == "crop" and given > sizes[-1 if name in OF_COPY else 0]:

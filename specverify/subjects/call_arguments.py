@@ -57,7 +57,7 @@ def sample_seeds(seed: int) -> Iterator[None]:
 def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
     """Pass ``seeds`` in order to the seed arguments of calls inside the ``with`` block.
 
-    After the last of them, consecutive integers follow.
+    After the last seed in ``seeds``, consecutive integers are passed.
     """
     token = _SEEDS.set(chain(seeds, count(max(seeds, default=0) + 1)))
     try:
@@ -147,7 +147,10 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def takes_seed(function: Callable[..., Any]) -> bool:
-    """Return whether the caller can choose the seed: an argument named so, or one whose default has a seed."""
+    """Return whether the caller can choose the seed.
+
+    This requires an argument whose name contains ``seed``, or an argument whose default has a seed.
+    """
     signature = _signature(function)
     if getattr(function, _MARK, False) or signature is None:
         return signature is not None
@@ -157,7 +160,7 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 def takes_prompt(function: Callable[..., Any]) -> bool:
     """Return whether a call requires exactly one argument, the prompt or a list of prompts; seeds do not count.
 
-    Raises ``UnusableSubject`` with the name of the first argument without a value, if it requires others.
+    If the call requires further arguments, raises ``UnusableSubject`` with the name of the first.
     """
     signature = _signature(function)
     if signature is None:
@@ -174,9 +177,10 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 
 
 def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
-    """Return the error message for an ``argument`` without a value: its name, the passed values, and a way out.
+    """Return the error message for an ``argument`` without a value.
 
-    ``prompt`` is the argument that gets the prompt, or None.
+    The message contains the argument's name, the values that are passed, and a way out. ``prompt`` is the argument that
+    gets the prompt, or None.
     """
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
     told = f"specverify passes {passed}a number to each argument whose name has seed in it, but nothing to "
@@ -186,7 +190,10 @@ def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> st
 
 
 def missing_without_prompt(function: Callable[..., Any]) -> str:
-    """Return the error message for a required argument of a call without a prompt; "" if all get a value."""
+    """Return the error message for a required argument that gets no value in a call without a prompt.
+
+    Returns "" if all required arguments get a value.
+    """
     signature = _signature(function)
     required = [] if signature is None else [item for item in signature.parameters.values() if _is_required(item)]
     unknown = [item for item in required if _seed_maker(item) is None]

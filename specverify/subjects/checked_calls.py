@@ -57,9 +57,10 @@ def called(
     read: Callable[[Any], Any],
     named: Mapping[str, float] = NOTHING,
 ) -> Any:
-    """Call ``invoke`` on the converted arrays ``given`` and return ``read`` of its result.
+    """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
-    ``named`` are further named arguments, for error messages: an error of the call gets all arguments attached.
+    If the call raises, all arguments are attached to the error for its message. ``named`` are named arguments of the
+    call that ``invoke`` already contains.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -79,7 +80,7 @@ class RefusedForm:
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the converted arrays."""
+        """Return the arguments ``given`` as arrays of this kind."""
         return self.convert(given)
 
 

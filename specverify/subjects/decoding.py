@@ -80,9 +80,9 @@ def tiny_llama(seed: int) -> Llama:
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
     """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, with the sampling options applied.
 
-    The order is penalty, temperature, top-k, top-p, min-p. Calling it raises ``UnusableSubject`` if a truncation or an
-    argmax is within ``CLEAR`` of a tie: floats of another precision might decide it differently, which would refute a
-    right engine.
+    The order is penalty, temperature, top-k, top-p, min-p. The function raises ``UnusableSubject`` if a truncation or
+    an argmax is within ``CLEAR`` of a tie: an engine with floats of another precision might decide the tie differently,
+    and a right engine would be refuted.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)

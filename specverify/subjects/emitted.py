@@ -63,7 +63,7 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 
 
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
-    """Return the emitted tokens of one row; symbolic tokens are forced, except a last one that is left open.
+    """Return the emitted tokens of one row. Symbolic tokens are forced, except a last token that may stay symbolic.
 
     Raises ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only
     by negative placeholders. Numbers outside the vocabulary are returned unchanged.
@@ -168,7 +168,7 @@ def _name_of_type(dtype: Any) -> str:
 def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Draw one token from ``pmf`` and return it as a row of one token.
 
-    If the last token of a decode may stay open, return ``Undecided`` over all tokens instead.
+    If the token is the last of a decode and may stay symbolic, return ``Undecided`` over all tokens instead.
     """
     if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
@@ -201,11 +201,11 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the forced tokens of a row and the law of its last, symbolic token; at most ``most`` tokens in all.
+    """Return the forced tokens of a row and the law of its last, symbolic token.
 
-    Only a last token that is no placeholder and that a single draw decides stays symbolic. Returns None for any other
-    row, including wrong or too short ones, which the caller then reads in the ordinary way. In coupled runs the law is
-    compared with the draw, and the token is read.
+    ``most`` is the largest number of tokens of the row. A last token stays symbolic only if it is no placeholder and a
+    single draw decides it. Returns None for any other row, also for a wrong or too short one; the caller then reads the
+    row in the ordinary way. In coupled runs the law is compared with the draw, and the token is read.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None

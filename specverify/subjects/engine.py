@@ -178,7 +178,7 @@ def watched(
 ) -> Iterator[Watched]:
     """Yield both calls as programs that return the observer's record of a run.
 
-    Without ``plain`` its records are empty.
+    If ``plain`` is None, the records of the call without speculation are empty.
     """
 
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:

@@ -239,7 +239,10 @@ def _numbers(row: Any) -> list[Any]:
 
 
 def value_at(answer: Any, path: str) -> Any:
-    """Return the value in ``answer`` at a path of names and indices, such as ``outputs[0].token_ids``; None if none."""
+    """Return the value in ``answer`` at ``path``, such as ``outputs[0].token_ids``; None if there is none.
+
+    A path consists of names (of fields or keys) and indices.
+    """
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
             index = int(step[1:-1])
@@ -321,7 +324,7 @@ def new_tokens(
 
 
 def is_complete(tokens: list[Any], horizon: int, eos: Tokens) -> bool:
-    """Return whether a text has the requested number of tokens ``horizon``, or ends with an end token."""
+    """Return whether a text has the requested number ``horizon`` of tokens, or ends with an end token (in ``eos``)."""
     end = next((at for at, token in enumerate(tokens, 1) if token in eos), None)
     return len(tokens) >= horizon if end is None else end == len(tokens) or end >= horizon
 

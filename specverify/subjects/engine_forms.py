@@ -58,9 +58,10 @@ class ProbedCall(NamedTuple):
 
 
 def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
-    """Return the form of prompts and results that ``calls`` determine; the default form if all of them failed.
+    """Return the form of prompts and results that ``calls`` determine; the default form if all calls failed.
 
-    The checks report the failures. Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
+    Failures are ignored here; the checks report them. Raises ``UnusableSubject`` for a generator whose pieces are whole
+    texts.
     """
     for give in (tuple, list, np.array, _tensor, _row_tensor):
         with suppress(TypeError, AttributeError, ImportError):
@@ -95,7 +96,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
-    """Return whether every row of a result begins with its prompt and has a whole text after it."""
+    """Return whether every row of the result ``found`` begins with its prompt and has a whole text after the prompt."""
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

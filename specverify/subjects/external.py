@@ -123,7 +123,10 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a decoding function, which claims to be lossless; of a verifier, the verifier's subject."""
+    """Return the subject of a decoding function, which claims to be lossless.
+
+    If the function has the form of a verifier, returns the subject of the verifier.
+    """
     function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
@@ -235,7 +238,10 @@ def _load(name: str) -> Any:
 
 
 def _file_said(place: str, attribute: str) -> str:
-    """Return the error message for a file path given instead of a module; it contains the name to write."""
+    """Return the error message for a subject that is named by a file path and not by a module.
+
+    The message contains the name to write instead.
+    """
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"

@@ -104,7 +104,7 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights for which most drafts have p = 2^-13 of the mass: a 16-bit uniform would accept them too often."""
+    """Return weights for which p/q is about 2^-13 at most drafts; a 16-bit uniform accepts such drafts too often."""
     p, q = rng.exponential(size=(2, vocabulary))
     drafted = rng.random(vocabulary) < 0.5
     drafted[-1] = True
@@ -121,7 +121,7 @@ def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those after top-p: few tokens are possible, and p and q have different ones."""
+    """Return weights like those after top-p: few tokens are possible, and not the same tokens under p and q."""
 
     def row(first: int, last: int) -> Any:
         result = np.zeros(vocabulary)
@@ -153,7 +153,7 @@ def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def apart_by_rounding(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights of p and q that differ by 2^-30 at most, so that p - q is nothing but rounding."""
+    """Return weights of p and q that differ by a factor within 2^-30 of 1, so that p - q consists of rounding only."""
     weights = np.exp(rng.normal(0, 2, vocabulary))
     return weights, weights * (1 + rng.uniform(-1, 1, vocabulary) * 2.0**-30)
 

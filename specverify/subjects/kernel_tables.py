@@ -76,7 +76,8 @@ def certain_but(
 ) -> Situation:
     """Return a situation of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at the positions ``places``.
 
-    ``models`` are the target and the draft model at these positions.
+    ``models`` are the target and the draft model at these positions, and ``seed`` selects the one-hot pmfs. ``pair``
+    are the two tokens between which a race decides.
     """
 
     def row(model: LanguageModel, tokens: Tokens) -> Pmf:
@@ -112,10 +113,11 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
 
 
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) that differ by 2^-exponent at two tokens, differently after the prompt and elsewhere.
+    """Return (target, draft) whose pmfs differ by 2^-exponent at two tokens.
 
-    In one pmf an unlikely token has more mass under p, in the other less: a threshold treats the difference as zero, or
-    the token as impossible. 8-bit floats can represent the pmfs for 2^-7.
+    After the prompt an unlikely token has more mass under p than under q; after any longer text an unlikely token has
+    less. These pmfs reveal a kernel with a threshold that treats the difference as zero or the token as impossible.
+    8-bit floats can represent the pmfs for 2^-7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

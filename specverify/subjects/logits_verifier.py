@@ -124,9 +124,9 @@ def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
 
 @lru_cache(maxsize=1024)
 def processed(setting: Setting, task: Task) -> Task:
-    """Return the task with both models under the sampling parameters ``setting``.
+    """Return the task with the sampling parameters of ``setting`` applied to both models.
 
-    They keep their logits (``Processed``).
+    The returned models are of type ``Processed``, from which the unprocessed logits can be read.
     """
     parameters: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in setting}
 

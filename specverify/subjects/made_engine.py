@@ -204,8 +204,8 @@ def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
 def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
     """Return the subject of the engine that ``make`` creates; by default it claims to be lossless.
 
-    ``sizes`` are examined in addition to the default ones. ``make`` is called once here. Raises ``UnusableSubject`` if
-    its result is no engine.
+    ``sizes`` are examined in addition to the default sizes. ``make`` is called once to learn what kind of engine it
+    creates. Raises ``UnusableSubject`` if its result is no engine.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -406,7 +406,10 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests as a program of draws; ``which`` is "speculative" or "plain"."""
+    """Yield an engine that serves several requests, as a program of draws.
+
+    ``which`` ("speculative" or "plain") selects the call. ``forced_uniform`` is the value of all uniforms, if given.
+    """
     form = form_in(make, which)
 
     def anew() -> Decode:
@@ -642,7 +645,10 @@ def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int,
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return text -> {"p": row, "q": row} for the prompt and the texts up to each of the new tokens but the last."""
+    """Return text -> {"p": row, "q": row} for the prompt, and for the prompt with 1, 2, ... of the new tokens.
+
+    The text with all new tokens is left out, because no token follows it.
+    """
     models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}

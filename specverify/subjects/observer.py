@@ -76,7 +76,10 @@ class Observer:
         self.shown.append([])
 
     def processed(self, tokens: Any) -> None:
-        """Record the input ``tokens`` of a logits processor in the last pass: all tokens before the row it changes."""
+        """Record the input ``tokens`` of a logits processor in the last pass.
+
+        ``tokens`` are all tokens before the position whose logits the processor changes.
+        """
         if not self.shown:
             raise UnusableSubject("the observer got a processed row before any forward pass")
         self.shown[-1].append(_whole(tokens, "what a processor is shown"))

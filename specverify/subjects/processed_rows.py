@@ -47,7 +47,10 @@ def processed_row(
 
 
 def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
-    """Return masks of the ``count`` most probable tokens, and of those within ``near`` of a tie with the last."""
+    """Return two masks: the ``count`` most probable tokens, and the tokens near a tie with the last of these.
+
+    Probabilities that differ by a relative ``near`` count as a tie.
+    """
     if count >= len(pmf):
         return pmf > 0, np.zeros(len(pmf), dtype=bool)
     return _above(pmf, float(np.partition(pmf, -count)[-count]), near)

@@ -128,7 +128,7 @@ class Unlike(NamedTuple):
 
 
 class Silent(NamedTuple):
-    """The result of a job in which a rank did not answer in time."""
+    """The result of a job in which a rank did not return in time."""
 
     said: str
 

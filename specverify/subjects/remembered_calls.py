@@ -128,7 +128,10 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
 
 
 def _note(seen: Rounding) -> None:
-    """Record the rounding ``seen`` of a memoised call as if the call ran; its one draw is already recorded."""
+    """Record the rounding ``seen`` of a memoised call as a real run of the call would.
+
+    The one draw that samples the result is already recorded.
+    """
     rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
     for _ in range(seen.decisions - 1):
         rounding.drew(seen.support)

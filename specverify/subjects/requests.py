@@ -269,7 +269,10 @@ def served_each(
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
-    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token, which may be padding."""
+    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token.
+
+    The repetition may be padding.
+    """
     for place, row in enumerate(rows if len(set(map(len, rows))) == 1 else ()):
         behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), ())
         if len(set(behind)) == 1:

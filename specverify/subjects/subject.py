@@ -56,7 +56,7 @@ class Variant(NamedTuple):
     best: Callable[[Task], Decoder] | None = None
     """For a verifier of trees: decides the same drafts by the best known rule, whose acceptance is the reference."""
     drafts: int | None = None
-    """The largest number of drafts of a round, where the variants of a subject differ in nothing else."""
+    """The largest number of drafts of a round, if the variants of the subject differ only in this number; else None."""
 
 
 class Method(StrEnum):
@@ -293,7 +293,7 @@ class Subject(NamedTuple):
     """Whether the random calls of the variants are intercepted; if not, variants use the argument ``draws``. Those of
     programs are always intercepted."""
     scenarios: tuple[Scenario, ...] = SCENARIOS
-    """The situations in which its variants are examined."""
+    """The scenarios in which its variants are examined."""
     most_runs: float = math.inf
     """A scenario that needs about this many runs or more is skipped; other scenarios take its place."""
     deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
@@ -357,7 +357,10 @@ class InScenario(NamedTuple):
 
     @property
     def remembering(self) -> Decoder:
-        """Return the decoder for computing laws: it may reuse memoised laws, and then records less about a path."""
+        """Return the decoder for computing laws.
+
+        It may use memoised laws of calls; then less is recorded about a path.
+        """
         return (self.variant.remembered or self.variant.build)(self.task)
 
     @property

@@ -27,9 +27,9 @@ class TreeAnswer(NamedTuple):
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
     """Return the result of a verifier for the tree with these ``parents``.
 
-    Raises ``UnusableSubject``, naming the tree as ``who``, unless the result is at least 1 token, or a pair of at least
-    0 tokens and of weights ``[vocabulary]``, with no more accepted tokens than nodes. The checks examine whether the
-    tokens are a path.
+    A valid result is at least 1 token, or a pair of at least 0 tokens and of weights ``[vocabulary]``; it accepts no
+    more tokens than the tree has nodes. Raises ``UnusableSubject``, naming the tree as ``who``, for any other result.
+    The checks examine whether the tokens are a path.
     """
     nodes = len(parents)
     if not _is_pair(answer):

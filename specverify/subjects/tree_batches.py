@@ -116,9 +116,9 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
     """Return a tree that is accepted or rejected with certainty, in the vocabulary and dtype of ``like``.
 
-    To be accepted: the target wants the last token everywhere and the first token after a leaf, and the last child of
-    every node is the wanted token. To be rejected: the target wants the first token, which no child has if other tokens
-    remain.
+    If ``accepted``, p is certain of the last token everywhere, and of the first token after a leaf; the last child of
+    every node is the last token. Otherwise p is certain of the first token, which no child has if there are enough
+    other tokens.
     """
     vocabulary = like.shape[1]
     rows = np.zeros((len(parents) + 1, vocabulary), dtype=like.dtype)
@@ -137,8 +137,8 @@ def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
 def two_trees(verify: BareVerifier, drafts: Drafts, same_tree: bool, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a tree after the prompt and another tree after a longer text.
 
-    Paths multiply, so drawn trees have one node if the vocabulary is above 2. If q has too few tokens to fill one tree,
-    both are cut, because all trees of a batch have the same number of nodes.
+    Drawn trees have one node if the vocabulary is above 2, because the numbers of paths multiply. If q has too few
+    tokens to fill one tree, both are cut, because all trees of a batch have the same number of nodes.
     """
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))
     rows = [(prefix, _depth(shape)) for prefix, shape in zip((prompt, (*prompt, 1)), shapes, strict=True)]

@@ -83,7 +83,10 @@ def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
 def tree_form_subject(
     verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of trees in this ``form``, under the name by which the command line finds it."""
+    """Return the subject of a verifier of trees in this ``form``.
+
+    The subject gets the name by which the command line finds it.
+    """
     called, alone = f"{form.word}={name}", told_apart(keyed(verify))
     if form.batched:
         return tree_batch_subject(alone, called, form.drafts, trees, form.same_tree)

@@ -17,9 +17,9 @@ from specverify.testing.plans import CheckOptions, checks_plan, name_of
 
 
 class CacheOperations(NamedTuple):
-    """Functions that operate a cache without methods named ``append``, ``crop`` and so on.
+    """Functions that operate a cache, for a cache whose methods are not named ``append``, ``crop`` and so on.
 
-    A function may change the cache, or return another one of its type.
+    A function may change the cache in place, or return another cache of the same type.
 
     Examples:
         >>> CacheOperations(append=lambda cache, tokens: cache.extend(tokens)).fork is None

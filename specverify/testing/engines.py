@@ -179,7 +179,10 @@ def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple
 def _checks_of_calls(
     fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
 ) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
-    """Return both calls with tokens as their only results, and the checks of the promises in ``stated``."""
+    """Return (fast, slow, checks): both calls reduced to their tokens, and the checks of the promises in ``stated``.
+
+    ``fast`` is the call with speculation; ``slow`` is the call without, or a law.
+    """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_calls(fast, slow, names), stated.values)
@@ -235,7 +238,10 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 
 
 def _to_be_read(observe: Any) -> Observer | None:
-    """Return ``observe`` with a reader of its target if a supported engine has one; None if ``observe`` is None."""
+    """Return the observer, with a function added that reads the forward passes of its target.
+
+    The function is added only if a supported engine has one for such a target. Returns None if ``observe`` is None.
+    """
     if observe is None:
         return None
     if not isinstance(observe, Observer):

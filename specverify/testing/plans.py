@@ -109,9 +109,9 @@ def planned_by(check: Any) -> Callable[..., Plan] | None:
 
 
 def check_options(function: str, known: Collection[str], given: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for the first option in ``given`` that a check function does not take or that is invalid.
+    """Raise ``ValueError`` for the first option in ``given`` that is invalid or that the check function does not take.
 
-    ``known`` are the names of its options.
+    ``function`` is the name of the check function, and ``known`` are the names of its options.
     """
     for name in given:
         if name not in known:
@@ -274,7 +274,10 @@ def seconds_of(options: CheckOptions) -> float:
 
 
 def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
-    """Return the options ``given``, updated by ``more``; of two alarms or timeouts the smaller is kept."""
+    """Return the options ``given``, updated by ``more``.
+
+    If both have an alarm or a timeout, the smaller one is kept.
+    """
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
     return merged | both

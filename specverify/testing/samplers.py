@@ -226,7 +226,10 @@ def _acceptance_in(returns: Any) -> tuple[Any, Any]:
 
 
 def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, acceptance: Any) -> Sequence[Verdict]:
-    """Return the verdicts on the sampler after each prefix of ``laws``; the prefixes share the alarm."""
+    """Return the verdicts on the sampler after each prefix of ``laws``; the prefixes share the alarm.
+
+    ``acceptance`` is the law of the number of accepted drafts, or None.
+    """
     shared = plan._replace(alarm=plan.alarm / len(laws))
 
     def after(prefix: Any) -> Sampler:
@@ -248,7 +251,8 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    Verdicts in ``known`` are taken from there. Otherwise ``work`` draws the samples and judges them within ``seconds``.
+    If ``known`` contains verdicts of these checks, they are returned. Otherwise ``work`` draws the samples and returns
+    the verdicts, within ``seconds``.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
@@ -258,7 +262,7 @@ def _some_verdicts(
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
     """Return the verdicts of ``work``, run within ``seconds``.
 
-    If it fails, return one verdict with the reason, for the check ``first``.
+    If ``work`` fails, return one verdict with the reason, for the check called ``first``.
     """
     try:
         result = guarded(work, seconds)

@@ -100,7 +100,7 @@ def _continued(url: str, prompt: Tokens | str, prefix: Tokens) -> str | list[int
 
 
 def _alone(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one completion with the statistics of its answer."""
+    """Request one completion with these ``fields``; return it with the statistics of the server's answer."""
     with _opened(url, fields) as body:
         answer = _decoded(url, body.read())
     return _statistics(answer) | _answers(url, answer, 1)[0]
@@ -184,7 +184,10 @@ def _number(token: Any) -> int:
 
 
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Request one completion as a stream of events; return its tokens and values, with the chunks of text."""
+    """Request one completion as a stream of events; return its tokens and values, with the chunks of text.
+
+    ``fields`` are the fields of the request.
+    """
     result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:
         for line in body:

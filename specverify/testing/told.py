@@ -25,7 +25,10 @@ def told(group: Sequence[Verdict]) -> str:
 
 
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Group failed verdicts by their cause, in the order of the checks, refutations before other verdicts."""
+    """Return the failed verdicts ``wrong`` in groups with one cause each.
+
+    The groups are in the order of the checks, those with refutations first.
+    """
     groups = by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
     order = [verdict.check for verdict in wrong]
 

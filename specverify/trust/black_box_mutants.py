@@ -34,7 +34,7 @@ def _ratio(token: Array) -> Array:
 
 
 class BlackBoxBug(NamedTuple):
-    """A decoder with one bug; without arguments it is the right decoder."""
+    """The settings of a decoder, which describe one bug. The defaults describe the right decoder."""
 
     drafted: Array = Q
     """``[V]``: the pmf from which drafts are drawn; the verifier assumes Q."""
@@ -107,9 +107,9 @@ def acceptance() -> Array:
 
 
 def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
-    """Return ``number`` decoded texts, int64 ``[number, 2]``.
+    """Return ``number`` decoded texts, int64 ``[number, 2]``, of the decoder with the bug ``bug``.
 
-    With ``bug`` bound, this is the ``sample`` of ``check_sampler``.
+    ``partial(decode, bug)`` is a function ``sample(seed, number)``, as ``check_sampler`` takes it.
     """
     return told(bug, seed, number)["tokens"]
 
@@ -145,7 +145,7 @@ def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
 
 
 def _round(bug: BlackBoxBug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
-    """Decode one round of ``rows`` texts.
+    """Decode one round of ``rows`` texts with the bug ``bug``.
 
     Returns the tokens ``[rows, gamma + 1]``, the number of valid tokens in each row ``[rows]``, and the number of
     accepted drafts in each row ``[rows]``.

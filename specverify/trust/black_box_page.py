@@ -49,9 +49,9 @@ def law() -> Mapping[tuple[int, int], float]:
 
 
 def found(name: str, bug: BlackBoxBug) -> BugResult:
-    """Sample the decoder with one bug until it is refuted.
+    """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
-    Return the results of both e-processes and ``check_sampler``.
+    The tests are both e-processes and ``check_sampler``. ``name`` is the name of the bug.
     """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
@@ -102,7 +102,7 @@ def mutant_table() -> str:
 
 
 def _spread(numbers: Sequence[int | None]) -> str:
-    """Return the median, the minimum and the maximum of several runs as text."""
+    """Return the median, the minimum and the maximum of ``numbers``, the results of several runs, as text."""
     if None in numbers:
         return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"
     ordered = sorted(number for number in numbers if number is not None)

@@ -82,7 +82,11 @@ def statistical_alarms(
 def exact_alarms(
     configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> CountedAlarms:
-    """Examine random right configurations by every exact check that applies; return the number of refutations."""
+    """Examine random right configurations by every exact check that applies; return the number of refutations.
+
+    ``configurations`` is their number, ``seed`` selects them. ``jobs`` processes examine them; ``done(index)`` is
+    called for each finished part of the work.
+    """
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(result))._replace(examples=tuple(result))
@@ -148,7 +152,10 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
 
 
 def random_configuration(seed: int, index: int) -> Subject:
-    """Return a random registry algorithm with one of its examples' options, in one random scenario."""
+    """Return a random registry algorithm with the options of one of its examples, in one random scenario.
+
+    ``seed`` and ``index`` together determine the choice.
+    """
     rng = np.random.default_rng([seed, index])
     subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])
     vocabulary = int(rng.integers(2, 5))

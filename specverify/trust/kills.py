@@ -111,7 +111,8 @@ def kill_matrix(
 ) -> KillMatrix:
     """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
 
-    ``progress`` is called with the name of each finished row.
+    ``checks`` are the checks that examine each of them, with the settings ``conditions``. ``peers`` adds the verdicts
+    of other projects' statistics. ``progress`` is called with the name of each finished row.
     """
     names, suspected = tuple(check.name for check in checks), [item.name for item in suspects()]
     shared = _sharing(tuple(chosen))
@@ -208,7 +209,7 @@ def _made_of(value: Any) -> Hashable:
 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
-    """Run the checks on a right subject; return those that refute it."""
+    """Run the checks named in ``checks`` on the right subject ``name``; return those that refute it."""
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
     return ControlRow(
@@ -222,7 +223,7 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check, the mutants that no other check kills.
+    """Return, for each check in ``matrix``, the mutants that no other check kills.
 
     A check with no such mutant is covered by the other checks.
     """

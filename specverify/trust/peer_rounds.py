@@ -52,7 +52,7 @@ class RoundDrawer(Protocol):
 
 
 class PeerRounds(NamedTuple):
-    """One method of drawing rounds of a decoder, and whether it makes them independent."""
+    """One method of drawing rounds of a decoder, and whether the rounds that it draws are independent."""
 
     draw: RoundDrawer
     independent: bool

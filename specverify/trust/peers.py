@@ -106,7 +106,10 @@ def _top_hundred(rng: np.random.Generator, vocabulary: int) -> tuple[Array, Arra
 
 
 def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
-    """Return p and q: p is ordered 1 > 8 > 3 > 7 > the rest, q is one-hot on a fixed token."""
+    """Return p and q over ``vocabulary`` tokens.
+
+    The largest probabilities of p are those of tokens 1, 8, 3 and 7, in this order; q is one-hot on a fixed token.
+    """
     logits = np.full(vocabulary, -4.0)
     logits[[1, 8, 3, 7]] = 3.0, 2.0, 1.0, 0.0
     return softmax(logits), np.eye(vocabulary)[8]
@@ -204,7 +207,7 @@ def _cosine_between(counts: Array, p: Array) -> float:
 
 
 def _order_kept(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """Return whether the counts of four tokens are in the order of their probabilities."""
+    """Return whether the counts of four tokens in ``samples`` rounds are in the order of their probabilities."""
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])
 

@@ -302,7 +302,10 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
 
 def first_refuting(subject: Subject, *, quick: bool) -> str:
-    """Return the name of the first exact check that refutes a subject, or ""."""
+    """Return the name of the first exact check that refutes a subject, or "".
+
+    With ``quick`` the checks examine only the cases of the quick plan.
+    """
     for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, Conditions(edge=0.0), quick=quick)):
         if verdict.status is Status.REFUTED:
             return verdict.check
@@ -384,7 +387,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
     """Append the result ``work(bug)``, one line of JSON, for each selected bug that the file does not contain yet.
 
-    ``asked`` are the parsed arguments of the command line.
+    ``asked`` are the parsed arguments of the command line, which select the bugs and name the file.
     """
     known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))

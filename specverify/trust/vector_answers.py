@@ -61,7 +61,10 @@ def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
 
 
 def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
-    """Yield every test vector that applies to the program ``asked``, each with a function that returns its answer."""
+    """Yield every test vector that applies to the program ``asked``, each with a function.
+
+    The function takes a program, the bug or its control, and returns the answer of the program to the vector.
+    """
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
             yield vector, answer
@@ -103,7 +106,7 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law that the program emits with the models of the vector: of one round, or of a whole text.
+    """Return the law of the texts of the program ``asked``, or of one round, with the models of the vector.
 
     ``place`` is the number of the subject's variant.
     """
@@ -172,9 +175,9 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the text that variant number ``place`` decodes for a ``stop`` vector.
+    """Return the text that the program ``asked`` decodes for a ``stop`` vector.
 
-    Target and draft model agree, so every draft is accepted.
+    ``place`` is the number of the subject's variant. Target and draft model agree, so every draft is accepted.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -224,9 +227,10 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 
 
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
-    """Raise ``NotAsked`` unless every accept test of the vector is random: 0 < p(token) < q(token) for each draft.
+    """Raise ``NotAsked`` unless every acceptance test of the vector is random: 0 < p(token) < q(token) for each draft.
 
-    Otherwise a program may skip the coin, and its first random number would not be that coin.
+    A program may skip the uniform of a test that is not random. The vector's first uniform would then answer another
+    draw.
     """
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
@@ -240,10 +244,11 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 
 
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the tokens of the first round of variant number ``place`` for a vector.
+    """Return the tokens of the first round of the program ``asked`` for a vector.
 
-    Its drafts are set to those of the vector. Its other draws are answered by the vector's uniforms; a ``boundary``
-    vector answers all of them with the same end of their range.
+    ``place`` is the number of the subject's variant. Drafts become those of the vector, and all other draws are
+    answered by the vector's uniforms. A ``boundary`` vector answers all of these with the same end of the uniforms'
+    range.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -288,7 +293,7 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield, for every round of one decoded text, its sizes and the cache length before the next round.
+    """Yield, for each round of one text that ``program`` decodes, its sizes and the cache length before the next one.
 
     The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts.
     """

@@ -32,7 +32,7 @@ class Forced:
         self._line: Site = ()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the vector's outcome; raises ``NotAsked`` if the vector has none."""
+        """Return the outcome that the vector gives this draw; raises ``NotAsked`` if the vector gives none."""
         if site[0] == "draft":
             return self._draft(pmf, site)
         return inverse_cdf(pmf, self._uniform(pmf, site))  # type: ignore[arg-type]

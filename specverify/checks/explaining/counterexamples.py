@@ -119,7 +119,7 @@ def program_counterexample(
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
-    Its decisions are the random calls of its library.
+    ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
     """
     worst, then = _most_beyond(law, expected)
 
@@ -227,7 +227,7 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the text of a path round by round, up to the first round that deviates from the rule."""
+    """Return the words of a reading, round by round, up to the first round that deviates from the rule."""
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
@@ -317,9 +317,9 @@ def _token_named(
 
 
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return a sentence about the row that the token after ``before`` is drawn from, expected ``p``.
+    """Return a sentence about the row from which the token after ``before`` is drawn; the expected row is ``p``.
 
-    Returns "" if no draw of a path has the row ``seen``.
+    ``seen`` is the observed law of the token. Returns "" if no draw of a path in ``heaviest`` has the row ``seen``.
     """
     number = len(before) + 1
     for items in heaviest.drawn:
@@ -514,7 +514,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Describe a path round by round; if it cannot be read as rounds, by its trees and its decisions.
 
-    Its reading, if there is one, is appended to ``readings``.
+    The reading of the path, if there is one, is appended to ``readings``.
     """
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
@@ -574,7 +574,10 @@ def shown_pmf(pmf: Pmf) -> str:
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    """Return the decisions of a path in words; labelled draws have their role, the others are draws and coins."""
+    """Return the decisions of a path in words.
+
+    Draws with a label are described by their role (draft, accept, ...), and other draws as draws or coins.
+    """
     parts, rest = [], list[Decision]()
 
     def told_rest() -> list[str]:

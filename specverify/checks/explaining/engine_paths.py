@@ -186,10 +186,10 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path if they are fewer than ``number``, else [].
+    """Return the draws that determine the first ``number`` tokens of a path if there are fewer draws than tokens.
 
-    ``engine`` yields all paths, and ``decisions`` are those of this path. A draft is one draw and one test, so each new
-    token needs a draw of its own.
+    ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
+    draw of its own. Returns [] if there are enough draws.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

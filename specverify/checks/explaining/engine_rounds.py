@@ -69,7 +69,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence that p has an additional temperature; "" unless every path follows the rule with that p.
+    """Return the sentence that p has an additional temperature; "" unless every path follows the rule with such a p.
 
     ``read`` are the paths already read, with their models.
     """
@@ -120,7 +120,10 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 
 
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
-    """Yield the rounds of all paths, each with a weight; the worse a path fits the rule, the smaller the weight."""
+    """Yield the rounds of all paths, each with the weight of its path.
+
+    The worse the reading of a path fits the rule, the smaller is the weight.
+    """
     for reading in readings:
         if reading:
             yield from ((one, 1 / (1 + 4 * reading.cost)) for one in reading.rounds)
@@ -169,7 +172,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the untested drafts in ``dropped``, with the tested drafts after the same text."""
+    """Return the sentence about the untested drafts in ``dropped``, and about tested drafts after the same text.
+
+    ``read`` are the paths with their models.
+    """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
     out = {one.dropped for one in dropped if one.text + one.drafts == here}
@@ -203,7 +209,7 @@ _OTHER_TEXT = re.compile(
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence about the wrong rule that the rounds follow in the observed rows.
 
-    Returns "" if none is recognised.
+    ``read`` are the paths with their models. Returns "" if no wrong rule is recognised.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
@@ -282,7 +288,11 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 
 
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
-    """Return the row of q after ``text``, which ends in the last draft; zeros ``[size]`` if it is not known."""
+    """Return the row of q after ``text``, which ends in the last draft of a round.
+
+    Without a draft model the row is taken from ``learned``, the rows of drafts by text; zeros ``[size]`` if it is not
+    known.
+    """
     if models.q is not None:
         return _of(models.q)(text)
     return learned.get(text, (0.0,) * size)

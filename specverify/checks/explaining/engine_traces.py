@@ -140,9 +140,9 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    The sentence needs at least three texts that only this request has and for which three facts hold: the draft model
-    is queried with the text, the next query to the target has a text of the other request, and p's choice there is the
-    emitted token.
+    At least three texts that only this request has must show the fault. A text shows it if the draft model is queried
+    with this text, the next query to the target has a text of the other request, and p's choice there is the emitted
+    token.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -229,10 +229,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if that does not fit.
+    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if this does not explain it.
 
-    It applies if p was never queried with ``text`` while this request was served (query indices ``served``), and
-    exactly one earlier query has the same length.
+    The explanation requires that p was never queried with ``text`` while this request was served (query indices
+    ``served``), and that exactly one earlier query has the same length as ``text``.
     """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""

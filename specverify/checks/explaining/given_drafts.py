@@ -119,7 +119,10 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 
 
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
-    """Return the conditional law of the round from ``state`` given ``drafts``; None for trees and large rounds."""
+    """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
+
+    Returns None for trees and large rounds.
+    """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
 
@@ -158,7 +161,10 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return description -> rows of p and q under wrongly applied sampling parameters, for the drafts ``tokens``."""
+    """Return description -> rows of p and q under wrongly applied sampling parameters.
+
+    The rows are those after ``prefix`` and along the drafts ``tokens``.
+    """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
     if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):

@@ -131,7 +131,10 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> s
 
 
 def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence about the wrong formula of ``part`` ("accept", "replace", "bonus"); "" if none fits."""
+    """Return the sentence about the wrong formula of ``part`` ("accept", "replace", "bonus"); "" if none fits.
+
+    ``parameters`` are the sampling parameters as text, for the sentence.
+    """
     name = _name(all_given, part, parameters)
     if part == "accept":
         name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
@@ -145,7 +148,7 @@ _WARPERS: Mapping[str, Callable[[Any, Any], Any]] = {"top_k": top_k, "top_p": to
 
 
 def _warped_residuals(parameters: str) -> dict[str, Any]:
-    """Return, by name, the residuals to which a sampling parameter is applied once more."""
+    """Return, by name, the formulas of residuals to which one of the sampling ``parameters`` is applied once more."""
 
     def formula(warper: Callable[[Any, Any], Any], value: float, rows: ModelRows, drafts: Tokens, i: int) -> Row:
         residual = np.array([float(mass) for mass in excess(rows.p[i], rows.q[i])])
@@ -162,7 +165,10 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of the formula that fits all observations of ``part``; "" if none fits, or too many."""
+    """Return the name of the formula that fits all observations of ``part``; "" if none fits, or too many.
+
+    ``parameters`` are the sampling parameters as text.
+    """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return ""
     seen = [(given, i, value) for given in all_given for i, value in values_of(given, part)]

@@ -136,7 +136,11 @@ class _RoundReading(NamedTuple):
     dropped: int | None = None
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
-        """Return the completed round; its last token has the role ``end`` and comes from ``row`` at line ``place``."""
+        """Return the completed round.
+
+        ``end`` is the role of its last token, ``row`` the row that this token is drawn from, ``place`` the program line
+        of the draw, and ``fault`` the first deviation or "".
+        """
         drafted = self.drafted
         places = (*self.places, *(("draft", i, at) for i, at in enumerate(drafted.places)))
         last = (end, len(self.accept) - (end == "replace"), place)
@@ -282,8 +286,8 @@ class _PathReader:
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
         """Return the cost of reading draw ``at`` in ``role``, in a round whose texts have at most ``longest`` tokens.
 
-        It is positive if the line of the draw has another role, or if the model queries show that the engine is not at
-        that point yet or already past it. ``asked`` is the (model, text) query that the role needs, or None.
+        The cost is positive if the line of the draw has another role, or if the model queries show that the engine has
+        not reached this point, or has passed it. ``asked`` is the (model, text) query that the role needs, or None.
         """
         if at >= len(self.items):
             return 0.0
@@ -295,7 +299,10 @@ class _PathReader:
         return cost
 
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield every reading of the draws from index ``at`` on as one round that begins after ``text``."""
+        """Yield every reading of the draws from index ``at`` on as one round that begins after ``text``.
+
+        ``rejected`` are texts that end in a rejected draft.
+        """
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain))
         for drafted in self._drafts(at, text):
@@ -325,7 +332,10 @@ class _PathReader:
             )
 
     def _dropped(self, drafted: _DraftReading, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield readings in which the last draft of ``drafted`` is discarded without a test."""
+        """Yield readings in which the last draft of ``drafted`` is discarded without a test.
+
+        ``text`` is the text at the start of the round, and ``rejected`` are texts that end in a rejected draft.
+        """
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
         said = f"drafted {token} (q = {short(drafted.q[-1][token])}{place}), left out without a test"
@@ -387,9 +397,10 @@ class _PathReader:
         return 0 <= first < target < this
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield ``drafted`` with one more draft that no draw produced, as lookup or greedy draft models make them.
+        """Yield ``drafted`` with one more draft that no draw produced, as look-up and greedy draft models propose.
 
-        Candidates are the tokens whose p equals the bound of the next coin, and the next token of the final text.
+        ``here`` is the text before this draft. Candidates are the tokens whose p equals the bound of the next coin, and
+        the next token of the final text.
         """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
@@ -583,9 +594,9 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the next token without a draw, in the form of ``_token``.
+        """Yield the readings of the next token without a draw, in the form of ``_token`` and with its arguments.
 
-        The token is certain, is the last one of the path, or is chosen by the program.
+        Such a token is certain, is the last token of the path, or is chosen by the program.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -603,7 +614,10 @@ class _PathReader:
             yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
-        """Return the row from which draw ``at`` takes its token; () if it is unknown. ``rule`` is the right row."""
+        """Return the row from which draw ``at`` takes its token; () if it is unknown.
+
+        If the draw has no pmf, the known rows are tried: first ``rule``, the right row after the text ``here``.
+        """
         item = self.items[at]
         if item.pmf:
             return item.pmf
@@ -614,15 +628,19 @@ class _PathReader:
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
     def _certainly(self, token: int, at: int) -> Row:
-        """Return the point mass on ``token``; () after the last draw, where the row need not be known."""
+        """Return the point mass on ``token``.
+
+        Returns () if ``at`` is after the last draw, where the row need not be known.
+        """
         return _sure(token, self.size) if at < len(self.items) else ()
 
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the reading of a lookup with fewer intervals than tokens, from a row other than ``rule``.
+        """Yield the reading of the lookup ``item`` from a row other than ``rule``.
 
-        The tuple has the form of ``_token``. The lengths of the intervals are compared with every known row.
+        The lookup has fewer intervals than tokens; their lengths are compared with every known row. The yielded tuple
+        and the other arguments are those of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
@@ -641,9 +659,10 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield the alternative that emits ``new`` after ``text``, if the final text continues with these tokens.
+        """Yield the reading of a round that emits ``new`` after ``text``, if the final text continues so.
 
-        If all drafts are accepted (``all_accepted``), the final text may lack the last of them.
+        If all drafts are accepted (``all_accepted``), the final text may lack the last draft. ``at`` is the next draw.
+        The other arguments become fields of the yielded ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]

@@ -70,7 +70,10 @@ def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i tests pass | at least i pass) of a wrong rule that counts passes after a failure too."""
+    """Return P(more than i tests pass | at least i pass) of a wrong rule.
+
+    The rule counts all tests that pass, also those after a failed test.
+    """
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
         one = ratio(rows.p[k][token], rows.q[k][token])

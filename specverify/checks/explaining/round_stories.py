@@ -139,7 +139,10 @@ def _drafted(given: GivenDrafts) -> str:
 
 
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
-    """Describe the test of draft ``i``: its result and acceptance probability, and that of the rule if it differs."""
+    """Describe the test of draft ``i``: its result, its acceptance probability, and that of the rule if it differs.
+
+    ``decisions`` are the decisions of the path, and ``accepted`` the result of the test.
+    """
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
     which = f"draft {i + 1} ({given.drafts[i]}) {word}" if len(given.drafts) > 1 else word
@@ -159,7 +162,7 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
-    """Describe the ``token`` after the accepted drafts: its probability, and that of the rule if it differs."""
+    """Describe the ``token`` after the ``accepted`` drafts: its probability, and that of the rule if it differs."""
     rejected = accepted < len(given.drafts)
     law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
     rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]

@@ -76,9 +76,10 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
 
 
 def drafts_of_one_position(decisions: Sequence[Decision], emitted: Tokens) -> Draft | None:
-    """Return the drafts of a round that emits one token as siblings; None if the round has another form.
+    """Return the drafts of a round as siblings of a tree, if the round emits one token; else None.
 
-    Each draft but the first must be drawn directly after the rejection of the one before it.
+    ``decisions`` are the decisions of the round, and ``emitted`` its tokens. Each draft but the first must be drawn
+    directly after the rejection of the draft before it; otherwise None is returned.
     """
     names = [decision.site[0] if decision.site else None for decision in decisions]
     at = [number for number, name in enumerate(names) if name == "draft"]
@@ -122,10 +123,11 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read a draw from p whose token is looked up among the children (``siblings``) of a deterministic tree.
+        """Read a draw from p whose token is looked up among the children of a node in a deterministic tree.
 
-        Returns the child with ``token`` (None if there is none), the words and p. Returns None for another tree or
-        draw.
+        ``siblings`` are the children of the node ``parent``, ``text`` is the text at this node, and ``token`` the next
+        emitted token. Returns the child with this token (None if there is none), the words and p. Returns None if the
+        tree is not deterministic, or if the next draw is not such a draw.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -207,10 +209,10 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether a coin with the bound ``seen`` tests ``child``, which the rule would accept with certainty.
+        """Return whether the coin ``item`` tests ``child``, which the rule would accept with certainty.
 
-        ``left`` is the residual before the test. If the coin may also test another child, no later deviation of this
-        round is reported.
+        ``seen`` is the bound of the coin, ``accepted`` its result, and ``left`` the residual before the test. If the
+        coin may also test another child, no later deviation of this round is reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False

@@ -31,9 +31,9 @@ from specverify.subjects.kernel_tables import SIZE
 
 
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
-    """Return for each design a table (kind of row x bit) with about ``samples`` observations.
+    """Return for each of ``designs`` a table (kind of row x bit) with about ``samples`` observations.
 
-    A bit is the outcome of the draw that the rows of the design show. ``calls`` are the rows and seeds of the calls.
+    A bit is the outcome of the draw that the rows of a design show. ``calls`` are the rows and seeds of the calls.
     """
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)
@@ -68,9 +68,10 @@ def _design(kernel: Kernel, kinds: Sequence[RowKind]) -> Design:
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
-    """Return the checks of a kernel with ``gamma`` drafts per row; that of positions needs more than one draft.
+    """Return the checks of a kernel with ``gamma`` drafts per row.
 
-    ``samples`` is the number per table, ``alarm`` the false-alarm rate, and ``calls`` the rows and seeds of the calls.
+    The check that compares positions needs more than one draft. ``samples`` is the number per table, ``alarm`` the
+    false-alarm rate, and ``calls`` the rows and seeds of the calls.
     """
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),

@@ -115,9 +115,9 @@ def _laws(
 
 
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
-    """Return the total variation of ``law`` from the target's law in the situation ``name``.
+    """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    Texts of the law that are too short are first completed by the target.
+    Texts of ``law`` that are too short are first completed by the target.
     """
     here = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
@@ -176,9 +176,9 @@ def _said(found: Distance) -> str:
 
 
 def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Counterexample:
-    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a row that is wrong.
+    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a wrong row.
 
-    ``found`` are the computed laws.
+    The excess is that of the probability in ``found``, the computed laws, over the target's.
     """
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}

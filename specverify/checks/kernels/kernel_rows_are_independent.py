@@ -61,7 +61,10 @@ def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[s
 
 
 def _other_padding(rounds: KernelRounds) -> KernelRounds:
-    """Return the rounds with other pmfs at the positions after the drafts of each row, which a kernel must ignore."""
+    """Return ``rounds`` with other pmfs at the positions after the drafts of each row.
+
+    A kernel must ignore these pmfs.
+    """
     p, q, _, lengths = rounds.batch
     vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
     behind_p, behind_q = places > lengths[:, None], places[:-1] >= lengths[:, None]

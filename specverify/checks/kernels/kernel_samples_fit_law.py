@@ -105,9 +105,9 @@ def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) ->
 
 
 def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
-    """Test the numbers of accepted drafts against the rule; more than the rule accepts does not refute.
+    """Test the numbers of accepted drafts against the rule, at the false-alarm rate ``alarm``.
 
-    Another lossless rule may accept more. ``alarm`` is the false-alarm rate.
+    More accepted drafts than the rule accepts do not refute, because another lossless rule may accept more.
     """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
@@ -149,9 +149,9 @@ def _examination(sampled: SampledKernel, fit: ConfirmedFit, holds: str, law: str
 def situations_to_sample(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
 ) -> list[SampledKernel]:
-    """Return the situations to sample, one per gamma and one per larger vocabulary.
+    """Return the situations to sample: one for each gamma, and one for each larger vocabulary.
 
-    The detectable total variation is ``tv``, and ``large_tv`` for the larger vocabularies.
+    The detectable total variation is ``tv`` for the first group, and ``large_tv`` for the larger vocabularies.
     """
     result = [
         SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)

@@ -1,9 +1,9 @@
 """No token with p = 0 is emitted if one uniform is at an end of its range and the others are ordinary.
 
 The ends of [0, 1) are 0 and the largest number of the dtype below 1; those of (0, 1] are the smallest number that
-generators return and 1. Two kinds of rows are examined: those of the tables, and rounded rows, in which p and q differ
-by rounding alone, so that a residual may be empty and sums over the vocabulary round; their first and last token have
-no mass.
+generators return and 1. Two kinds of rows are examined: rows of rational models, and rounded rows, in which p and q
+differ by rounding alone, so that a residual may be empty and sums over the vocabulary round; the first and last token
+of rounded rows have no mass.
 """
 
 from __future__ import annotations
@@ -155,7 +155,10 @@ def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
 
 
 def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
-    """Yield (row, (position, token)) for rows with a forbidden token; the token is None if a row emits nothing."""
+    """Yield (row, (position, token)) for each row of ``batch`` whose answer has a forbidden token.
+
+    ``answers`` are the tokens that the kernel emits. If a row emits nothing, its token is None.
+    """
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):
         kept = [token for token in tokens if token != -1][: int(batch.lengths[row]) + 1]

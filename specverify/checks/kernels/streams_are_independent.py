@@ -54,9 +54,9 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
     """Search rows that are equal in all calls, calls that are equal in all rows, and equal runs of consecutive rows.
 
     Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
-    / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each is below ``alarm / 3``,
-    plus half as many bits in reserve for numbers that are not quite fair. If the seed is an argument, other seeds are
-    tried last.
+    / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
+    below ``alarm / 3``; half as many bits are added for numbers that are not quite fair. If the kernel takes a seed,
+    calls with other seeds are compared last.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -87,9 +87,10 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 
 
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
-    """Describe ``length`` consecutive rows with equal bits, within one call and in two calls.
+    """Return two descriptions of ``length`` consecutive rows with equal bits: within one call, and in two calls.
 
-    Returns "" for each that is absent.
+    ``seen`` are the bits ``[calls, rows]``, and ``names`` the names of the calls. A description is "" if there are no
+    such rows.
     """
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)

@@ -96,7 +96,7 @@ def couples_seen(
 
 
 def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
-    """Return the rows of one call in couples at distance ``lag``: first and second rows.
+    """Form couples of the rows of one call at distance ``lag``; return their first rows and their second rows.
 
     A row is in at most one couple.
     """

@@ -57,7 +57,10 @@ class ReferenceFound(NamedTuple):
 
 
 def views(longest: int = POSITIONS) -> dict[str, View]:
-    """Return name -> function of a sequence whose value is compared: whole, length, and each of the first tokens."""
+    """Return name -> function of a sequence whose value is compared.
+
+    The values are the whole sequence, its length, and the token at each of the first ``longest`` positions.
+    """
     result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
         result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
@@ -82,7 +85,10 @@ def reference_begun() -> ReferenceFound:
 
 
 def reference_seen(found: ReferenceFound, ours: Sequence[Tokens], theirs: Sequence[Tokens]) -> ReferenceFound:
-    """Return the evidence with one more batch added: equally many sequences from the tested and the plain sampler."""
+    """Return the evidence in ``found`` with one more batch added.
+
+    ``ours`` are sequences from the tested sampler, and ``theirs`` equally many from the plain sampler.
+    """
     compared = {
         name: _compared(found.compared[name], Counter(map(view, ours)), Counter(map(view, theirs)))
         for name, view in views().items()

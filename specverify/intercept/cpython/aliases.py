@@ -199,7 +199,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield, for a static method ``holder``, the places in the classes that define it."""
+    """Yield the places in classes that refer to the static method ``holder``."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
@@ -234,7 +234,7 @@ def _attribute(holder: Any, name: str) -> AliasPlace:
 
 
 def _names(holder: Any) -> list[str]:
-    """Return the attributes stored in the object itself, in its dictionary or in slots."""
+    """Return the names of the attributes stored in ``holder`` itself, in its dictionary or in slots."""
     slots = [name for kind in type(holder).__mro__ for name, item in vars(kind).items()
              if isinstance(item, types.MemberDescriptorType) and "__slots__" in vars(kind)]  # fmt: skip
     return [*slots, *getattr(holder, "__dict__", {})]

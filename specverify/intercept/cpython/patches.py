@@ -314,7 +314,7 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself if it has no such call.
+    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself without such calls.
 
     ``names`` are the globals of the code.
     """
@@ -361,7 +361,7 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 
 
 def _is_flagged(item: dis.Instruction) -> bool:
-    """Return whether the instruction marks the value it loads as the function of a call."""
+    """Return whether the instruction ``item`` marks the value that it loads as the function of a call."""
     return item.opname == "LOAD_METHOD" or bool(item.opname in _FLAGGED and item.arg and item.arg & 1)
 
 

@@ -78,7 +78,10 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Handle an audit event of Python: refuse it if a block is open and the event can bring numbers from outside."""
+    """Handle an audit event of Python.
+
+    The event is refused if a block is open and the event can bring numbers from outside, such as by a socket.
+    """
     if event != "open" and event not in _EVENTS:
         return
     block = current()
@@ -208,7 +211,10 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Context manager: generators, clocks and random bytes are changed as ``number`` selects, then restored."""
+    """Context manager in which generators, clocks and random bytes have other states, selected by ``number``.
+
+    The states are restored at its end.
+    """
     with generators_moved(number), elsewhen(number):
         yield
 
@@ -379,7 +385,7 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
     """Return the text of ``refusal`` with file and line.
 
-    If it has no line, repeat ``run`` with tracing to locate it.
+    If the refusal has no line, ``run(draws)`` is repeated with tracing to find the line that drew.
     """
     if _PLACE.search(str(refusal)):
         return str(refusal)

@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the symbolic and the concrete operand, in this order.
+    """Return the two operands, of which one is symbolic: first the symbolic one, then the plain number.
 
     Refuses two symbolic operands; ``what`` describes the operation in the message.
     """
@@ -235,7 +235,10 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger of two operands; symbolic unless the known intervals determine it."""
+    """Return the larger of two operands.
+
+    The result is symbolic unless the known intervals determine which operand is larger.
+    """
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
             return of_two(MAXIMUM, left, right)
@@ -254,7 +257,7 @@ def size(value: Symbolic) -> Operand:
 
 
 def minimum(left: Operand, right: Operand) -> Operand:
-    """Return the smaller operand."""
+    """Return the smaller of two operands; see ``maximum``."""
     return negative(maximum(negative(left), negative(right)))
 
 
@@ -355,7 +358,7 @@ def ceiled(value: Symbolic) -> Operand:
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return the monotone function ``name`` of ``steps.RULES``, applied to a symbolic number."""
+    """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 
@@ -400,11 +403,11 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Compute ``operation`` for a symbolic number, for the cache.
+    """Compute the result of ``operation`` on a symbolic number, for the cache.
 
-    The number is a uniform with ``steps``, then limited to ``[low, high]``; it is the operand with index ``place``, and
-    ``number`` the other operand, or None. Returns the steps and limits of the result, or a plain number; ``Declined``
-    if the operation is refused. ``negative`` distinguishes -0.0 in the cache.
+    The symbolic number is a uniform with ``steps``, then limited to ``[low, high]``. It is the operand with index
+    ``place``; ``number`` is the other operand, or None if there is no other. ``negative`` distinguishes -0.0 in the
+    cache. Returns the steps and limits of the result, a plain number, or ``Declined`` if the operation is refused.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -178,7 +178,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element.
 
-        If it writes into an array of another type, that type handles the call.
+        If the result is written into an array of another type, that type handles the call.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").for_python
@@ -278,7 +278,10 @@ MASK = "where"
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """Apply a ufunc to elements, by the rule in the table of primitives; a refusal gets the ufunc's name and line."""
+    """Apply a ufunc to the elements of ``inputs``, by the rule in the table of primitives.
+
+    A refusal gets the name and the line of the ufunc.
+    """
     try:
         return _on_elements(ufunc, method, inputs, kwargs)
     except NeedsValue as refused:
@@ -332,7 +335,10 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of one symbolic number with very many bounds; one draw determines all answers."""
+    """Return the comparison ``name`` of two operands: one symbolic number, and very many bounds.
+
+    One draw determines all answers.
+    """
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)

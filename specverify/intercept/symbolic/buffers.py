@@ -200,11 +200,11 @@ class Buffer(np.ndarray[Any, Any]):
         return getattr(contents_of(self), name)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """Return a view, or a copy of the elements."""
+        """Return a view in another shape; if the array has symbolic elements, perhaps a copy of these."""
         return self._viewed(super().reshape(*shape, **kwargs), "reshape", *shape, **kwargs)
 
     def ravel(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a view, or a copy of the elements."""
+        """Return a 1-D view; if the array has symbolic elements, perhaps a copy of these."""
         return self._viewed(super().ravel(*args, **kwargs), "ravel", *args, **kwargs)
 
     def _viewed(self, found: Any, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -224,7 +224,7 @@ class Buffer(np.ndarray[Any, Any]):
         return contents_of(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Write numbers, also symbolic ones."""
+        """Write ``value``, plain or symbolic numbers, at ``index``."""
         beside, value = self._beside, contents_of(value)
         if beside is not None and holds_lazy(value):
             beside.fill()

@@ -86,7 +86,7 @@ class Continuous(NamedTuple):
 
     @property
     def clamped(self) -> bool:
-        """Return whether one of the limits ``low`` and ``high`` has a positive probability."""
+        """Return whether the value ``low`` or the value ``high`` has a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property
@@ -103,17 +103,21 @@ class Continuous(NamedTuple):
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``: the bound is mapped back to the uniform, and compared there.
+        """Return whether the number is below ``bound``; ``or_equal`` includes equality.
 
-        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
-        ``NeedsValue`` if the bound is within rounding of a value that has a positive probability.
+        The bound is mapped back to the uniform, and compared there. Returns False if ``bound`` is NaN. ``place`` is the
+        comparing line, by default the current one. Raises ``NeedsValue`` if the bound is within rounding of a value
+        that has a positive probability.
         """
         if isnan(bound):
             return False
         return self.uniform.below(self._back(bound, or_equal=or_equal), place) == self.increasing
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``; False unless this value has a positive probability."""
+        """Return whether the symbolic number has the value ``number``.
+
+        The result is False unless this value has a positive probability. ``place`` is the comparing line.
+        """
         atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
         if not atom:
             self._back(number)
@@ -189,7 +193,7 @@ class Extreme(NamedTuple):
     """Index in the order (descending for the largest): 0 is the extreme itself."""
 
     def then(self, step: MonotoneStep) -> Extreme:
-        """Return ``step`` applied to the number: it is applied to every part."""
+        """Return ``step`` applied to the order statistic, by applying the step to every part."""
         result = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
         return Extreme(result, self.largest == step.increasing, self.rank)
 
@@ -232,7 +236,7 @@ class Extreme(NamedTuple):
                 yield part <= bound if or_equal else part < bound
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the number equals ``number``."""
+        """Return whether the order statistic has the value ``number``; ``place`` is the comparing line."""
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
@@ -358,9 +362,9 @@ class Joined(NamedTuple):
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the number is below ``bound``, drawn given all earlier answers.
 
-        Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default the current one. Raises
-        ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms have taken part in a
-        race.
+        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default
+        the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms
+        have taken part in a race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))

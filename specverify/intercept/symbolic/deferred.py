@@ -125,8 +125,8 @@ class Categorical(Deferred):
     def outcomes(self) -> Law:
         """Return every value with its probability by ``pmf``, as before any draw was read.
 
-        If another draw from the same generator state was read, it determines this outcome; the returned law ignores
-        that.
+        The law ignores whether another draw from the same generator state was read; such a draw would determine this
+        outcome.
         """
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 

@@ -47,7 +47,10 @@ MANY = 256
 
 @contextmanager
 def at_large(*, short: bool = False) -> Iterator[None]:
-    """Context manager for large-vocabulary mode; ``short`` states that the rows of the call are 16-bit floats."""
+    """Context manager in which large-vocabulary mode is active.
+
+    ``short`` states that the rows of p and q are 16-bit floats.
+    """
     with mode_with(large=True, short=short):
         yield
 
@@ -248,10 +251,10 @@ class Crossing(NamedTuple):
 
 
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
-    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; ``shape`` is that of the result.
+    """Compare each number of ``values`` with its row of ``bounds`` ``[rows, bounds]``; return the symbolic answers.
 
-    An element of the result is True if the number is at or above the bound (``above``), or else if it is below the
-    bound.
+    With ``above``, an answer is True if the number is at or above the bound; otherwise it is True if the number is
+    below the bound. ``shape`` is the shape of the result.
     """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
@@ -261,9 +264,10 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return the index of the first True of a row for each possible rank of the number; 0 if there is none.
+    """Return the index of the first True in a row of answers, for each possible rank of the number; 0 without a True.
 
-    ``ranks`` are the ranks of the bounds in sorted order; ``above`` as for ``crossing``.
+    ``ranks`` are the ranks of the bounds in sorted order. The answers are those of ``crossing`` with the same
+    ``above``.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -301,9 +305,9 @@ def check_outcomes(call: str, number: int) -> None:
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of a shape, or of a single number.
+    """Return the lengths of ``size``: a shape, or a single number.
 
-    Other values are left out, since the library rejects them.
+    Other values are left out, because the library rejects them.
     """
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
@@ -351,7 +355,10 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return the exponential clocks that the scores stand for. Raises ``NeedsValue`` if there are none."""
+        """Return the exponential clocks whose order is that of the scores.
+
+        Raises ``NeedsValue`` if the scores are not functions of ring times.
+        """
         return _clocks(self._scores)
 
     def law(self) -> Any:
@@ -419,7 +426,10 @@ class _Best(Draw):
 
 
 def check_unused(scores: Many) -> None:
-    """Raise ``NeedsValue`` if noise of the row was used in an earlier race or comparison, or occurs in two entries."""
+    """Raise ``NeedsValue`` if noise in the row ``scores`` has decided something before, or occurs in two entries.
+
+    It has decided something if it was used in a race or in a comparison.
+    """
     ids = scores.ids[scores.random]
     for block in scores.blocks:
         known = block.known
@@ -449,7 +459,7 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True of a row of symbolic bools, in the form of a race."""
+    """The index of the first True in a row of symbolic bools, with the methods of a race."""
 
     place: Wide
 
@@ -475,7 +485,7 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return, for each row along the last axis, the number of True; declines noise vectors."""
+    """Return, for each row along the last axis of ``content``, the number of True. A noise vector is declined."""
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()

@@ -64,7 +64,7 @@ class SymbolicFloat:
         return of_operands("divide", of_operands("rint", of_operands("multiply", self, 10.0**digits)), 10.0**digits)
 
     def is_integer(self) -> Any:
-        """Return whether the number is an integer; drawn if it may be."""
+        """Return whether the number is an integer; the answer is drawn if both answers are possible."""
         return of_operands("equal", self, of_operands(FLOOR.name, self))
 
     def conjugate(self) -> Any:
@@ -153,7 +153,11 @@ def opened(value: Any) -> Any:
 
 
 def of_operands(name: str, *operands: Any) -> Any:
-    """Return the operation or comparison ``name`` of the operands; an integer if all operands are integers."""
+    """Return the operation or comparison ``name`` of the operands.
+
+    Operands may be wrapped symbolic numbers, and so may be the result. A concrete result of arithmetic on integers is
+    an ``int``.
+    """
     outcome = wrapped(asked(result, name, *map(opened, operands)))
     if isinstance(outcome, SymbolicFloat) or not isinstance(outcome, float) or name not in _KEEP_WHOLE:
         return outcome
@@ -165,7 +169,7 @@ _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if
 
 
 def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``question(*args, **kwargs)``; a refusal gets the line of the foreign code."""
+    """Return ``question(*args, **kwargs)``; a refusal that it raises gets the line of the foreign code."""
     try:
         return question(*args, **kwargs)
     except NeedsValue as refused:
@@ -229,7 +233,10 @@ def _shifted_right(self: SymbolicInt, bits: int) -> Any:
 
 
 def refusing(name: str, way_out: str = "compare the number itself") -> Callable[..., Any]:
-    """Return a method that refuses ``name``, because it needs the value of the number; ``way_out`` ends the message."""
+    """Return a method that refuses the operation ``name``, because it needs the value of a symbolic number.
+
+    ``way_out`` ends the message.
+    """
 
     def method(self: Any, *args: Any) -> Any:
         raise refusal("value-needed", f"{name} needs the value of a random number, which has none: {way_out}")
@@ -266,7 +273,10 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:
-    """Return the outcome of a run: a tuple of values, or ``Undecided`` with their law if some were never read."""
+    """Return the outcome of a run: a tuple of the values of ``elements``.
+
+    If some were never read, return ``Undecided``, with every possible tuple and its probability.
+    """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}

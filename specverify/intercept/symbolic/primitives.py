@@ -165,7 +165,7 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
 
 
 def spelled(named: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
-    """Return the rows by their names in ``library``: ``torch``, ``jax``, ``math`` or ``python``."""
+    """Return the rows of ``named`` by their names in ``library``: ``torch``, ``jax``, ``math`` or ``python``."""
     return _one_each((name, row) for row in named.values() for name in getattr(row, library))
 
 
@@ -223,7 +223,7 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of an operation that maps integers to integers and is rounded once in floats.
 
-    So every library computes it to the same bit. ``more`` are further fields of the row.
+    Every library therefore computes the operation to the same bit. ``more`` are further fields of the row.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
@@ -255,7 +255,10 @@ def _between_0_and_1(x: _Basis, value: Any) -> Any:
 
 
 def _half_way(x: _Basis, value: Any) -> Any:
-    """Return the logit of ``(value + 1) / 2`` for a value in (-1, 1): twice its inverse hyperbolic tangent."""
+    """Return the logit of ``(value + 1) / 2`` for a value in (-1, 1), computed by the operations ``x``.
+
+    It is twice the inverse hyperbolic tangent of the value.
+    """
     return _logit(x, _between_0_and_1(x, x.multiply(x.add(value, 1.0), 0.5)))
 
 
@@ -476,9 +479,9 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
 
 def compared(name: str, left: Any, right: Any, place: str) -> Any:
-    """Return the comparison ``name`` of two elements as a symbolic outcome, drawn when it is read.
+    """Return the comparison ``name`` of the elements ``left`` and ``right`` as a symbolic outcome.
 
-    ``place`` is the comparing line.
+    The answer is drawn when it is read. ``place`` is the comparing line.
     """
     if not (is_open(left) or is_open(right)):
         return int(answered(name, known(left), known(right)))
@@ -494,7 +497,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound b such that an integer is below b if and only if it is at most ``bound``."""
+    """Return a bound b for integers: an integer is below b if and only if it is at most ``bound``."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -558,7 +561,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether two symbolic numbers are equal, which is possible if they have parts in common.
 
-    Refuses numbers without common parts if a value has a positive probability. ``place`` is the comparing line.
+    Without common parts, the result is False if no value of them has a positive probability; else the comparison is
+    refused. ``place`` is the comparing line.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -593,7 +597,7 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
     """Return the row of the binary comparison ``name``.
 
-    ``rule`` compares symbolic numbers, ``vector`` noise vectors.
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields.
     """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
@@ -654,7 +658,7 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
 
-    ``of_counts`` is the outcome class for rows of counts; ``more`` are further fields.
+    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts; ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -675,7 +679,7 @@ def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
     """Return the row of ``name``, the reduction ``of`` applied to every prefix.
 
-    ``numbers`` computes it of plain numbers.
+    ``numbers`` computes the result for plain numbers; ``more`` are further fields.
     """
     vector = Blank("each beginning of a noise vector is another noise vector")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)

@@ -74,7 +74,7 @@ class Clock(NamedTuple):
     def later(self, at: float) -> float:
         """Return the probability that the clock rings at time ``at`` or later.
 
-        The latest time ``end`` is left out of account here.
+        It is computed without the latest time ``end``.
         """
         if at <= self.start:
             return 1.0
@@ -176,7 +176,10 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, by index, the probability that each clock rings first between two times, if none has rung before."""
+    """Return, by index, the probability that each clock of ``running`` rings first between two times.
+
+    The times are ``begin`` and ``end``; no clock has rung before ``begin``.
+    """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
         if clock.offset
@@ -196,7 +199,10 @@ def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, fl
 
 
 def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
-    """Multiply a sum of exponentials (rate -> weight) by ``(1 - tail) exp(-rate t) + tail``."""
+    """Return a sum of exponentials, multiplied by ``(1 - tail) exp(-rate t) + tail``.
+
+    The sum is given as ``terms``: rate -> weight.
+    """
     result: dict[float, float] = {}
     for each, weight in terms.items():
         result[each + rate] = result.get(each + rate, 0.0) + weight * (1 - tail)
@@ -216,7 +222,10 @@ NO_RACE = "the maximum of several random numbers is requested, and they are not 
 
 
 class Race(NamedTuple):
-    """Scores (noisy numbers) as clocks: the largest score is the first clock to ring if ``first``, else the last."""
+    """A race of clocks whose order is that of scores (noisy numbers).
+
+    The largest score belongs to the first clock to ring if ``first``, else to the last clock.
+    """
 
     clocks: Sequence[Clock]
     first: bool = True
@@ -316,7 +325,10 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks whose times are ``to_time(score)``, a decreasing map; None if these are no ring times."""
+    """Return the clocks whose ring times are ``to_time(score)``, or None if these are no ring times of clocks.
+
+    ``to_time`` is a decreasing map.
+    """
     try:
         with tried():
             result = [to_time(score) for score in scores]
@@ -611,7 +623,10 @@ class _Contestants(NamedTuple):
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
-    """Return the indices of the ``number`` clocks that ring first, or last, by the known order and new draws."""
+    """Return the indices of the ``number`` clocks that ring first, or last.
+
+    They follow from the known order where it decides, and are drawn where it does not.
+    """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
             uniform.known.runner = Runner(clock.rate, flipped=clock.flipped, known=uniform.known)
@@ -635,10 +650,10 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the clock that rings first in a second race of the same noise with other ``rates``.
+    """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
 
-    Afterwards the noise cannot be used again. Raises ``NeedsValue`` unless only the first clock is requested
-    (``once``), and the earlier race decided nothing else.
+    Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is requested (``once``
+    is False), or if the earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:

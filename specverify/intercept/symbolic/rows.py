@@ -55,9 +55,9 @@ class Ask(NamedTuple):
     """Dtype in which NumPy computes on concrete numbers; None: NumPy's default."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
-        """Return ``question()``.
+        """Return the result of ``question()``.
 
-        A refusal in it names the stored operation and line, not the later line that reads the value.
+        A refusal that it raises names the stored operation and line, not the later line that reads the value.
         """
         try:
             return question()
@@ -98,7 +98,10 @@ def reduced(
 
 
 def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
-    """Return ``rule`` applied to every prefix along ``axis``; to every suffix if ``reverse``."""
+    """Return an array with the results of ``rule`` for every prefix of each row along ``axis``.
+
+    With ``reverse`` these are the results for every suffix.
+    """
     if not elements.ndim:
         return scanned(rule, elements.reshape(1), 0).reshape(())
     rows = moveaxis(elements, axis, -1) if elements.ndim > 1 else elements
@@ -133,7 +136,7 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return the moved elements as ``moved`` does, for a library function that returns several arrays."""
+    """Return a list of the arrays that ``move`` returns; otherwise like ``moved``."""
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
         places.append(np.arange(first, first + elements.size).reshape(elements.shape))
@@ -202,8 +205,9 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` combines two elements if one is a symbolic number, ``of_numbers`` is NumPy's function, and ``of_counts``
-    is the outcome class for rows of counts. ``ask`` has the dtype and the line for a refusal.
+    ``combine`` adds or multiplies two elements of which one is a symbolic number. ``of_numbers`` is the function of
+    NumPy for plain numbers. ``of_counts`` is the class of symbolic outcomes for the result of a row of counts. ``ask``
+    has the dtype of the result, and the line for a refusal.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -223,7 +227,7 @@ def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
 def some(row: Row, ask: Ask) -> Any:
     """Return whether any element of ``row`` is true, as a symbolic outcome.
 
-    Elements are forced up to the first True.
+    Elements are forced from the first one up to the first True. ``ask`` has the line for a refusal.
     """
     return Truth(lambda: int(any(bool(known(element)) for element in row)))
 
@@ -231,7 +235,7 @@ def some(row: Row, ask: Ask) -> Any:
 def every(row: Row, ask: Ask) -> Any:
     """Return whether all elements of ``row`` are true, as a symbolic outcome.
 
-    Elements are forced up to the first False.
+    Elements are forced from the first one up to the first False. ``ask`` has the line for a refusal.
     """
     return Truth(lambda: int(all(bool(known(element)) for element in row)))
 

@@ -230,9 +230,10 @@ def _stepped(step: MonotoneStep, value: float) -> float:
 
 
 def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float, bool]:
-    """Return the supremum of the numbers whose rounded value is below ``bound``, and whether it belongs to them.
+    """Return the supremum of the numbers whose rounded value is below ``bound``.
 
-    ``bits`` are the significant bits; ``or_equal``: below or equal. Ties round to even.
+    The second result is whether the supremum is one of these numbers. ``bits`` are the significant bits; with
+    ``or_equal`` the rounded value may equal ``bound``. Ties round to even.
     """
     if not bound:
         return bound, or_equal

@@ -219,7 +219,7 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Lower and upper bounds of two volumes: all facts hold and the question's answer is yes, or no."""
+    """Lower and upper bounds of two volumes: where all facts hold and an answer is yes, and where it is no."""
 
     yes: tuple[float, float]
     no: tuple[float, float]
@@ -245,7 +245,10 @@ def _ratio(one: float, other: float) -> float:
 
 
 class _Boxes(NamedTuple):
-    """Boxes of uniform numbers, each with bounds of the volumes of both answers in it."""
+    """Boxes of uniform numbers.
+
+    Each box has bounds of the volume where the answer is yes, and of that where it is no.
+    """
 
     low: Any
     """Lower corners, ``[uniforms, boxes]``."""
@@ -266,9 +269,10 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return bounds of the volumes of the box ``ends`` in which all ``facts`` hold and ``asked`` is true, or false.
+    """Return bounds of two volumes within the box ``ends``, which has an interval for each uniform number.
 
-    ``ends`` has an interval for each uniform number. At most ``most`` boxes are evaluated.
+    In the first volume all ``facts`` hold and ``asked`` is true; in the second all facts hold and ``asked`` is false.
+    At most ``most`` boxes are evaluated.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -420,7 +424,7 @@ class _Segment(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """A quantity ``constant - rate * time`` of an arrival time, or the exponential of that."""
+    """A quantity that is ``constant - rate * time`` for an arrival time, or the exponential of such a quantity."""
 
     numbers: frozenset[tuple[int, bool]]
     """Pairs (index of a uniform, whether 1 - u is used)."""
@@ -435,7 +439,8 @@ class _Times(NamedTuple):
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
     """Return the windows of the arrival times that ``facts`` and the intervals ``ends`` of the uniforms imply.
 
-    Returns None if a fact does not have this form. A window is empty if its end is not after its beginning.
+    Returns None unless all facts are about nested products of uniforms. A window is empty if its end is not after its
+    beginning.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -469,7 +474,7 @@ def _between(of: _Times, fact: Fact) -> tuple[float, float]:
 
 
 def _times(formula: Formula) -> _Times | None:
-    """Return a quantity as a function of an arrival time; None if it has another form."""
+    """Return the quantity ``formula`` as a function of an arrival time; None if it has another form."""
     if (formula.low, formula.high) != (-inf, inf) and not _never_reached(formula):
         return None
     if formula.name == "uniform":
@@ -537,12 +542,12 @@ def probability(of: tuple[Window, ...]) -> Decimal:
 
 
 def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
-    """Return each piece with the start of the next one; None for the last."""
+    """Return each piece with the start of the next piece; the last piece with None."""
     return list(zip(pieces, [*(piece.start for piece in pieces[1:]), None], strict=True))
 
 
 def _integral(pieces: list[_Segment]) -> list[_Segment]:
-    """Return the cumulative integral of a piecewise polynomial as pieces: t -> the integral up to t."""
+    """Return the integral from the start of a piecewise polynomial up to t, as a piecewise polynomial in t."""
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
         result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
@@ -626,7 +631,10 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``."""
+        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``.
+
+        ``or_equal``: "below" includes equality.
+        """
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
         return bound >= self.bound if self.true else bound <= self.bound
@@ -643,7 +651,10 @@ class Together:
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return the probability that the quantity ``of`` the members is below ``bound``, given all answers."""
+        """Return the probability that ``of``, a quantity of the members, is below ``bound``, given all answers.
+
+        ``or_equal``: "below" includes equality.
+        """
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
             return Chance(float(implied[0]))
@@ -664,7 +675,7 @@ class Together:
 
 
 class Chance(NamedTuple):
-    """A probability known up to ``within``; ``refusal`` is the reason if it is not known."""
+    """A probability that is known up to ``within``. If it is not known, ``refusal`` is the reason."""
 
     middle: float
     within: float = 0.0
@@ -709,7 +720,7 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
     """Return the volumes of both answers if all ``facts`` and ``asked`` concern one quantity; else None.
 
-    They follow from the quantity's distribution function. ``ends`` are the intervals of the uniforms.
+    The volumes follow from the quantity's distribution function. ``ends`` are the intervals of the uniforms.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -727,7 +738,7 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return the bound of ``fact`` mapped back through its steps, and whether the remaining quantity is below it.
+    """Return the constraint of ``fact`` on its quantity before the steps: a bound, and whether the quantity is below.
 
     Returns None for a quantity with limits, or with steps that have jumps.
     """

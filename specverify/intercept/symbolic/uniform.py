@@ -55,7 +55,7 @@ class Runner:
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
         """Create a clock with ``rate`` and no known order.
 
-        ``flipped``: its time is -log(1 - u) for the uniform ``known``.
+        Its time belongs to the uniform ``known`` u: -log u, or with ``flipped`` -log(1 - u), divided by the rate.
         """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
@@ -134,10 +134,11 @@ def alike(runner: Runner) -> bool:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of a clock's uniform; None if it is not known, or if the clocks have different rates.
+    """Return the rank of the uniform of the clock ``runner`` among those of its tree.
 
-    The first clock has the largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). If all other
-    clocks are known to ring later, the rank is known. The order is independent of the order statistics themselves.
+    Returns None if the order is not known far enough, or if the clocks have different rates. The first clock has the
+    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The order is independent of the order
+    statistics themselves.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -186,10 +187,10 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform that agrees with all answers; None if that is not possible one by one.
+    """Return a value for each uniform of ``made`` that agrees with all answers, chosen one after the other.
 
-    It is not possible for uniforms that were compared jointly, for races of clamped noise, and for intervals narrower
-    than the resolution of floats.
+    Returns None if that is not possible: for uniforms that were compared jointly, for races of clamped noise, and for
+    intervals narrower than the resolution of floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -229,7 +230,10 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Sample ring times into ``times``: that of the first clock of a tree, later than ``after``, then its subtrees."""
+    """Sample the ring times of the clocks of a tree into ``times``.
+
+    The first clock, ``root``, rings later than ``after``; the clocks of its subtrees ring after it.
+    """
     rate = sum(runner.rate for runner in root.all_behind())
     times[root] = after + float(rng.exponential()) / rate
     for runner in root.behind:

@@ -311,7 +311,7 @@ def as_many(values: Any) -> Many:
 
 
 def numbers(values: Any, like: Many) -> Many:
-    """Return the plain numbers ``values`` as a ``Many`` that can be joined with ``like``: its chain is the same."""
+    """Return the plain numbers ``values`` as a ``Many`` with the chain of ``like``, so that both can be joined."""
     first = int(like.random.argmax()) if like.ids.size else 0
 
     def of_first(number: Any) -> Any:
@@ -322,9 +322,9 @@ def numbers(values: Any, like: Many) -> Many:
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
-    """Return the vector of ``join`` (such as ``np.concatenate``) of the arrays of ``parts``, vectors or numbers.
+    """Return one vector of the arrays in ``parts``, noise vectors or numbers, which ``join`` puts together.
 
-    Raises ``RuleDeclined`` for different chains.
+    ``join`` is a function such as ``np.concatenate``. Raises ``RuleDeclined`` if the chains of the parts differ.
     """
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]

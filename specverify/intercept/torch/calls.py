@@ -72,7 +72,10 @@ def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def refuse_if_none_allowed() -> None:
-    """Raise torch's error if a function mapped with ``vmap(..., randomness="error")`` is running: it draws."""
+    """Raise torch's error for a draw in a function that is mapped with ``vmap(..., randomness="error")``.
+
+    Called at every draw; does nothing if no such function is running.
+    """
     if RUNS.mapped_without_draws:
         raise RuntimeError("vmap: called random operation while in randomness error mode")
 
@@ -191,7 +194,10 @@ class _AnsweringMode(TorchFunctionMode):
         return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run an operation without a rule that may draw, such as dropout; refuse it if a generator was drawn from."""
+        """Run ``func``, an operation without a rule that may draw, such as dropout.
+
+        Refuses the operation if it drew from a generator.
+        """
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
             raise NeedsValue(
                 "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
@@ -272,7 +278,10 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return arguments with symbolic floats replaced by 0-dimensional tensors, in the dtype of the other tensors."""
+    """Return the arguments ``given`` with symbolic floats replaced by 0-dimensional tensors.
+
+    The tensors have the dtype of the other tensors among the arguments.
+    """
     values = list(given.values()) if isinstance(given, dict) else given
     if SymbolicFloat not in map(type, values):
         return given

@@ -260,7 +260,8 @@ def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
 def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     """Handle ``softplus``: ``log(1 + exp(beta * tensor)) / beta``.
 
-    Torch returns ``tensor`` itself above ``threshold``; both agree there within the rounding of float32.
+    Torch returns ``tensor`` itself above ``threshold``. The formula is used there too, because the two agree within the
+    rounding of float32.
     """
     return torch.log1p(torch.exp(tensor * beta)) / beta
 
@@ -378,9 +379,10 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 
 
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
-    """Return one element of a result: ``function`` of ``elements``, computed when it is read.
+    """Return one element of the result of the operation ``name``: ``function`` of ``elements``.
 
-    An element that is added to 0 or multiplied by 1 is returned as it is; a product with 0 is 0.
+    It is computed when it is read. An element that is added to 0 or multiplied by 1 is returned unchanged; a product
+    with 0 is 0.
     """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
@@ -411,6 +413,9 @@ def _single(operand: Any, number: Any) -> Any:
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return a product without forcing the second factor if the first is 0. A bool mask is read first."""
+    """Return the product of two ``elements``; if the first is 0, the second is not forced.
+
+    If one of ``operands`` is a bool mask, its element counts as the first.
+    """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

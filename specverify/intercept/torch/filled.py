@@ -264,7 +264,7 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of a call that writes symbolic numbers into a tensor; ``Declined`` for any other call.
+    """Return the result of a call that writes symbolic numbers into a tensor; for any other call ``Declined``.
 
     ``filled`` are the tensors that hold symbolic numbers.
     """
@@ -300,7 +300,10 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` forces no outcome: it moves elements, or computes with integers."""
+    """Return whether the in-place method ``name`` forces no outcome.
+
+    It forces none if it moves elements or computes with integers.
+    """
     if name in _MOVES:
         return _undecided(*operands)
     if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:
@@ -340,7 +343,7 @@ _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the tensor that ``func``, such as ``torch.tensor``, makes of symbolic numbers.
 
-    ``Declined`` for other calls.
+    Returns ``Declined`` for a call that makes no tensor of symbolic numbers.
     """
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})

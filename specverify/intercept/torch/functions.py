@@ -158,7 +158,8 @@ class TorchDraws:
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call, as a symbolic outcome.
 
-        ``call`` is the name of the function; ``advance`` draws from the real generator.
+        ``call`` is the name of the function; ``advance`` draws from the real ``generator``, None for the default one of
+        ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -515,9 +516,10 @@ def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, 
 def _gumbel_softmax(
     run: TorchDraws, logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """Replace ``gumbel_softmax``: with ``hard`` 1 at the largest noisy logit and 0 elsewhere.
+    """Replace ``gumbel_softmax``.
 
-    Otherwise return symbolic numbers of which only the order is known.
+    With ``hard`` the result has 1 at the largest noisy logit and 0 elsewhere. Otherwise it consists of symbolic numbers
+    of which only the order is known.
     """
     noise = _exponential_(run, torch.empty_like(logits, memory_format=torch.legacy_contiguous_format))
     scores = (logits - noise.log()) / tau

@@ -134,7 +134,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with three arguments, of which some are noise vectors."""
+    """Handle ``where`` with a condition and two cases, of which at least one is a noise vector."""
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
     if not _some(Many, contents[1:]) or any(map(_is_open, contents)):
@@ -187,7 +187,10 @@ def _along(content: Any, dim: Any) -> Any:
 
 
 def _totals(row: Any) -> Handler:
-    """Return the handler of a sum of a ``Crossing`` (a comparison of one number with many bounds)."""
+    """Return the handler of a sum of a ``Crossing`` (a comparison of one number with many bounds).
+
+    ``row`` is the row of the table of primitives, whose vector rule is applied.
+    """
 
     def handler(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
@@ -351,7 +354,10 @@ def _elements(tensors: list[Any]) -> list[Any]:
 
 
 def _wide_of(elements: Sequence[Any]) -> list[Any]:
-    """Return the open outcomes among ``elements``; refuses those of several draws, and other symbolic elements."""
+    """Return those of ``elements`` that are unread outcomes with very many values.
+
+    Refuses outcomes of several draws, and symbolic elements of another kind.
+    """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
     if len({id(element.drawn) for element in wide}) > 1 or _some((Deferred, Symbolic), beside):
@@ -430,7 +436,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with three arguments without forcing the condition."""
+    """Handle ``where`` with a condition and two cases; a symbolic condition is not forced."""
     given = _as_tensors(condition, left, right)
     held = _elements(given)
     if not _some(Deferred, held) or _some(Symbolic, held):
@@ -449,7 +455,10 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Look up symbolic outcomes in a plain table: ``table[outcome]`` or ``table[row, outcome]``; stays symbolic."""
+    """Return ``table[outcome]`` or ``table[row, outcome]`` for symbolic outcomes and a plain table.
+
+    The result stays symbolic.
+    """
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):
         return _NO_OUTCOME

@@ -146,7 +146,7 @@ def _holds_more(kind: type) -> bool:
 
 
 def _in_python(kind: type) -> bool:
-    """Return whether a type was made by a class statement: a heap type without methods written in C."""
+    """Return whether the type ``kind`` was made by a class statement: it has no methods written in C."""
     names = vars(kind).items()
     return bool(kind.__flags__ & (1 << 9)) and not any(
         isinstance(item, _IN_C) and name not in {"__dict__", "__weakref__"} for name, item in names
@@ -324,7 +324,7 @@ def _state(cache: Any) -> dict[str, Any]:
 
 
 def _several_positions(given: Sequence[Any]) -> bool:
-    """Return whether a symbolic argument has several elements, of which only some may depend on the draw."""
+    """Return whether a symbolic argument has several elements; then perhaps only some of them depend on the draw."""
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 
 

@@ -91,7 +91,10 @@ def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
 
 
 def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
-    """Return (bounds, values) from the arguments of ``searchsorted``, or of ``bucketize``, whose order is reversed."""
+    """Return (bounds, values) from the arguments of ``searchsorted`` or ``bucketize``.
+
+    The two operations take these arguments in opposite orders.
+    """
     given = arguments_of(packet, *args, **named)
     return given.get("sorted_sequence", given.get("boundaries")), given["self"]
 
@@ -181,15 +184,15 @@ class SymbolicTensor(torch.Tensor):
         return self._elements
 
     def put_in_shape(self, elements: Any) -> None:
-        """Replace the elements by ``elements``, the same ones in another order or shape."""
+        """Replace the elements by ``elements``, which are the same numbers in another order or shape."""
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the array of elements; also works after the tensor has become an ordinary one."""
+        """Return the array of elements; this also works after the tensor has become an ordinary tensor."""
         return elements_of(self)
 
     def item(self) -> Any:
-        """Return the only element as a number, drawing it if needed; a symbolic number as a symbolic float."""
+        """Return the only element: a plain number, drawn if needed, or a symbolic float for a symbolic number."""
         if self.numel() != 1 or is_stored(self):
             return super().item()
         element = self.elements.item()
@@ -199,7 +202,7 @@ class SymbolicTensor(torch.Tensor):
         return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as nested lists of plain numbers, drawn if needed, and of symbolic floats."""
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
@@ -212,7 +215,7 @@ class SymbolicTensor(torch.Tensor):
         return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the elements as a NumPy array, drawing outcomes if needed; symbolic numbers as symbolic floats."""
+        """Return the elements as a NumPy array of plain numbers, drawn if needed, and of symbolic floats."""
         return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
@@ -484,7 +487,10 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 
 
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
-    """Return one value for the results ``by_outcome``, with symbolic tensors where they differ."""
+    """Return one value for ``by_outcome``, the results of a computation for each outcome of ``source``.
+
+    Where the results differ, the value has symbolic tensors.
+    """
     values = list(by_outcome.values())
     first = values[0]
     if any(type(value) is not type(first) for value in values):
