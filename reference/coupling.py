@@ -46,9 +46,9 @@ def residual(p: Pmf, q: Pmf) -> Pmf:
 
 
 def excess_law(p: Pmf, q: Pmf) -> Pmf:
-    """Return ``norm((p - q)+)`` of masses >= 0 that need not sum to 1, and p where there is no excess.
+    """Return ``norm((p - q)+)`` for masses >= 0 that need not sum to 1; if p <= q everywhere, return p.
 
-    Raises ``ValueError`` for other shapes than two of ``[vocabulary]``.
+    Raises ``ValueError`` unless both have the same shape ``[vocabulary]``.
     """
     check_same_vocabulary(p, q)
     excess = positive_part(p - q)

@@ -1,8 +1,8 @@
 """Where the answers of servers hold samples and log-probabilities: tables of JSON paths, and functions that read them.
 
 A path is a chain of keys: ``a.b`` enters an object, ``[]`` every element of a list, ``[0]`` its first element. A row of
-a table is used if its path exists and holds values of a usable type, so a new server needs a row and no code. Rows with
-token ids come before rows with texts.
+a table is used if its path exists and holds values of a usable type. So a new server needs a new row and no new code.
+Rows with token ids come before rows with texts.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
 def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], bool] | None:
     """Return (token, log-probability) pairs of the most likely tokens at the first position of a sample, and a flag.
 
-    The flag is True if the probabilities include all sampling options (``PROCESSED``). The result is None if no row of
-    the tables fits.
+    The flag is True if the probabilities include all sampling options (``PROCESSED``). Returns None if no row of the
+    tables fits.
     """
     for path in (*PROCESSED, *REPORTED):
         try:
@@ -107,11 +107,10 @@ def accepted_in(choice: Mapping[str, Any]) -> int | None:
 
 
 def value_at(data: Any, path: str) -> Any:
-    """Return the value at a ``path`` such as ``logprobs.content[].id`` in JSON ``data``.
+    """Return the value at a ``path`` such as ``logprobs.content[].id`` in JSON ``data``; None if there is none.
 
-    Returns None if the path does not exist.
-
-    A ``[]`` in the path makes the result a list of values; if one of them does not exist, the result is None.
+    A ``[]`` in the path makes the result a list of values. If the path does not exist in one of the list's elements,
+    the result is None.
     """
     return _value(data, re.findall(r"[^.\[\]]+|\[\d*\]", path))
 
@@ -148,7 +147,7 @@ def _text_of(choice: Mapping[str, Any]) -> str | None:
 
 
 def _pairs(told: Any) -> list[tuple[Any, float]]:
-    """Return (token, log-probability) pairs from an object, a list of objects, or a list of lists of a server."""
+    """Return (token, log-probability) pairs from ``told``, a server's object, list of objects, or list of lists."""
     if isinstance(told, Mapping):
         return [(id_or_text(token), float(value)) for token, value in told.items()]
     return [_pair(item) for item in told or ()]
@@ -165,7 +164,10 @@ def _pair(item: Any) -> tuple[Any, float]:
 
 
 def id_or_text(token: Any) -> Any:
-    """Return the integer 5 for the text ``token_id:5``, as some servers write tokens, and other values unchanged."""
+    """Return the integer 5 for the text ``token_id:5``, a form in which some servers write ids.
+
+    Return other values unchanged.
+    """
     if isinstance(token, str) and token.startswith("token_id:") and token[9:].isdecimal():
         return int(token[9:])
     return token

@@ -60,9 +60,9 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
 
 
 def _options(options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
-    """Return the sampling ``options`` of a question.
+    """Return the sampling ``options`` of a question, if the function has parameters of these names.
 
-    Raises ``TypeError`` for one that ``parameters`` do not include.
+    Raises ``TypeError`` for an option that is not in ``parameters``.
     """
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         for name in options.keys() - parameters.keys():

@@ -165,7 +165,7 @@ def main() -> None:
 def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
     """Return the server at ``url``; a URL without a path gets the path ``/v1/completions``.
 
-    ``model`` is the model that requests name, "" for none. With ``neutral`` requests contain the options of
+    ``model`` is the model name in requests; with "" they have none. With ``neutral`` requests contain the options of
     ``NEUTRAL``.
     """
     path = urlsplit(url).path.rstrip("/")
@@ -200,7 +200,8 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the log-probabilities of the most likely tokens after a prompt, as many as the server returns.
 
-    Without a temperature in the question they are those before temperature and truncation, whose argmax is greedy.
+    If the question has no temperature, they are the log-probabilities before temperature and truncation. Greedy
+    decoding takes their argmax.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])
@@ -211,9 +212,10 @@ def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any
 
 
 def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
-    """Return the samples in the server's answer, and how many samples the request asked for.
+    """Return the samples in the server's answer, and the number of samples that the request asked for.
 
-    Repeats the request with lower numbers or fewer fields as long as the server rejects it for a limit that it names.
+    If the server rejects the request for a limit that it names, the request is repeated with lower numbers or fewer
+    fields.
     """
     while True:
         limits = {name: most for name, most in server.most.items() if name in question}
@@ -356,7 +358,7 @@ def _message(text: str) -> str:
 
 
 def _title(text: str) -> str:
-    """Return words for an HTML page with its title, if it has one; "" if ``text`` is not HTML."""
+    """Return a short description of an HTML page with its title, if it has one; "" if ``text`` is not HTML."""
     if not re.match(r"\s*<(!doctype|html|head)", text, re.IGNORECASE):
         return ""
     title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)

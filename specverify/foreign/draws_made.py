@@ -23,7 +23,7 @@ Run = Divided | Enumerated | Probe | Replayed | Tape
 
 
 def run_of(frame: FrameType | None) -> Run | None:
-    """Return the interpreter that answers the draws of the run to which ``frame`` belongs; None if none is active."""
+    """Return the interpreter that answers the draws of the run to which ``frame`` belongs; None if no run is active."""
     for frame_below, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(frame_below)):
             continue
@@ -37,7 +37,7 @@ def run_of(frame: FrameType | None) -> Run | None:
 def draws_made(run: Run | None) -> object:
     """Return a value that changes with every draw of ``run``: the number of its draws.
 
-    Without an interpreter (``run`` is None): the states of the generators of ``random``, NumPy and torch.
+    If ``run`` is None, the value is made of the states of the generators of ``random``, NumPy and torch.
     """
     if run is not None:
         with suppress(AttributeError, RuntimeError):  # the interpreter is being made, or counts in another thread

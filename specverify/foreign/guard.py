@@ -29,7 +29,7 @@ _exit = os._exit  # what is called by this name below is refused
 
 
 class Guarded(NamedTuple, Generic[Result]):
-    """The outcome of guarded work: its result, or why there is none (time limit reached, process ended)."""
+    """The outcome of guarded work: its result, or why it has none (time limit reached, process ended)."""
 
     result: Result | None
     changes: Changes = NOTHING
@@ -51,8 +51,9 @@ class _RefusedCall(BaseException):
 def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = False) -> Guarded[Result]:
     """Return the outcome of ``work`` within ``seconds``. Ordinary exceptions of the work propagate.
 
-    With ``watch_loops``, stop a loop that makes too many turns without a draw (``foreign.loops``). A keyboard interrupt
-    propagates too; a ``KeyboardInterrupt`` that the subject raised itself counts as one of its endings.
+    With ``watch_loops``, stop a loop that has too many iterations without a draw (``foreign.loops``). A keyboard
+    interrupt propagates too. A ``KeyboardInterrupt`` that the subject itself raises counts as an attempt to end the
+    process.
     """
     refused, changes = list[str](), NOTHING
     with _endings_refused(refused), _copies_ended(refused), _interrupts_told() as interrupted:
@@ -104,7 +105,7 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _copies_ended(refused: list[str]) -> Iterator[None]:
-    """In the ``with`` block, end every ``os.fork`` child that returns to a frame of specverify.
+    """In the ``with`` block, end every child process of ``os.fork`` that returns to a frame of specverify.
 
     For each such child a sentence is appended to ``refused``.
     """

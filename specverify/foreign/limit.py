@@ -1,8 +1,8 @@
-"""A time limit, with a description of what the subject was doing when its time was over.
+"""A time limit, with a description of what the subject was doing when the time was over.
 
-In the main thread a signal ends the subject, also in a sleep or a wait. In another thread an asynchronous exception is
-raised with the next line of Python; a blocking call is not interrupted. Neither ends a single call of C that ignores
-signals, nor a loop that catches ``BaseException`` and goes on: such code needs a process of its own (``worker``).
+In the main thread a signal ends the subject, even in a sleep or a wait. In another thread an asynchronous exception is
+raised at the next line of Python; a blocking call is not interrupted. Neither can end a single call of C that ignores
+signals, or a loop that catches ``BaseException`` and continues. Such code needs a process of its own (``worker``).
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ class OutOfTime(BaseException):
 
 
 class LoopsWithoutDrawing(OutOfTime):
-    """A loop has made too many turns without a draw; the message names the loop."""
+    """A loop has had too many iterations without a draw; the message names the loop."""
 
 
 @contextmanager
 def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
-    """In the ``with`` block, raise ``OutOfTime`` after ``seconds``, then every second, and at the end if it was caught.
+    """In the ``with`` block, raise ``OutOfTime`` after ``seconds``.
 
-    With ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has made too many turns without a draw.
+    If the subject catches the exception, it is raised again every second and at the end of the block. With
+    ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has had too many iterations without a draw.
     """
     observer = _ActivityWatcher(seconds)
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
@@ -77,7 +78,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 
 
 class _ActivityWatcher:
-    """Sample what the subject does in the last quarter of its time limit, and describe it in one sentence."""
+    """Samples what the subject does in the last quarter of its time limit, and describes it in one sentence."""
 
     def __init__(self, seconds: float) -> None:
         self.watched = seconds * _WATCHED
@@ -94,11 +95,11 @@ class _ActivityWatcher:
         self._patience = self._patience_of_contexts = _PATIENCE
 
     def watch_loops(self, thread: int) -> None:
-        """Begin to count the turns of loops without draws in ``thread``, the id of a thread."""
+        """Begin to count the iterations of loops without draws in ``thread``, the id of a thread."""
         self._loops, self._thread = LoopWatch(self._stop), thread
 
     def leave_loops(self) -> None:
-        """Stop counting the turns of loops."""
+        """Stop counting the iterations of loops."""
         if self._loops is not None:
             self._loops.end()
             self._loops = None
@@ -126,7 +127,7 @@ class _ActivityWatcher:
     def is_over(self, frame: FrameType | None) -> bool:
         """Sample the activity of the subject at its active ``frame``; return whether its time is over.
 
-        If it is, ``said`` holds the description of the activity.
+        If its time is over, the attribute ``said`` then holds the description of the activity.
         """
         if self._loops is not None and monotonic() >= self._loops.next:
             self._loops.look(frame, self._thread, importing=_is_importing(frame))
@@ -230,7 +231,7 @@ def _by_exception(observer: _ActivityWatcher) -> Iterator[None]:
 def _plant_in(thread: int) -> None:
     """Raise ``OutOfTime`` in the thread with this id, at its next line of Python.
 
-    A planted exception is never withdrawn: to withdraw it causes an endless loop in CPython 3.11 once a profiler is
+    The pending exception is never withdrawn: in CPython 3.11, withdrawing it causes an endless loop once a profiler is
     set.
     """
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))

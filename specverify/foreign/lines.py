@@ -1,7 +1,7 @@
 """A program in a separate process that answers each line of JSON with a line of JSON.
 
-If the program ends, is killed, does not answer or answers with something else, the caller gets one sentence. Each
-answer has a time limit; memory is limited by the operating system alone.
+If the program ends, is killed, does not answer, or answers with anything but JSON, the caller gets an error of one
+sentence. Each answer has a time limit. The memory limit is enforced by the operating system.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Detect endless loops: loops that make too many turns without a draw.
+"""Detect endless loops: loops with too many iterations without a draw.
 
 Counting is slow, so it begins only after a run has used ``QUIET`` seconds of CPU time without a draw. From then on
-every turn of every loop in the active foreign frames is counted, until the run draws. The clock decides when counting
-begins; the number of turns alone decides whether a run is stopped.
+every iteration of every loop in the active foreign frames is counted, until the run makes a draw. The clock decides
+when counting begins; the number of iterations alone decides whether a run is stopped.
 
-The count of a loop starts again at 0 with each new turn of the loop around it and each new call of its function. So
-nested loops, as in a matrix product, are not mistaken for an endless loop.
+The count of a loop starts again at 0 with each new iteration of the loop around it and each new call of its function.
+So nested loops, as in a matrix product, are not mistaken for an endless loop.
 
 Not covered: loops inside one call of C, code of the standard library, NumPy and torch, programs of several threads (one
 thread may wait for another in a loop), and on Python 3.11 runs outside the main thread or under another tracer, such as
-coverage or a debugger. There the time limit ends the run.
+coverage or a debugger. In these cases the time limit ends the run.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ Turn = Callable[[FrameType, int, int], None]
 
 
 class _TurnCount(NamedTuple):
-    """The counted turns of a run between two of its draws.
+    """The counted iterations of a run's loops between two of its draws.
 
-    The value is immutable and replaced as a whole, because a signal may arrive in the middle of a turn.
+    The value is immutable and replaced as a whole, because a signal may arrive in the middle of an iteration.
     """
 
     run: Run | None
@@ -65,10 +65,10 @@ class _TurnCount(NamedTuple):
 
 
 class LoopWatch:
-    """Counts the turns of loops while a run makes no draw, and stops the run at the limit."""
+    """Counts the iterations of loops while a run makes no draw, and stops the run at the limit."""
 
     def __init__(self, stop: Callable[[str], None]) -> None:
-        """``stop(reason)`` is called in the thread that loops, and must raise an exception."""
+        """Store ``stop``. ``stop(reason)`` is called in the thread that loops, and must raise an exception."""
         self.next = monotonic() + QUIET / LOOKS
         """When to look next."""
         self._stop = stop
@@ -77,9 +77,10 @@ class LoopWatch:
         self._counter: _Counter | None = None
 
     def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
-        """Sample the run at ``frame`` in ``thread`` (its id): begin to count turns, continue, or stop after a draw.
+        """Sample the run at ``frame`` in ``thread`` (its id).
 
-        No turns are counted while a package is ``importing``: a module may build tables.
+        The call begins to count iterations, continues the count, or ends it if the run has made a draw. Nothing is
+        counted while a package is ``importing``, because a module may build tables.
         """
         self.next = monotonic() + QUIET / LOOKS
         run = run_of(frame)
@@ -97,7 +98,7 @@ class LoopWatch:
                 self._counter.count_in(frames)
 
     def end(self) -> None:
-        """Stop counting the turns of loops."""
+        """Stop counting the iterations of loops."""
         self._count = _TurnCount(None, None, {})
         counter, self._counter = self._counter, None
         if counter is not None:
@@ -123,19 +124,19 @@ class LoopWatch:
 
 
 class _Counter(Protocol):
-    """Interface of the two implementations that report the loop turns of chosen frames."""
+    """Interface of the two implementations that report the loop iterations of chosen frames."""
 
     def count_in(self, frames: Sequence[FrameType]) -> None:
-        """Begin to report the turns of loops in these active frames."""
+        """Begin to report the iterations of loops in these active frames."""
 
     def end(self) -> None:
-        """Stop reporting the turns of loops."""
+        """Stop reporting the iterations of loops."""
 
 
 def _counter(turned: Turn) -> _Counter | None:
-    """Return the object that calls ``turned`` at each loop turn on this Python version.
+    """Return the object that calls ``turned`` at each loop iteration on this Python version.
 
-    Returns None if a tool in use prevents it.
+    Returns None if another tool, such as a debugger, already uses the same hook.
     """
     if not MONITORED:
         return None if sys.gettrace() else _Traced(turned)
@@ -144,7 +145,7 @@ def _counter(turned: Turn) -> _Counter | None:
 
 
 class _Monitored:
-    """Counts loop turns with ``sys.monitoring``, only in the code of the chosen frames; other code stays fast."""
+    """Counts loop iterations with ``sys.monitoring``, only in the code of the chosen frames; other code stays fast."""
 
     def __init__(self, turned: Turn, tool: int) -> None:
         self._tool, self._codes = tool, set[CodeType]()
@@ -171,9 +172,9 @@ class _Monitored:
 
 
 class _Traced:
-    """Counts loop turns with ``sys.settrace`` on Python 3.11, only in the chosen frames.
+    """Counts loop iterations with ``sys.settrace`` on Python 3.11, only in the chosen frames.
 
-    If the executed line lies before the previous one, the loop has begun a new turn.
+    If the executed line lies before the previous one, the loop has begun a new iteration.
     """
 
     def __init__(self, turned: Turn) -> None:
@@ -196,7 +197,7 @@ class _Traced:
         self._last = {}
 
     def _called(self, *_: Any) -> None:
-        """Trace function for new calls: it returns None, so they are not traced."""
+        """Return None as the trace function of a new call, so that the call is not traced."""
 
     def _at_line(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
@@ -208,14 +209,20 @@ class _Traced:
 
 
 def _others_run(thread: int) -> bool:
-    """Return whether a thread other than ``thread`` runs foreign code; ``thread`` may only be waiting for it."""
+    """Return whether a thread other than ``thread`` runs foreign code.
+
+    If so, ``thread`` may only be waiting for it in its loop.
+    """
     stacks = sys._current_frames().items()  # noqa: SLF001
     others = [frame for other, frame in stacks if other != thread and other not in _THREADS_BEFORE]
     return any(is_foreign(file_of(running)) for frame in others for running, _ in walk_stack(frame))
 
 
 def _most_turns(code: CodeType, head: int) -> int:
-    """Return the most turns of the ``for`` or ``while`` loop that begins at bytecode offset ``head``."""
+    """Return the largest allowed number of iterations of the loop that begins at bytecode offset ``head``.
+
+    The limit depends on whether this is a ``for`` or a ``while`` loop.
+    """
     while code.co_code[head] == _EXTENDED_ARG:
         head += 2
     return FOR_TURNS if code.co_code[head] == _FOR_ITER else WHILE_TURNS

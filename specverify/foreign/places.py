@@ -53,17 +53,17 @@ def place_of_frame(frame: FrameType | None) -> str:
 def place_in_report(report: str) -> str:
     """Return ``file:line`` of the innermost foreign frame in a report of ``faulthandler``; "" if there is none.
 
-    With several threads: the thread that crashed, else the thread that examined a subject.
+    If the report has several threads, the thread that crashed is used, else the thread that examined a subject.
     """
     threads = re.split(r"\n\s*\n", report)
     return _foreign(_reported(max(threads, key=lambda thread: ("Current thread" in thread, _ours_in(thread)))))
 
 
 def innermost(places: Iterable[FileLine]) -> str:
-    """Return ``file:line`` of the innermost foreign place of ``places``, which begin with the outermost.
+    """Return ``file:line`` of the innermost foreign place of ``places``, of which the first is the outermost.
 
-    Without a foreign place, return the last place outside specverify, else the last one. Foreign means: not in
-    specverify, NumPy, torch or the standard library.
+    If no place is foreign, return the last place outside specverify, and if there is none, the last place. Foreign
+    means: not in specverify, NumPy, torch or the standard library.
     """
     listed = list(places)
     others = [place for place in listed if not is_ours(place[0])] or listed
@@ -77,7 +77,7 @@ def file_and_line(place: FileLine) -> str:
 
 @cache
 def is_ours(filename: str) -> bool:
-    """Return whether a file belongs to specverify or to the reference. Planted bugs do not count as ours."""
+    """Return whether a file belongs to specverify or to the reference. Files of planted bugs do not belong to them."""
     path = Path(filename)
     return any(path.is_relative_to(folder) for folder in _OWN) and not path.is_relative_to(_OWN[0] / "mutants")
 

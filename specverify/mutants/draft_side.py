@@ -258,7 +258,7 @@ def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], cou
     citation="mlx-lm commit 79441dc2 (branch), second of three errors",
 )
 def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
-    """Return the prefix for the logits processors of a draft step without the newest draft."""
+    """Return the text passed to the logits processors of a draft step. The newest draft is missing from it."""
     return history + drafted[:-1]
 
 

@@ -391,7 +391,10 @@ below the optimum."""
     examples=SHORT,
 )
 def ties_cut_differently(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of top-1 drafts that drafts the last of tied tokens, where the declared q has the first."""
+    """Speculative sampling with top-1 drafts.
+
+    Of tied tokens, the last is drafted, but the declared q keeps the first.
+    """
     draft = draft_model(task)
 
     def first(tokens: Tokens) -> Pmf:

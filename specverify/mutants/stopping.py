@@ -320,7 +320,7 @@ def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int
     citation="LMDeploy PR #4671 (80e2de538)",
 )
 def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
-    """Return the stop strings of all requests of the batch, where only those of one request apply."""
+    """Return the stop strings of all requests of the batch, although only those of ``request`` apply."""
     return tuple(string for other in batch for string in other.stop_strings)
 
 

@@ -135,9 +135,9 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line that lists the checks of ``others``, which the same cause refutes; "" if ``others`` is empty.
+    """Return the line that lists the checks of the verdicts ``others``, refuted by the same cause; "" without verdicts.
 
-    If the first of them compares laws, the first sentence of its statement is added in brackets.
+    If the first verdict compares laws, the first sentence of its statement is added in brackets.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:

@@ -278,7 +278,7 @@ def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
 
 
 def _planned(samples: int) -> int:
-    """Return the sample limit of a test that a right sampler is expected to pass after ``samples`` samples."""
+    """Return the largest number of samples of a test that expects to need ``samples`` samples for a right sampler."""
     return min(2 * int(samples) + 2000, MOST_SAMPLES)
 
 

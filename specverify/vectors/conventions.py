@@ -99,5 +99,5 @@ def family_of(flag: str) -> str:
 
 
 def said(flag: str) -> str:
-    """Return the meaning of a flag as a sentence for the user."""
+    """Return the meaning of a flag as a sentence for users."""
     return FLAGS.get(flag) or next((flags[flag] for flags in FAMILIES.values() if flag in flags), f"the rule {flag}")

@@ -1,7 +1,8 @@
 """Interpreters of draws with given random numbers, which make an algorithm of ``reference`` deterministic.
 
-A site convention assigns random numbers to decisions. ``GivenUniforms`` answers by inverse CDF, one uniform for each
-coin and one for the token after them; ``GivenKeys`` uses the same coins and draws the token by an exponential race.
+The site of a draw selects its random number. ``GivenUniforms`` answers by inverse CDF, with one uniform for each coin
+(accept decision) and one for the token after the coins. ``GivenKeys`` uses the same coins, but draws the token by an
+exponential race.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ FINEST = 24
 
 
 class GivenUniforms:
-    """Answers every draw by inverse CDF from the uniform number of the draw's site."""
+    """Answers every draw by inverse CDF from the uniform that belongs to the site of the draw."""
 
     def __init__(self, uniform: Callable[[Site], Fraction]) -> None:
-        """``uniform(site)`` returns the uniform number of a site, in [0, 1)."""
+        """Store ``uniform``: the function from a site to its uniform, in [0, 1)."""
         self._uniform = uniform
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -38,13 +39,13 @@ class GivenKeys:
     """
 
     def __init__(self, coins: Draws, keys: Sequence[Fraction]) -> None:
-        """``coins`` answers the accept decisions; ``keys`` are positive numbers, one per token."""
+        """Store ``coins``, which answers the accept decisions, and ``keys``, positive numbers, one per token."""
         self._coins, self._keys = coins, keys
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome at ``site``.
 
-        An accept decision is that of the coin; a token is the winner of the race.
+        At an accept decision the outcome is that of ``coins``. At any other site it is the winner of the race.
         """
         if site[0] == "accept":
             return self._coins.categorical(pmf, site)
@@ -52,9 +53,10 @@ class GivenKeys:
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the token with the least ``key / weight``, and the second least ratio divided by the least.
+    """Return the token with the least ``key / weight``, and how clearly it wins.
 
-    Tokens of weight 0 do not take part. The second value is 0 if only one token takes part.
+    The second value is the second least ratio divided by the least, or 0 if only one token takes part. Tokens of weight
+    0 do not take part.
     """
     times = sorted((key / mass, token) for token, (key, mass) in enumerate(zip(keys, weights, strict=True)) if mass > 0)
     return times[0][1], times[1][0] / times[0][0] if len(times) > 1 else Fraction(0)
@@ -63,8 +65,8 @@ def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
 def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fraction:
     """Return a binary fraction with few digits inside ``[low, high)``, near ``low + towards * (high - low)``.
 
-    It is at least a sixteenth of the interval away from either end, so that rounding cannot change a right program's
-    decision. Raises ``ValueError`` if ``FINEST`` bits are not enough.
+    The result is at least a sixteenth of the interval away from either end, so that rounding cannot change the decision
+    of a right program. Raises ``ValueError`` if ``FINEST`` bits are not enough.
     """
     low, high = Fraction(low), Fraction(high)
     spare = (high - low) / 16
@@ -79,7 +81,7 @@ def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fract
 def uniform_for(weights: Sequence[Any], outcome: int, towards: Fraction = Fraction(1, 2)) -> Fraction:
     """Return a uniform that inverse CDF over ``weights`` maps to ``outcome``, away from the ends of its interval.
 
-    ``towards`` is its approximate relative position in that interval, from 0 to 1.
+    ``towards`` is the approximate position of the uniform in this interval: 0 is the lower end, 1 the upper end.
     """
     before = sum((Fraction(mass) for mass in weights[:outcome]), start=Fraction(0))
     return uniform_in(before, before + Fraction(weights[outcome]), towards)

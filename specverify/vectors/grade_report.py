@@ -20,7 +20,7 @@ COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_ANSWER
 
 
 def table_rows(grades: Grades) -> list[tuple[str, ...]]:
-    """Return a table row for every group with an answer: its name, and the number of answers of each grade."""
+    """Return a table row for every group with an answer: its name, and its number of answers for each grade."""
     rows = []
     for group in grades.groups:
         counts = grades.counted(group)
@@ -30,7 +30,10 @@ def table_rows(grades: Grades) -> list[tuple[str, ...]]:
 
 
 def unanswered_groups(grades: Grades) -> list[str]:
-    """Return the groups without any answer; if a kind has more than 9, one entry with their number instead."""
+    """Return the names of the groups without any answer.
+
+    If a kind has more than 9 such groups, one entry with their number replaces them.
+    """
     result = [
         group for group in grades.groups if grades.counted(group)[Outcome.NOT_ANSWERED] == grades.counted(group).total()
     ]
@@ -40,7 +43,7 @@ def unanswered_groups(grades: Grades) -> list[str]:
 
 
 def told_failures(grades: Grades) -> Iterator[str]:
-    """Yield the first failures as text, each with the inputs and the reason, which suffice to check it by hand."""
+    """Yield the first failures as text. Each has the inputs and the reason, so that it can be checked by hand."""
     told: Counter[str] = Counter()
     for item in grades.failures:
         told[item.vector.group] += 1
@@ -49,7 +52,7 @@ def told_failures(grades: Grades) -> Iterator[str]:
 
 
 def convention_lines(grades: Grades) -> Iterator[str]:
-    """Yield a line for each convention: the program's choice, or two vectors that show inconsistent choices."""
+    """Yield a line for each convention: the choice of the program, or two vectors in which its choices differ."""
     for item in grades.conventions:
         yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
 

@@ -1,4 +1,4 @@
-"""Grade a program's answers to test vectors, and check that it keeps to its conventions."""
+"""Grade a program's answers to test vectors, and check that the program follows one convention in all answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Graded(NamedTuple):
 
 
 class FreeChoice(NamedTuple):
-    """A program's choice in one family of conventions."""
+    """The choice of a program in one family of conventions."""
 
     family: str
     flags: tuple[str, ...]
@@ -46,17 +46,17 @@ class Grades(NamedTuple):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the graded groups, in order."""
+        """Return the names of the graded groups, in order."""
         return tuple(dict.fromkeys(item.vector.group for item in self.graded))
 
     @property
     def failures(self) -> tuple[Graded, ...]:
-        """All wrong answers, in order."""
+        """Return all wrong answers, in order."""
         return tuple(item for item in self.graded if item.judged.outcome is Outcome.FAILED)
 
     @property
     def mixed(self) -> tuple[FreeChoice, ...]:
-        """The families of conventions in which the program's choices are inconsistent."""
+        """Return the families of conventions in which the program's choices are inconsistent."""
         return tuple(item for item in self.conventions if not item.flags)
 
 
@@ -79,9 +79,9 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return the choice in a family of conventions: the flags that fit all answers of ``items``.
+    """Return the choice in a family of conventions: the flags under which all answers of ``items`` are right.
 
-    If no flag does, the result has an example vector for each flag instead.
+    If there is no such flag, the result has an example vector for each flag instead.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

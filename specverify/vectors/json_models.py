@@ -38,7 +38,7 @@ def by_last_token(rows: Rows) -> LanguageModel:
 def by_all_tokens(rows: Rows) -> LanguageModel:
     """Return the model whose pmf after tokens t_0, t_1, ... is row ``sum of (i + 1) t_i`` modulo the number of rows.
 
-    Every token and its position count, so that an outdated, missing or shifted token selects another row.
+    The row depends on every token and its position. So an outdated, missing or shifted token selects another row.
     """
     pmfs = [pmf_of(row) for row in rows]
     return lambda tokens: pmfs[sum((i + 1) * token for i, token in enumerate(tokens)) % len(pmfs)].copy()
@@ -54,7 +54,7 @@ def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
 
 
 def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return random weights of p and of q, positive integers that differ within p and within q."""
+    """Return random weights of p and of q, positive integers. No two weights of p are equal, and no two of q."""
     p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
     return p, q
 
@@ -64,9 +64,10 @@ ROWS = SHAPES | {untied.__name__: untied}
 
 
 def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
-    """Return ``number`` pmfs of p and of q with small integer weights of a ``shape``, a key of ``ROWS``.
+    """Return ``number`` pmfs of p and ``number`` pmfs of q, with small integer weights.
 
-    The arguments alone determine the result; ``seed`` is any text.
+    ``shape`` is a key of ``ROWS`` and selects the kind of weights. The arguments alone determine the result; ``seed``
+    is any text.
     """
     rng = random.Random(f"{shape}/{vocabulary}/{number}/{seed}")  # noqa: S311 - tables, no secrets
     pairs = [ROWS[shape](rng, vocabulary) for _ in range(number)]

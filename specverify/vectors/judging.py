@@ -22,9 +22,12 @@ Same = Callable[[Answer, Answer], Judged]
 
 
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer by comparing it with each right answer of the vector; ``same(expected, answer)`` compares two.
+    """Grade an answer by comparing it with each right answer of the vector.
 
-    A refusal passes if the vector is invalid or has it as a branch; an invalid vector may also have forbidden answers.
+    ``same(expected, answer)`` grades one comparison.
+
+    A refusal passes if the vector is invalid, or if refusing is one of the right answers. An invalid vector may also
+    have forbidden answers.
     """
     refused = answer == REFUSED
     if vector.result is VectorResult.INVALID:
@@ -47,12 +50,12 @@ def judged_exactly(vector: Vector, answer: Answer) -> Judged:
 
 
 def judged_as_row(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer that is a pmf: strings are rationals and must be equal, numbers may be rounded."""
+    """Grade an answer that is a pmf. Strings are rationals and must be equal; numbers may be rounded."""
     return judged_by(equal_rows, vector, answer)
 
 
 def equal_fields(expected: Answer, answer: Answer) -> Judged:
-    """Return the grade of an answer that must have every field of ``expected`` with an equal value."""
+    """Return the grade of ``answer``, which must have every field of ``expected`` with an equal value."""
     for field, value in expected.items():
         if field not in answer:
             return Judged(Outcome.NOT_ANSWERED, f"the answer has no {field}")
@@ -62,7 +65,7 @@ def equal_fields(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_rows(expected: Answer, answer: Answer) -> Judged:
-    """Return the grade of an answer that is a pmf: exact for strings, within rounding for numbers."""
+    """Return the grade of ``answer``, a pmf: strings must be equal as rationals, numbers within rounding."""
     row, wanted = answer.get("pmf"), expected["pmf"]
     if not isinstance(row, list):
         return Judged(Outcome.NOT_ANSWERED, "the answer has no pmf, a list")

@@ -57,7 +57,7 @@ class Vector(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The name of the group for which grades are counted: the kind, and the first flag."""
+        """Return the name of the group for which grades are counted: the kind, and the first flag."""
         return "/".join((self.kind, *self.flags[:1]))
 
 
@@ -109,9 +109,10 @@ def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flag
 def by_convention(
     name: str, kind: str, inputs: Mapping[str, Any], answers: Mapping[str, Answer], *flags: str, notes: Any = ()
 ) -> Vector:
-    """Return a vector whose right answer depends on a convention: ``answers`` maps the flag of each convention to it.
+    """Return a vector whose right answer depends on a convention.
 
-    If all answers are equal, the vector is valid with this one answer.
+    ``answers`` maps the flag of each convention to the right answer under it. If all answers are equal, the vector is
+    valid with this one answer.
     """
     different = list(answers.values())
     if all(answer == different[0] for answer in different):
@@ -123,6 +124,7 @@ def by_convention(
 def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes: Any, must_not: Any = ()) -> Vector:
     """Return a vector whose input must be refused.
 
-    ``must_not`` lists forbidden answers, and allows others if not empty.
+    ``must_not`` lists forbidden answers. If it is not empty, a program may also give any other answer instead of
+    refusing.
     """
     return Vector(f"{kind}/{name}", kind, inputs, (), VectorResult.INVALID, flags, tuple(notes), tuple(must_not))

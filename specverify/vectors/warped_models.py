@@ -1,7 +1,8 @@
 """Apply sampling parameters to models in exact rationals; a decoded text must follow the law of the result.
 
-Penalties and biases are factors on probabilities: a factor f adds ln f to a logit. They come first, then the
-temperature, top-k, top-p and min-p, each on the renormalised result of the one before; then forbidden tokens.
+Penalties and biases are factors on probabilities: a factor f adds ln f to a logit. They are applied first. Then follow
+temperature, top-k, top-p and min-p, each applied to the renormalised result of the previous step. Forbidden tokens are
+removed last.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def processed(model: LanguageModel, parameters: Parameters, prompt: Tokens, eos:
 
 
 def warped(pmf: Pmf, parameters: Parameters) -> Pmf:
-    """Return ``pmf`` after those of temperature, top-k, top-p and min-p that ``parameters`` has, in this order."""
+    """Return ``pmf`` after temperature, top-k, top-p and min-p, in this order, as far as ``parameters`` has them."""
     pmf = _scaled(pmf)
     for name, apply in _WARPERS.items():
         if name in parameters:
@@ -79,7 +80,7 @@ def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens)
 
 
 def _against(parameters: Parameters, new: Tokens) -> set[int]:
-    """Return the tokens that the allowed tokens or the grammar of ``parameters`` forbid after the ``new`` tokens."""
+    """Return the tokens that must not follow the ``new`` tokens, by allowed tokens or grammar of ``parameters``."""
     banned: set[int] = set()
     if "allowed" in parameters:
         banned |= set(range(parameters["vocabulary"])) - set(parameters["allowed"])

@@ -86,7 +86,10 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write the argmax of residual / exponential random number. There is one such number per request and token."""
+    """Write the argmax over tokens of the residual divided by an exponential random number.
+
+    There is one random number per request and token.
+    """
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
             if draft_probs is None:

@@ -131,7 +131,7 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return claim -> numbers of settled, failed and undecided verdicts.
+    """Return claim -> the numbers of settled, failed and undecided verdicts on this claim.
 
     Properties that every subject must have, whatever it claims, come last.
     """

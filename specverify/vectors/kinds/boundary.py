@@ -1,8 +1,8 @@
 """Vectors ``boundary``: one verification at the limits of floats and uniforms. Rows are sparse: token -> probability.
 
-All numbers are dyadic, and float32 holds them and the deciding products and sums exactly: a correct program in float32
-gives these answers. Where a row is of equal parts (``of-3-equal``), sums are rounded: the last token is meant.
-Conventions are those of ``inverse-cdf`` of ``verify_chain``.
+All numbers are dyadic. Float32 holds them, and the products and sums that decide, exactly. So a correct program in
+float32 gives these answers. In vectors ``of-3-equal`` a row has equal parts whose sums are rounded; there the last
+token is expected. Conventions are those of ``inverse-cdf`` of ``verify_chain``.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _equalities() -> Iterator[Vector]:
 
 
 def _points() -> Iterator[Vector]:
-    """Yield vectors of one-hot pmfs, as at temperature 0, whose answers do not depend on the uniforms."""
+    """Yield vectors of one-hot pmfs, as at temperature 0. Their answers do not depend on the uniforms."""
     for coin in (ZERO, "1/2", LARGEST):
         word = {ZERO: "zero", LARGEST: "largest"}.get(coin, "half")
         same = _given([{2: "1"}, {0: "1"}], [{2: "1"}], [2], [coin], coin)
@@ -140,7 +140,7 @@ def _row(masses: Mapping[int, Fraction]) -> Row:
 def _large() -> Iterator[Vector]:
     """Yield vectors with vocabularies near a block size: the last token has mass, the padding after it has none.
 
-    Every coin can fall either way. The last size is one that 16-bit ids cannot hold.
+    Both outcomes of every coin occur. The largest vocabulary has ids that 16 bits cannot hold.
     """
     for size in SIZES:
         last = size - 1
@@ -164,7 +164,10 @@ def _large() -> Iterator[Vector]:
 
 
 def _broken() -> Iterator[Vector]:
-    """Yield vectors with invalid inputs, such as NaN: they must be refused, or at least not get a forbidden answer."""
+    """Yield vectors with invalid inputs, such as NaN.
+
+    A program must refuse them, or at least not give a forbidden answer.
+    """
     never = {"accepted": 1}
     impossible = _given([HALVES, EVEN], [{0: "1/2", 1: "1/2"}], [3], [ZERO], "1/8")
     yield invalid(

@@ -1,7 +1,8 @@
 """Vectors ``cache_lengths``: how many entries each KV cache keeps after a round, and which tokens it still lacks.
 
-A round starts with ``known`` tokens; the target's cache lacks the last of them, and is fed it and the drafts. The
-drafter has been fed all but its own last draft, or holds ``held`` entries if the round was not an ordinary one.
+A round starts with ``known`` tokens. The target's cache lacks the last of them; the round feeds it this token and the
+drafts. The drafter has been fed all tokens except its own last draft. If the round was not an ordinary one, the
+drafter's cache holds ``held`` entries.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NOTES = {TARGET: ("rollback", "cache-length"), DRAFT: ("draft-cache",)}
 
 
 def answer_of(flag: str, inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer of ``reference`` to a vector's inputs for the cache ``flag``, ``target`` or ``draft``."""
+    """Return the answer of ``reference`` to a vector's inputs. ``flag`` is the cache: ``target`` or ``draft``."""
     known, accepted = inputs["known"], inputs["accepted"]
     keep: int = getattr(keep_lengths(known, inputs["gamma"], accepted, inputs.get("held")), flag)
     return {"keep": keep, "unfed": list(tokens_to_feed(tuple(range(known + accepted + 1)), keep))}
@@ -42,9 +43,9 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 
 
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
-    """Return the entries ``held`` for a vector: lengths of the drafter's cache after usual and unusual rounds.
+    """Return the possible entries ``held`` of a vector: lengths of the drafter's cache after ordinary and other rounds.
 
-    For the target's cache the only result is the empty entry.
+    For the target's cache the only result is {}: its vectors have no entry ``held``.
     """
     if flag == TARGET:
         return [{}]

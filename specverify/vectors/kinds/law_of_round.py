@@ -1,8 +1,8 @@
 """Vectors ``law_of_round``: the exact law of the tokens of one round, and of whole texts.
 
-A model is a table; ``context`` selects the row that is the pmf after a text (``tables.CONTEXTS``). There is a vector
-for the law of every algorithm's first round, and for the law of every lossless decoder's text, which is the target's
-own, over several rounds.
+A model is a table; ``context`` selects the row that is the pmf after a text (``tables.CONTEXTS``). For every algorithm
+there is a vector with the law of its first round. For every lossless decoder there is a vector with the law of its text
+over several rounds, which is the target's own law.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RoundCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the case for vector ids, one word made of its fields."""
+        """Return the name of the case for vector ids, one word made of its fields."""
         end = f"-e{''.join(map(str, self.eos))}" if self.eos else ""
         far = "" if self.context == "last token" else "-all"
         return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}{far}"
@@ -192,7 +192,7 @@ LAWS = {ROUND: _round_law, TEXT: _text_law}
 
 
 def judge(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer that is a law, or counts of samples that must fit the law."""
+    """Grade an answer: a law, which must be equal, or counts of samples, which must fit the law."""
     return judged_by(_same, vector, answer)
 
 

@@ -19,7 +19,7 @@ ENDS, SEQUENCES = "end tokens", "stop sequences"
 
 
 def committed(inputs: Mapping[str, Any]) -> Answer:
-    """Return the text that ``reference`` commits for the inputs under end tokens and a length limit."""
+    """Return the text that ``reference`` commits for the inputs, with end tokens and a length limit."""
     remaining: int = inputs["max_new"]
     new: Tokens = ()
     for tokens in inputs["rounds"]:
@@ -32,7 +32,7 @@ def committed(inputs: Mapping[str, Any]) -> Answer:
 def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
     """Return the output of plain decoding, one token per round.
 
-    With ``kept`` it includes the end token or stop sequence.
+    With ``kept`` the output includes the end token or stop sequence.
     """
     text: Tokens = ()
     for token in [token for tokens in inputs["rounds"] for token in tokens]:
@@ -69,9 +69,9 @@ def _ends() -> Iterator[Vector]:
 
 
 def _no_end() -> Iterator[Vector]:
-    """Yield vectors of texts that only the length limit ends, because there is no end token.
+    """Yield vectors without an end token, so that only the length limit ends the text.
 
-    Token 0 is an ordinary one.
+    Token 0 is an ordinary token in them.
     """
     for cuts in ((3, 6), (1, 2, 6)):
         for most in (1, 4, 6):
@@ -82,7 +82,7 @@ def _no_end() -> Iterator[Vector]:
 
 
 def _least() -> Iterator[Vector]:
-    """Yield vectors with an end token before the minimum length, which is a number of tokens and not of rounds."""
+    """Yield vectors with an end token before the minimum length. This length counts tokens, not rounds."""
     for cuts in ((3, 6), (1, 2, 6)):
         for least in (2, 3, 4):
             inputs = {"rounds": _cut((1, 2, 0, 1, 0, 1), cuts), "eos": [2], "stop": [], "max_new": 6, "min_new": least}
@@ -117,7 +117,7 @@ def _sequences() -> Iterator[Vector]:
 def _cut(text: Tokens, cuts: Sequence[int]) -> list[list[int]]:
     """Split ``text`` into rounds that end at the positions ``cuts``.
 
-    Tokens after the last position are one more round.
+    The tokens after the last position form one more round.
     """
     edges = [0, *cuts, *([len(text)] if cuts[-1] < len(text) else [])]
     return [list(text[low:high]) for low, high in pairwise(edges)]

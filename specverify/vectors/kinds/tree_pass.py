@@ -1,7 +1,7 @@
 """Vectors ``tree``: the attention mask for one forward pass over a tree of drafts, and the accepted path.
 
-Nodes hang from ``parents`` (-1: the last known token), which is fed before them. Rows of p: the root's first, then one
-for each node. Siblings are tried in node order.
+The parent of node i is node ``parents[i]``, or with -1 the last known token, which is fed before the nodes. The rows of
+p are the root's row, then one row for each node. Siblings are tried in node order.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _greedy() -> Iterator[Vector]:
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
     """Return the one-hot pmf at ``node`` on the token of its child in ``path``.
 
-    If no child is in ``path``, it is on token 4, which no child has.
+    If no child of ``node`` is in ``path``, the pmf is one-hot on token 4, which no child has.
     """
     below = [child for child in children(parents, (node,)) if child in path]
     like = pmf_of(["1"] + ["0"] * 4)
@@ -144,7 +144,7 @@ def _ancestors(parents: Sequence[int], node: int) -> set[int]:
 
 
 def _sibling_tokens(parents: Sequence[int]) -> Tokens:
-    """Return a token from 0 to 3 for each node; siblings have different tokens, other nodes may share one."""
+    """Return a token from 0 to 3 for each node. Siblings have different tokens; other nodes may have equal ones."""
     return tuple((1 + parent + list(parents[:node]).count(parent)) % 4 for node, parent in enumerate(parents))
 
 
@@ -167,9 +167,9 @@ def _recursive() -> Iterator[Vector]:
 
 
 def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
-    """Return for each node a token of positive probability under its row of ``rows``, different among siblings.
+    """Return for each node a token of positive probability under its row of ``rows``. Siblings get different tokens.
 
-    None if a node has no such token.
+    The result is None if there is no such token for some node.
     """
     tokens: Tokens = ()
     for node, row in enumerate(rows):
@@ -182,7 +182,7 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 
 
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
-    """Return the coins ``[depth][sibling]`` and the final uniform with which the verifier takes these decisions."""
+    """Return the coins ``[depth][sibling]`` and the final uniform with which the verifier takes the ``decisions``."""
     result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
     levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))

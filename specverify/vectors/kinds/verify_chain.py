@@ -1,7 +1,8 @@
 """Vectors ``verify_chain``: one verification of a chain of drafts with all random numbers given.
 
-For each convention, rows in several shapes, drafts from them, and every possible path of the verifier: its uniforms lie
-well inside the intervals that lead along the path. After a rejection come coins that would accept.
+For each convention there are rows of several shapes, drafts from these rows, and one vector for every possible path of
+the verifier. The uniforms of a vector lie well inside the intervals that lead along its path. The coins after a
+rejection would accept, so a program that goes on after a rejection gives a wrong answer.
 """
 
 from __future__ import annotations
@@ -187,13 +188,17 @@ def _of_shape(convention: DrawConvention, shape: str, gamma: int, vocabulary: in
 
 
 def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
-    """Return the decisions on every path of the verifier for these inputs, one list of decisions per path."""
+    """Return the paths of the verifier for these inputs, each as the list of its decisions."""
     verify = convention.verifier(inputs)
     return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
 
 
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
-    """Return whether no decision is close: no argmax is tied, and no probability of ``p`` is near its threshold."""
+    """Return whether no decision is close: no argmax is tied, and no probability of ``p`` is near its threshold.
+
+    The threshold is that of typical acceptance, with ``epsilon`` and ``delta`` of ``inputs``; without them there is
+    none.
+    """
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False
     if "epsilon" not in inputs:
@@ -216,7 +221,7 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
     """Return sequences of drafts, one token of positive probability per row of ``q``.
 
-    Every such token of the row with the most of them occurs.
+    There are as many sequences as the row with the most such tokens has; each of its tokens occurs in one.
     """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))

@@ -80,8 +80,8 @@ def _top_k() -> Iterator[Vector]:
 def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first: bool = False) -> list[int]:
     """Return the tokens that top-p keeps: the most likely ones, until their total probability reaches ``mass``.
 
-    With ``exclusive`` a total that only equals ``mass`` is not enough. Of tokens with equal probabilities the lowest id
-    comes first, or with ``highest_first`` the highest.
+    With ``exclusive`` the total must exceed ``mass``. Among tokens with equal probabilities the lowest id comes first;
+    with ``highest_first`` the highest.
     """
     result: list[int] = []
     total = Fraction(0)
