@@ -112,7 +112,7 @@ def test_a_right_verifier_that_raises_for_unknown_numbers_alone_is_no_unusable_o
     verdict = asked(of_coin(uniform))
     assert verdict.status is Status.UNKNOWN
     assert "it raises" in verdict.statement
-    assert "for its random numbers it goes on" in verdict.statement
+    assert "for its random numbers it continues" in verdict.statement
 
 
 @pytest.mark.thorough

@@ -183,6 +183,6 @@ def test_an_illegal_plan_is_refused(changes, message):
 
 
 def test_a_sampler_that_returns_another_number_of_samples_is_refused():
-    message = f"the sampler returned 1999 samples for seed {stage_seeds(1)[0]}, expected the 2000 asked for"
+    message = f"the sampler returned 1999 samples for seed {stage_seeds(1)[0]}, expected 2000"
     with pytest.raises(ValueError, match=f"^{message}$"):
         confirmed_fit(lambda samples, seed: {(0,): samples - 1}, LAW, **PLAN, seed=1)

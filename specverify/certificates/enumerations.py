@@ -94,10 +94,7 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law:
-    """Return the promised law of a certificate: the law of its second tree, or else the target's law.
-
-    The target's law is the product of the pmfs that the certificate lists.
-    """
+    """Return the promised law of a certificate: its second tree's, else the product of the listed pmfs."""
     if "plain" in certificate:
         plain = _added_up(certificate["plain"], exact=exact, where=f"{where}, without speculation")
         require(plain.missing > 0, f"{where}: branches of the call without speculation are left out")
@@ -123,11 +120,7 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 
 
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
-    """Return the law and the counts of a tree, as sums over its paths.
-
-    ``exact`` requires rational probabilities; ``where`` names the place in messages. Raises ``CertificateRefused``
-    unless every draw lists each outcome once, with probabilities that sum to 1.
-    """
+    """Return the law and counts of a tree; raise ``CertificateRefused`` unless the outcomes of each draw sum to 1."""
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0
     near = Fraction(0) if exact else SPACING

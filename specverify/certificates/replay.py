@@ -1,8 +1,7 @@
 """Replay a certificate: run the subject on the recorded random numbers of some paths, and compare the results.
 
 For these paths a certificate lists the calls of the subject: arguments, values that libraries returned, and results.
-During the replay the libraries return these values; only this file patches them. Any other draw, result or source of
-randomness raises ``CertificateRefused``.
+During the replay the libraries return these values, by patches of this file. Any other draw or result is refused.
 """
 
 from __future__ import annotations
@@ -67,8 +66,7 @@ def source_of(called: Any) -> str:
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    ``data`` is the content of the certificate. Raises ``CertificateRefused`` if no path is listed, or if the result of
-    a run differs from the recorded result.
+    Raises ``CertificateRefused`` if ``data``, its content, lists no path, or if a run returns another result.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -155,10 +153,7 @@ def answered(drawn: Drawn) -> Iterator[None]:
 
 
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
-    """Return the next value of ``drawn`` for a call of ``library.name``.
-
-    Raises ``CertificateRefused`` if the next entry is for another call.
-    """
+    """Return the next value of ``drawn``; raise ``CertificateRefused`` if it is not for a call of ``library.name``."""
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
         raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")
@@ -174,11 +169,7 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager that replaces the methods ``names`` of a built-in type.
-
-    Their replacements return values of ``drawn``. The methods are replaced in the type's dictionary, because plain
-    assignment would raise an error.
-    """
+    """Context manager that replaces methods in the dictionary of a built-in type to return from ``drawn``."""
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):
