@@ -50,8 +50,9 @@ def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
     """Return heads on the hidden state that predicted the last token: they depend neither on that token nor on drafts.
 
-    A target pass returns its last token together with the heads' drafts of the tokens after it. Head i is modelled as q
-    after its own 1 + i most probable tokens, given the text without its last token. A text of one token is given whole.
+    A target pass returns its last token together with the heads' drafts of the tokens after it. Head i, from 0, is
+    modelled as follows: remove the last token of the text, append the argmax of q to it 1 + i times, and return q after
+    that. A text of one token keeps it.
     """
     return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
 

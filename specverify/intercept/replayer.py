@@ -25,7 +25,10 @@ from specverify.reference import Draws
 
 
 class Replayer(Recorder):
-    """Give a program its random numbers; ``named`` answers the draws that it makes through ``draws``."""
+    """Give a program the random numbers of a list in place of those that its libraries draw.
+
+    Draws that the program makes by ``draws.categorical`` are answered by ``named``.
+    """
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
         """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn number.

@@ -996,9 +996,10 @@ def unsure_candidates_dropped(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """SWIFT that drops the position of low confidence at which drafting stopped, with all its candidates.
+    """SWIFT that removes the last position with all its candidates if its first token has a low probability.
 
-    Whether the position is dropped depends on the drawn token.
+    Drafting has stopped at this position for the same reason. So whether a position is verified depends on the token
+    drawn there, which biases the output. The parameters are those of ``reference.algorithms.swift``.
     """
     models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
     drafter = layer_drafter(models, depth, stop, widths, window)

@@ -210,9 +210,10 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #38711",
 )
 def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
-    """Return the first draft of the last round, which is fed again when the context is nearly full.
+    """Return the tokens fed after the kept ones in a nearly full context: the first draft of the last round.
 
-    The entry of this token is not counted.
+    The right engine feeds none. ``pending`` are the drafts of the last round. The cache stores the entry and does not
+    count it.
     """
     return pending[:1]
 

@@ -97,7 +97,10 @@ The entry of a draft rejected there is in a block that the next turn of the conv
 
 
 def _conversation(scenario: Scenario) -> Requests:
-    """Return a request and the next turn of the conversation: its prompt, most of its answer, and more."""
+    """Return a request and two follow-ups, whose prompts are the first prompt, its answer and one token.
+
+    In the second the last token of the answer is replaced, so that it shares all but this token with the first.
+    """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer
     return Requests(scenario, ((*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)))

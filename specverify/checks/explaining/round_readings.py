@@ -558,10 +558,11 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield every reading of the token after ``here``, drawn at ``at``, which the rule draws from ``rule``.
+        """Yield every reading of draw number ``at`` of the path as the token after ``here``.
 
-        ``name`` is the name of that row. Each reading is (token, index after its draw, cost, sentence about a wrong row
-        or "", program line). ``rejected`` are texts that end in a rejected draft.
+        Speculative sampling draws this token from the row ``rule``, which sentences call ``name``. Each reading is
+        (token, index after its draw, cost, sentence about a wrong row or "", program line). ``rejected`` are texts that
+        end in a rejected draft.
         """
         yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)

@@ -267,7 +267,10 @@ def _arcsine(x: _Basis, value: Any) -> Any:
 
 
 def _of_law(law: str, x: _Basis, value: Any) -> Any:
-    """Return the quantile of the law named ``law`` in ``steps.RULES`` at the probability ``value``; ``x`` computes."""
+    """Return the quantile of the law named ``law`` in ``steps.RULES`` at the probability ``value``.
+
+    ``x`` has the basic operations, for scalars or for noise vectors.
+    """
     return x.rule(law, _logit(x, _between_0_and_1(x, value)))
 
 
@@ -407,7 +410,8 @@ def applied(name: str, *operands: Any) -> Any:
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     """Return the integer part ``name`` (floor, trunc, ...) of a symbolic number.
 
-    If it has few values, it is drawn when it is read; a refusal then names ``place``, the line that requested it.
+    If few integers are possible, the result is a draw that is made when it is read; else it is a symbolic number again.
+    ``place`` is the program's line of the call, for the message if the draw is refused later.
     """
 
     def drawn() -> Any:

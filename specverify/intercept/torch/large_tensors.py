@@ -262,7 +262,7 @@ def _searched(row: Any) -> Handler:
 
 
 def _compared(row: Any) -> Handler:
-    """Return the handler of a comparison of a symbolic number with very many bounds."""
+    """Return the handler of ``row``, a comparison in the table of operations, of a symbolic number with many bounds."""
 
     def handler(function: Any, left: Any, right: Any) -> Any:
         result = _crossed(partial(row.vector, on_the_left=True), left, right)

@@ -188,17 +188,17 @@ def in_situation(
 
 
 def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Return a decorator of a function that replaces ``part`` of the engine.
+    """Return a decorator that makes a ``Mutant``: the small engine with ``part`` replaced by the decorated function.
 
-    The arguments are those of ``in_situation``.
+    The other arguments are those of ``in_situation``.
     """
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
 
 def drafting_part(part: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Return a decorator of a function that replaces ``part`` of the engine.
+    """Return a decorator that makes a ``Mutant``: the small engine with ``part`` replaced by the decorated function.
 
-    The arguments are those of ``in_drafting``.
+    The other arguments are those of ``in_drafting``.
     """
     return lambda function: in_drafting(name, summary, **{part: function}, **how)
 

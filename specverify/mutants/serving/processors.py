@@ -115,7 +115,10 @@ def blocked(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int)
 
 
 def new_before(new: int, row: int, rounds: int) -> int:
-    """Return the number of new tokens before a row: ``new`` committed ones and one draft per earlier row."""
+    """Return the number of new tokens before a row: ``new`` committed ones and one draft per earlier row of the round.
+
+    ``rounds`` is the number of earlier rounds, for planted bugs that count it.
+    """
     return new + row
 
 

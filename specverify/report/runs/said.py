@@ -33,7 +33,7 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel with lines of observed and expected numbers between 0 and 1."""
+    """A panel of a report with one line per item: its observed and its expected number, both between 0 and 1."""
 
     title: str
     said: str
