@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import multiprocessing
 import random
 import re
@@ -297,3 +298,36 @@ def test_samples_have_time_left_where_paths_have_none(monkeypatch):
     late = "not reached: the 0.5 s for the exact checks of the subject were over in law_is_target"
     assert said["draws_are_independent"].statement == late
     assert said["samples_fit_law"].status is Status.HOLDS
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def slow_collections():
+    """Collect garbage again and again, with a callback that takes a while: Python ignores what is raised in it."""
+
+    def callback(phase, info):
+        spin(0.01)
+
+    gc.callbacks.append(callback)
+    try:
+        with time_limit(0.05):
+            for _ in range(100):
+                gc.collect(0)
+                spin(0.01)
+    except OutOfTime:
+        return "out of time"
+    finally:
+        gc.callbacks.remove(callback)
+    return "finished"
+
+
+def test_an_exception_is_not_raised_where_python_ignores_it(monkeypatch):
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    assert slow_collections() == "out of time"
+    assert in_another_thread(slow_collections) == "out of time"
+    assert not ignored

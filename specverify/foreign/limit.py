@@ -8,6 +8,7 @@ signals, or a loop that catches ``BaseException`` and continues. Such code needs
 from __future__ import annotations
 
 import ctypes
+import gc
 import signal
 import sys
 import threading
@@ -28,7 +29,8 @@ _WATCHED = 0.25
 """The last quarter of the time limit, in which the subject's activity is sampled."""
 _LOOKS = 10
 _PATIENCE, _SOON = 50, 0.02
-"""How often, and for how many seconds, running code of specverify may go on after the limit before it is interrupted.
+"""How often, and for how many seconds, running code of specverify, or code whose exceptions Python ignores, may go on
+after the limit before it is interrupted.
 Afterwards as often again where it enters or leaves a context manager: cut short there, it would leave functions of
 libraries replaced for the next subject."""
 _IMPORTS = 1500
@@ -139,7 +141,7 @@ class _ActivityWatcher:
         self._run, self._draws, self._looks = run, draws, self._looks + 1
         now = monotonic()
         over = now >= self.deadline
-        if over and self._patience and _is_in_ours(frame):
+        if over and self._patience and (_is_in_ours(frame) or _is_ignoring(frame)):
             self._patience -= 1
             self.next = now + _SOON
             return False
@@ -243,6 +245,13 @@ def _is_in_ours(frame: FrameType | None) -> bool:
         if is_ours(file_of(result)) or is_foreign(file_of(result)):
             return is_ours(file_of(result))
     return False
+
+
+def _is_ignoring(frame: FrameType | None) -> bool:
+    """Return whether Python would ignore an exception raised at ``frame``: in ``__del__`` or a callback of ``gc``."""
+    callbacks = [getattr(getattr(callback, "__func__", callback), "__code__", None) for callback in gc.callbacks]
+    stack = walk_stack(frame) if frame else ()
+    return any(result.f_code.co_name == "__del__" or result.f_code in callbacks for result, _ in stack)
 
 
 def _is_entering_or_leaving(frame: FrameType | None) -> bool:
