@@ -171,8 +171,10 @@ def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
 
     The library computes the number from an exponential, so 1 trial has the largest uniforms.
     """
-    last = np.asarray(result, dtype=np.float64) * -np.log1p(-p)
-    yield from _cells(np.exp(-last), np.exp(-last - np.log1p(-p)))
+    trials = np.asarray(result, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a certain success, p = 1, has 1 trial
+        failure = np.log1p(-np.asarray(p, dtype=np.float64))
+        yield from _cells(np.exp(trials * failure), np.where(trials > 1, np.exp((trials - 1) * failure), 1.0))
 
 
 def _integers(result: Any, low: Any, high: Any = None, *rest: Any, endpoint: bool = False, **_: Any) -> Iterator[Item]:

@@ -49,6 +49,7 @@ Found by earlier surveys, and mended:
 * A call that draws an array without elements counted as a draw (`torch.rand_like` in LayerSkip's strategy).
 * An error of a library whose message is worded otherwise under interception counted as a difference (`q-of-the-root`).
 * The law of a last token that nothing reads, and the rules of integers that stand for it, were compared by no pair.
+* The interval of a geometric number with success probability 1 was not a number (`coins_of_numpy/geometric/right`).
 """
 
 
