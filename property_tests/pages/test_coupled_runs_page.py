@@ -29,7 +29,7 @@ def test_runs_are_added_up_and_differences_are_told():
     assert f"| {WORDS['mutants']} | 2 | 2 | 2 | 104 | 3 | 1 | 0.124 | 1 |" in text
     assert f"* `b`: {parted}" in text
     assert r"* `c`: unknown, cannot be enumerated, only sampled: a \| b" in text
-    assert "every n-th" in text
+    assert "ended before the others" in text
 
 
 def test_without_differences_there_are_none():

@@ -97,10 +97,7 @@ def page(lines: Iterable[Mapping[str, Any]], subjects: Mapping[str, int]) -> str
     text = HEAD.format(miss=f"{MISS:g}") + "".join(f"{row.written()}\n" for row in rows)
     sampled = [row for row in rows if len(row.lines) < row.subjects]
     if sampled:
-        text += (
-            "\nWhere fewer subjects are surveyed than there are, they are every n-th of the list, from several"
-            " beginnings.\n"
-        )
+        text += "\nWhere fewer subjects are surveyed than there are, the survey was ended before the others.\n"
     differences = [line for row in rows for line in row.differences]
     text += "\n## Differences\n\n"
     text += "".join(f"* {_name(line)}: {_shown(line)}\n" for line in differences) or "None.\n"
