@@ -87,7 +87,7 @@ def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
     """Return the schedule that chooses how many draft positions to verify by the gain for their cost.
 
     ``costs`` has pairs (share, cost). A share in [0, 1] stands for this share of all draft positions, rounded up. Its
-    gain is the sum of the largest survivals of so many positions, and the share with the largest gain divided by cost
+    gain is the sum of as many of the largest survivals, and the share with the largest gain divided by cost
     is chosen; ties go to the first. Raises ``ValueError`` for a share outside [0, 1], a cost that is not positive, or
     no share.
     """

@@ -165,7 +165,7 @@ class _Reader:
             read = _Read(ending.tokens, ending.values, ending.masses)
         else:
             read = _Read(ending.tokens[:-1], np.array(ending.tokens[-1:]), np.ones(1))
-        deciding, leading = list[int](), set[int]()
+        deciding, leading = set[int](), set[int]()
         for number in range(len(self._path.wide)):
             endings = [self._ending(number, self._another(number, time)) for time in range(others)]
             if not briefly and not _deviates(endings, ending):
@@ -174,18 +174,18 @@ class _Reader:
             unread = next((result for result in endings if isinstance(result, str)), read.unread)
             read = read._replace(faults=read.faults + faults, unread=unread)
             if _deviates(endings, ending):
-                deciding.append(number)
+                deciding.add(number)
             if any(isinstance(result, str) for result in endings):
                 leading.add(number)
-        if len(deciding) > 1 or (deciding and ending.values is not None):
-            leading.update(deciding)
+        jointly = len(deciding) > 1 or bool(deciding and ending.values is not None)
+        if jointly:
             read = read._replace(
                 unread=read.unread or "several draws with forced outcomes decide its last token jointly"
             )
-        if leading:
-            read = read._replace(share=self._share({*leading, *deciding}))
+        if leading or jointly:
+            read = read._replace(share=self._share(leading | deciding))
         elif deciding:
-            read = self._of_draw(deciding[0], read, briefly=briefly)
+            read = self._of_draw(deciding.pop(), read, briefly=briefly)
         return read._replace(runs=self._runs)
 
     def _share(self, numbers: set[int]) -> float:

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 OF_VERIFIERS = frozenset("ACDE")
 """Classes of defects that a test of a verifier alone can express: it draws the drafts itself and makes one step."""
 FIRST = 20
-"""One of so many of FlashInfer's five million rounds is drawn first; the others are drawn if they could change the
+"""One in this many of FlashInfer's five million rounds is drawn first; the others are drawn if they could change the
 result."""
 TURNED = 1e-9
 """If the remaining rounds are not drawn, they would have changed the result with at most this probability."""

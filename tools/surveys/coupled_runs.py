@@ -4,7 +4,7 @@
 
 adds a line of JSON a subject to FILE: status, coupled runs, fed runs, ties, and the statement if nothing was decided.
 A second run with the same FILE continues where the first one
-ended; ``--cpu`` ends a run after about so many seconds. ``tools.pages.coupled_runs_page`` reads the lines.
+ended; ``--cpu N`` ends a run after about N seconds. ``tools.pages.coupled_runs_page`` reads the lines.
 """
 
 from __future__ import annotations

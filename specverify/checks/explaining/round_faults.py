@@ -144,7 +144,12 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
 
 
-_WARPERS: Mapping[str, Callable[[Any, Any], Any]] = {"top_k": top_k, "top_p": top_p, "min_p": min_p}
+_WARPERS: Mapping[str, tuple[Callable[[Any, Any], Any], type[int | float]]] = {
+    "top_k": (top_k, int),
+    "top_p": (top_p, float),
+    "min_p": (min_p, float),
+}
+"""Sampling parameter -> the warper of a pmf, and the type of its argument."""
 
 
 def _warped_residuals(parameters: str) -> dict[str, Any]:
@@ -155,13 +160,11 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
         result: Row = warper(residual, value).tolist()
         return result
 
-    values = re.findall(r"\b(top_k|top_p|min_p)=([0-9.]+)", parameters)
-    return {
-        f"the residual with {name}={value} applied a second time": partial(
-            formula, _WARPERS[name], int(value) if name == "top_k" else float(value)
-        )
-        for name, value in values
-    }
+    result: dict[str, Any] = {}
+    for name, value in re.findall(rf"\b({'|'.join(_WARPERS)})=([0-9.]+)", parameters):
+        warper, number = _WARPERS[name]
+        result[f"the residual with {name}={value} applied a second time"] = partial(formula, warper, number(value))
+    return result
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:

@@ -242,7 +242,7 @@ OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
 }
 """By its name, the row of a launch whose random numbers a wrong kernel may read."""
 LEAST_ROWS = 4
-"""From so many rows on, the answers of a launch are evidence of whose random numbers a kernel reads."""
+"""Least number of rows of a launch whose answers are evidence of whose random numbers a kernel reads."""
 
 
 def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Sequence[Tokens]) -> str:

@@ -70,7 +70,7 @@ def _tensors(operands: Iterable[Any]) -> list[Any]:
 
 def _as_tensors(condition: Any, *cases: Any) -> list[Any]:
     """Return the operands of ``where`` as tensors."""
-    return [condition, *(each if _tensors([each]) else torch.tensor(each) for each in cases)]
+    return [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in cases)]
 
 
 def _is_open(content: Any) -> bool:
