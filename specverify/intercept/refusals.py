@@ -52,7 +52,7 @@ REASONS: dict[str, Reason] = {
         "draw a whole number (`randint`), or take the whole part (`floor`)",
     ),
     "out-of-range": Reason(
-        "A factor or an exponent of a random number is 0, infinite or not a float.",
+        "A factor or an exponent of a random number is 0, infinite or not a float, or an integer overflows.",
         "compute with logarithms, or clamp the factor",
     ),
     # comparisons

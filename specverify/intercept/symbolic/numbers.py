@@ -35,11 +35,14 @@ from specverify.laws.paths import Undecided
 class SymbolicFloat:
     """A float without a value: code can compare it and compute with it."""
 
-    __slots__ = ("unknown",)
+    __slots__ = ("limits", "unknown")
 
-    def __init__(self, unknown: Symbolic) -> None:
-        """Wrap ``unknown``, a symbolic number."""
-        self.unknown = unknown
+    def __init__(self, unknown: Symbolic, limits: tuple[int, int] | None = None) -> None:
+        """Wrap ``unknown``, a symbolic number.
+
+        ``limits`` are the least and the largest integer of its type; None for a float and for Python's integers.
+        """
+        self.unknown, self.limits = unknown, limits
 
     __int__: Callable[[], int]
     __class__: Any = property(lambda self: float)
@@ -159,11 +162,30 @@ def of_operands(name: str, *operands: Any) -> Any:
     an ``int``.
     """
     outcome = wrapped(asked(result, name, *map(opened, operands)))
-    if isinstance(outcome, SymbolicFloat) or not isinstance(outcome, float) or name not in _KEEP_WHOLE:
+    if name not in _KEEP_WHOLE:
         return outcome
-    return int(outcome) if all(isinstance(each, Integral) for each in operands) else outcome
+    if isinstance(outcome, SymbolicFloat):
+        _limit(outcome, operands)
+        return outcome
+    whole = isinstance(outcome, float) and all(isinstance(each, Integral) for each in operands)
+    return int(outcome) if whole else outcome
 
 
+def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
+    """Give ``outcome`` the limits of the integers that it is computed from.
+
+    Refuses a number that is outside of them, because the library wraps it round.
+    """
+    limits = next((each.limits for each in operands if isinstance(each, SymbolicFloat) and each.limits), None)
+    if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):
+        return
+    outcome.limits, (low, high), (least, largest) = limits, outcome.unknown.ends(), limits
+    if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
+        raise refusal("out-of-range", f"a random integer leaves the range of its type ({least} to {largest})")
+
+
+RARE = 1e-9
+"""An overflow that is less likely than this is ignored, such as that of a seed plus 1."""
 _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if row.family is Family.ARITHMETIC}
 """Operations whose result on ints is an int."""
 

@@ -638,7 +638,7 @@ COMPARISONS = table(
                  torch=("ne",), jax=("ne",), python=("ne",)),
     ),
     (
-        _ask("signbit", lambda value, place: value.below(0.0, place), torch=("signbit",)),
+        _ask("signbit", algebra.has_sign, torch=("signbit",)),
         _ask("isnan", lambda value, place: False, torch=("isnan",), math=("isnan",)),
         _ask("isinf", lambda value, place: False, torch=("isinf",), math=("isinf",)),
         _ask("isfinite", lambda value, place: True, math=("isfinite",)),
