@@ -53,7 +53,7 @@ REASONS: dict[str, Reason] = {
     ),
     "out-of-range": Reason(
         "A factor or an exponent of a random number is 0, infinite or not a float, or an integer overflows.",
-        "compute with logarithms, or clamp the factor",
+        "compute with logarithms or in a wider type, or clamp the factor",
     ),
     # comparisons
     "near-an-atom": Reason(

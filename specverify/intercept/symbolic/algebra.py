@@ -221,16 +221,31 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return ``value`` rounded to the float ``dtype`` if it is symbolic; any other value unchanged.
+    """Return ``value`` rounded to ``dtype`` if it is symbolic; any other value unchanged.
 
-    Only 16-bit dtypes round. They do not round if their numbers are treated as continuous.
+    Only 16-bit floats round. They do not round if their numbers are treated as continuous. Refuses a number that is
+    outside of an integer dtype, because libraries wrap it round.
     """
+    if "int" in dtype and isinstance(value, SYMBOLIC):
+        return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
     if dtype.startswith("float8"):
         raise NeedsValue(
             "few-bits", f"a random number is converted to {dtype}, which has too few numbers: compare it as it is"
         )
     bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
     return value if bits is None or not isinstance(value, SYMBOLIC) else value.then(rounded(bits))
+
+
+RARE = 1e-9
+"""An overflow that is less likely than this is ignored, such as that of a seed plus 1."""
+
+
+def within(value: Symbolic, least: int, largest: int) -> Symbolic:
+    """Return ``value``, a random integer; refuses one that may be outside ``[least, largest]``."""
+    low, high = value.ends()
+    if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
+        raise NeedsValue("out-of-range", f"a random integer leaves the range of its type ({least} to {largest})")
+    return value
 
 
 def check_not_equal(dtype: str) -> None:
@@ -382,6 +397,11 @@ def ceiled(value: Symbolic) -> Operand:
 def by_rule(name: str, value: Symbolic) -> Operand:
     """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
+
+
+def scaled(value: Operand, exponent: Operand) -> Operand:
+    """Return ``value * 2 ** exponent``."""
+    return _of_any(multiplied, np.multiply, value, _of_any(raised, np.power, 2.0, exponent))
 
 
 def log_of_sum(left: Operand, right: Operand) -> Operand:

@@ -15,6 +15,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython import patches
 from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.run import mode
+from specverify.intercept.symbolic.algebra import within
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, given, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, is_open, known
 from specverify.intercept.symbolic.primitives import (
@@ -179,13 +180,10 @@ def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
     limits = next((each.limits for each in operands if isinstance(each, SymbolicFloat) and each.limits), None)
     if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):
         return
-    outcome.limits, (low, high), (least, largest) = limits, outcome.unknown.ends(), limits
-    if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
-        raise refusal("out-of-range", f"a random integer leaves the range of its type ({least} to {largest})")
+    outcome.limits = limits
+    asked(within, outcome.unknown, *limits)
 
 
-RARE = 1e-9
-"""An overflow that is less likely than this is ignored, such as that of a seed plus 1."""
 _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if row.family is Family.ARITHMETIC}
 """Operations whose result on ints is an int."""
 

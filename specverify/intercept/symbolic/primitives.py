@@ -344,6 +344,9 @@ ELEMENTWISE = table(
         _composed("tanh", lambda x, value: x.add(
             x.multiply(x.divide(1.0, x.add(x.exp(x.multiply(value, -2.0)), 1.0)), 2.0), -1.0),
                   torch=("tanh",), jax=("tanh",), math=("tanh",)),
+        Primitive("ldexp", Family.ARITHMETIC, algebra.scaled, lambda value, by: vectors.multiply(value, np.exp2(by)),
+                  _ROUNDS, Result.FLOATS, numbers=lambda value, by: value * np.exp2(by),
+                  torch=("ldexp",), math=("ldexp",)),
         Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
                   _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
