@@ -39,6 +39,8 @@ PATHS_IN_REACH = 4000
 """The largest number of paths of one case, for a decode that is enumerated as a whole."""
 PATHS_OF_ONE_ROW = 2000
 """The largest number of paths of a round in a scenario in which only one row is not one-hot."""
+SEVERAL_ROUNDS = 3
+"""The largest horizon at which the law of a decoder with memoised calls is enumerated over several rounds."""
 NO_ENGINE = "it is no engine"
 ONLY_SAMPLED = "its draws cannot be enumerated, only sampled"
 ORDERED = 5
@@ -237,9 +239,10 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of a decoder in a scenario, by at most ``runs`` runs; cached for all checks.
 
-    If the calls of the decoder are memoised, its rounds depend on the text alone, and one round decides the law.
+    If the calls of the decoder are memoised, its rounds depend on the text alone, and one round decides the law of a
+    long text.
     """
-    if here.variant.remembered is None:
+    if here.variant.remembered is None or here.scenario.horizon <= SEVERAL_ROUNDS:
         return decoder_law(here.remembering, here.prompt, runs)
     return one_round_law(here.remembering, here.task, here.prompt, runs)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, variants_in
+from specverify.checks.check import SEVERAL_ROUNDS, Check, Conditions, law_in, variants_in
 from specverify.checks.compared_laws import differ
 from specverify.checks.explaining.counterexamples import law_counterexample
 from specverify.checks.open_ends import run_with_open_end
-from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, is_rational
 from specverify.laws.paths import Path, outcomes_of
 from specverify.laws.scenarios import Scenario
@@ -22,7 +22,7 @@ from specverify.subjects.subject import InScenario
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Enumerate the whole run path by path and compare with the law merged round by round."""
-    merged = decoder_law(here.remembering, here.prompt, conditions.runs)
+    merged = law_in(here, conditions.runs)
     unmerged = _unmerged(here, conditions.runs)
     rational = is_rational(merged) and is_rational(unmerged)
     figures = {"runs": merged.runs, "unmerged_runs": unmerged.runs}
@@ -55,7 +55,7 @@ def _unmerged(here: InScenario, runs: int) -> Law:
 
 
 def _every_path_in_reach(scenario: Scenario) -> bool:
-    return scenario.vocabulary == 2 and scenario.horizon == 3 and not scenario.eos
+    return scenario.vocabulary == 2 and scenario.horizon == SEVERAL_ROUNDS and not scenario.eos
 
 
 CHECK = Check(
