@@ -129,10 +129,9 @@ def situation_named(rounds: KernelRounds, name: str) -> Situation:
 
 
 def completed(here: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
-    """Return ``law`` with shorter texts continued by the target, to one token more than the drafts of the situation
-    ``here``.
+    """Return ``law`` with shorter texts continued by the target to one token more than ``here`` has drafts.
 
-    Outcomes that are no texts stay unchanged.
+    ``here`` is the situation. Outcomes that are no texts stay unchanged.
     """
     whole: dict[Tokens, Any] = {}
     for tokens, mass in law.items():
