@@ -237,7 +237,7 @@ class KernelRow(NamedTuple):
 OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
     "the first row": lambda row, rows: 0,
     "the row before": lambda row, rows: max(row - 1, 0),
-    "the row behind": lambda row, rows: min(row + 1, rows - 1),
+    "the next row": lambda row, rows: min(row + 1, rows - 1),
     "the last row": lambda row, rows: rows - 1,
 }
 """By its name, the row of a launch whose random numbers a wrong kernel may read."""
