@@ -42,12 +42,11 @@ def check_enumerations(data: Mapping[str, Any]) -> tuple[str, Counter[str]]:
     Raises ``CertificateRefused`` if a certificate does not hold; the message names the place.
     """
     require(not data["certificates"], "there is no certificate in the file")
-    counted: Counter[str] = Counter()
-    holds = 0
+    counted = Counter[str]()
     for number, certificate in enumerate(data["certificates"]):
         counted += _check_one(certificate, f"certificate {number}, {certificate['scenario']}")
-        holds += certificate["verdict"] == "holds"
-    refuted = len(data["certificates"]) - holds
+    refuted = sum(certificate["verdict"] == "refuted" for certificate in data["certificates"])
+    holds = len(data["certificates"]) - refuted
     said = f"{data['subject']} has the promised law in {holds} scenarios"
     return (f"{said}, and another law in {refuted}" if refuted else said), counted
 
@@ -57,7 +56,7 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
     require(verdict not in {"holds", "refuted"} or not isinstance(exact, bool), f"{where}: the verdict is not known")
     require(not 0 <= bound <= LARGEST_BOUND or (exact and bound > 0), f"{where}: the bound is out of range")
     near = Fraction(0) if exact else SPACING
-    law, counted = _added_up(certificate["tree"], near, bound, where)
+    law, omitted, counted = _added_up(certificate["tree"], near, bound, where)
     stated, promised = _law(certificate["law"]), _promised(certificate, near, bound, where)
     if verdict == "refuted" and "outcome" in certificate:
         outcome = _tokens(certificate["outcome"])
@@ -65,28 +64,25 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
         require(set(law) != {outcome}, f"{where}: the paths do not all end with the outcome of the refutation")
         require(abs(stated.get(outcome, 0) - mass) > near, f"{where}: the paths add up to {float(mass)}")
         require(not mass > target + bound + near, f"{where}: the outcome is not more likely than promised")
-        del counted["omitted"]
         return Counter({**counted, "refutations": 1})
-    require(counted["omitted"] > 0, f"{where}: branches are left out")
+    require(omitted > near, f"{where}: branches are left out")
     for outcome in sorted({*stated, *law}, key=repr):
         one, other = stated.get(outcome, Fraction(0)), law.get(outcome, Fraction(0))
         require(abs(one - other) > near, f"{where}: {outcome} has {float(one)}, the paths give {float(other)}")
     apart = (abs(law.get(each, Fraction(0)) - promised.get(each, 0)) for each in {*law, *promised})
     distance = sum(apart, Fraction(0)) / 2
     require(abs(_rational(certificate["distance"]) - distance) > near, f"{where}: the distance is another one")
-    if verdict == "holds":
-        allowed = Fraction(0) if exact else max(bound / QUARTER, SPACING)
-        require(distance > allowed, f"{where}: the laws are {float(distance)} apart, more than rounding explains")
-    else:
-        require(distance <= bound + near, f"{where}: rounding explains the distance")
+    said = f"{where}: the laws are {float(distance)} apart"
+    require(verdict == "holds" and distance > max(bound / QUARTER, near), f"{said}, more than rounding explains")
+    require(verdict == "refuted" and distance <= bound + near, f"{said}, which rounding explains")
     return Counter({**counted, "outcomes": len(law)})
 
 
 def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, where: str) -> Law:
     """Return the promised law of a certificate: its second tree's, else the product of the listed pmfs."""
     if "plain" in certificate:
-        plain, counted = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
-        require(counted["omitted"] > 0, f"{where}: branches of the call without speculation are left out")
+        plain, omitted, _ = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
+        require(omitted > near, f"{where}: branches of the call without speculation are left out")
         return plain
     rows = {_tokens(text): list(map(_rational, row)) for text, row in certificate["rows"]}
     require(len(rows) < len(certificate["rows"]), f"{where}: a row is listed twice")
@@ -106,15 +102,14 @@ def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, w
     return {**done, **law}
 
 
-def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Counter[str]]:
-    """Return the law of a tree and the counts of its parts; ``omitted`` counts the branches that it leaves out."""
-    law: Law = {}
-    counted: Counter[str] = Counter()
+def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Fraction, Counter[str]]:
+    """Return the law of a tree, the probability of the branches that it leaves out, and the counts of its parts."""
+    law, omitted, counted = Law(), Fraction(0), Counter[str]()
     waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]
     while waiting:
         node, mass, known = waiting.pop()
         if node is None:
-            counted["omitted"] += 1
+            omitted += mass
         elif "ends" in node:
             ends = [(_tokens(tokens), _rational(share)) for tokens, share in node["ends"]]
             _check_sum([share for _, share in ends], near, f"{where}: shares of an end")
@@ -131,7 +126,7 @@ def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[L
             after = _constrained(node, weights, known, near, here)
             counted.update(draws=1, cells=len(node.get("cells", ())))
             waiting += [(below, mass * weights[int(at)], after[int(at)]) for at, below in node["next"].items()]
-    return {tokens: mass for tokens, mass in law.items() if mass}, counted
+    return {tokens: mass for tokens, mass in law.items() if mass}, omitted, counted
 
 
 def _constrained(

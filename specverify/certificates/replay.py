@@ -188,8 +188,7 @@ def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None
     """Context manager that replaces ``function`` by ``stand_in`` under every name in every imported module."""
     places = [
         (vars(module), name)
-        for module in list(sys.modules.values())
-        if isinstance(getattr(module, "__dict__", None), dict)
+        for module in filter(inspect.ismodule, list(sys.modules.values()))
         for name, value in list(vars(module).items())
         if value is function
     ]

@@ -110,14 +110,14 @@ class _WithConstraints:
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
-        self.noted: list[Constraint] = []
-        """Grows by the constraint of a draw about uniforms before the draw."""
+        self.noted: dict[Site, Constraint] = {}
+        """By site, the constraint of a draw about uniforms that follows."""
         self.constraints: list[Constraint] = []
         """By draw; without numbers for an outcome of a library call."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of ``draws``."""
-        self.constraints.append(self.noted.pop() if self.noted else Constraint(()))
+        self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)
 
 
@@ -126,7 +126,7 @@ def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[Followed
 
     def noted(draws: Draws) -> tuple[Any, list[Constraint]]:
         noting = _WithConstraints(draws)
-        with mode_with(asked=noting.noted):
+        with mode_with(constraints=noting.noted):
             return program(noting), noting.constraints
 
     try:

@@ -619,8 +619,9 @@ class _Contestants(NamedTuple):
         if coupled is not None:
             coupled.learn(uniform for _, uniform, _ in self.racing)
             return int((coupled.first if isinstance(among[0], Runner) else coupled.largest)(pmf, among))
-        note_constraint(Constraint(tuple(uniform.known for _, uniform, _ in self.racing)))
-        return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
+        site = ("race", *uniform.known.site, uniform.known.asked)
+        note_constraint(site, Constraint(tuple(uniform.known for _, uniform, _ in self.racing)))
+        return uniform.draws.categorical(pmf, site)
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:

@@ -284,11 +284,11 @@ class Constraint(NamedTuple):
     """Bound on the error of the probabilities, beside rounding."""
 
 
-def note_constraint(constraint: Constraint) -> None:
-    """Record ``constraint``, if constraints are being collected. Its draw follows."""
-    asked = mode().asked
-    if asked is not None:
-        asked.append(constraint)
+def note_constraint(site: Site, constraint: Constraint) -> None:
+    """Record the constraint of the draw at ``site``, if constraints are being collected."""
+    constraints = mode().constraints
+    if constraints is not None:
+        constraints[site] = constraint
 
 
 class Uniform:
@@ -428,8 +428,9 @@ class Uniform:
         rounding.asked(again=known.asked > 1)
         if coupled is not None:
             return int(coupled.cell(self, pmf, lies))
-        note_constraint(constraint)
-        return self.draws.categorical(pmf, (*known.site, question, known.asked))
+        site = (*known.site, question, known.asked)
+        note_constraint(site, constraint)
+        return self.draws.categorical(pmf, site)
 
 
 def look(draw: Draw) -> None:
