@@ -74,9 +74,10 @@ def _several_rounds(scenario: Scenario) -> bool:
 
 
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in a few scenarios of several rounds.
+    """Return the variants of ``subject`` in a few scenarios of several rounds.
 
-    A single row is examined with the last gamma only: reuse among fewer drafts also occurs among more.
+    Of the variants that decide a single row only the last, with the largest gamma, is included: reuse among fewer
+    drafts also occurs among more.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -224,10 +225,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths to follow in each of ``shares`` groups of paths.
-
-    In total at most about ``most`` paths are followed.
-    """
+    """Return how many paths to follow in each of ``shares`` groups, so that about ``most`` are followed in total."""
     return -(-most // shares)
 
 

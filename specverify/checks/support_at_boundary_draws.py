@@ -104,7 +104,8 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
     """Return whether ``new`` is also possible without speculation, by outcomes too rare to be enumerated.
 
-    A clamped logarithm leaves such outcomes: they are drawn one by one, each with its own token.
+    Such outcomes occur if a program clamps a logarithm, so that a token with p = 0 gets a tiny probability. The plain
+    program is therefore run once with the tokens of ``new`` as the outcomes of its draws.
     """
     if program.plain is None:
         return False

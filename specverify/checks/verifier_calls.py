@@ -68,9 +68,9 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    ``examine`` examines the verifier in one scenario. A single row is examined with the last gamma only, because it has
-    at most two drafts here. ``more`` are scenarios beyond those of the subject; ``absent`` is the reason for a subject
-    that is no verifier.
+    ``examine`` examines the verifier in one scenario. Of the variants that decide a single row only the last, with the
+    largest gamma, is examined; it makes at most two drafts here. ``more`` are scenarios beyond those of the subject;
+    ``absent`` is the reason for a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:

@@ -237,9 +237,9 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Context manager that yields a dictionary whose keys describe the raw random numbers that the program receives.
+    """Context manager that yields a dictionary whose keys describe the plain random numbers that the program receives.
 
-    A raw number is a plain number, not a symbolic one.
+    A plain number is an ordinary float or integer, not a symbolic number.
     """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
@@ -250,14 +250,14 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Record that the foreign code receives a raw random number, which ``what`` describes."""
+    """Record that the foreign code receives a plain (not symbolic) random number, which ``what`` describes."""
     for kept in RUNS.gifts:
         kept[what] = None
 
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Context manager: refusals raised in the ``with`` block are discarded, because another way to compute follows."""
+    """Context manager that discards refusals raised in its block, because the caller then computes in another way."""
     block = current()
     before = len(block.refusals) if block else 0
     try:

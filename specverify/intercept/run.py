@@ -164,7 +164,7 @@ def answering(library: str) -> Any:
 
 
 class RunMode(NamedTuple):
-    """The options of the interception that is active: audit, large vocabulary, low precision, recorded values."""
+    """The options of an interception block: audit, large vocabulary, low precision, recorded values."""
 
     audit: Any = None
     """The audit that records reused random numbers; None for no audit."""

@@ -94,9 +94,9 @@ class Streams:
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
-        """Return the state as it is compared between runs.
+        """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
 
-        A subclass removes the part that differs between runs if the program did not seed the generator.
+        A subclass drops what differs between runs although the program did not seed the generator.
         """
         return state
 

@@ -99,7 +99,7 @@ The entry of a draft rejected there is in a block that the next turn of the conv
 def _conversation(scenario: Scenario) -> Requests:
     """Return a request and two follow-ups, whose prompts are the first prompt, its answer and one token.
 
-    In the second the last token of the answer is replaced, so that it shares all but this token with the first.
+    In the second follow-up the last token of the answer is replaced. So the two follow-ups share all tokens before it.
     """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer

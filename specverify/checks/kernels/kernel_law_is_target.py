@@ -129,9 +129,9 @@ def situation_named(rounds: KernelRounds, name: str) -> Situation:
 
 
 def completed(here: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
-    """Return the law of texts of ``length + 1`` tokens: shorter texts are completed by the target.
+    """Return ``law`` with shorter texts continued by the target to one token more than ``here`` has drafts.
 
-    Outcomes that are no texts stay unchanged.
+    ``here`` is the situation. Outcomes that are no texts stay unchanged.
     """
     whole: dict[Tokens, Any] = {}
     for tokens, mass in law.items():
@@ -193,7 +193,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
     wrong = [row for row in rows if row.emitted != row.ought]
 
     def begun_by(tokens: Tokens) -> KernelRow | None:
-        """Return a wrong row whose answer begins ``tokens``."""
+        """Return a wrong row whose answer begins with ``tokens``; None if there is none."""
         return next((row for row in wrong if in_ids(rounds, tokens)[: len(row.emitted)] == row.emitted), None)
 
     worst = max(

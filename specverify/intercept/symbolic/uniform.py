@@ -102,9 +102,9 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Try to rescale the clocks with a known order so that they get the new ``rates``; return whether that is possible.
+    """Rescale the clocks ``runners``, whose order is known, to the new ``rates``; return whether that is possible.
 
-    It is not, and nothing changes, if the rates of a tree do not change by a common factor.
+    It is not possible, and nothing changes, if the rates of a tree do not change by a common factor.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -121,7 +121,7 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several independent uniforms of which only the order is known."""
+    """The rank of a uniform among several independent uniforms of which nothing but the order is known."""
 
     smaller: int
     number: int
@@ -134,11 +134,11 @@ def alike(runner: Runner) -> bool:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of the uniform of the clock ``runner`` among those of its tree.
+    """Return the rank of the uniform of the clock ``runner`` among the uniforms of its tree.
 
     Returns None if the order is not known far enough, or if the clocks have different rates. The first clock has the
-    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The order is independent of the order
-    statistics themselves.
+    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The values of the ordered uniforms are
+    independent of which uniform has which rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -178,7 +178,7 @@ def uniforms_made() -> Iterator[list[Uniform]]:
 
 
 def note(uniform: Uniform) -> None:
-    """Record a new uniform, if uniforms are being collected or get recorded values."""
+    """Record ``uniform``, a new symbolic number, if uniforms are collected in this run or get recorded values."""
     now = mode()
     if now.made is not None:
         now.made.append(uniform)
@@ -305,7 +305,7 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """Return what is known of the number, shared by all draws that returned it; created on first use."""
+        """Return the constraints on the number, an object that all draws which returned this number share."""
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known
@@ -323,7 +323,7 @@ class Uniform:
     def below(self, bound: float, place: str = "") -> bool:
         """Return whether the uniform is below ``bound``, drawn given all earlier answers.
 
-        ``place`` is the comparing line, by default the current one.
+        ``place`` is the line of the program that compares, by default the current line.
         """
         if isnan(bound) or not 0 < bound < 1:
             return bound >= 1
@@ -348,7 +348,7 @@ class Uniform:
     def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the uniform (an inverse-CDF lookup).
 
-        ``place`` is the comparing line, by default the current one.
+        ``place`` is the line of the program that compares, by default the current line.
         """
         known = self.known
         look(self.draw)
@@ -371,11 +371,9 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Set the rank of the uniform in its earlier race, if there was one.
+        """Store the rank of the uniform in its earlier race, if there was one.
 
-        Refuse a race that does not determine the rank.
-
-        ``place`` is the comparing line.
+        Refuses a race that does not determine the rank. ``place`` is the line of the program that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
@@ -408,8 +406,8 @@ class Uniform:
     def coin(self, chance: float, lies: Callable[[float], int], constraint: Constraint) -> bool:
         """Draw the answer of a comparison that is true with probability ``chance``.
 
-        ``lies(u)`` is 0 for a value u of the uniform at which it is true, else 1. ``constraint`` is what the answer
-        says.
+        ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1. ``constraint`` is what the
+        answer says about the numbers.
         """
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
@@ -419,9 +417,10 @@ class Uniform:
         return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
-        """Return the index, drawn from ``pmf``, of the interval in which the uniform lies.
+        """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
 
-        ``lies(u)`` is the index for a value u of the uniform; ``question`` is part of the site.
+        ``lies(u)`` is the index for a value u of the uniform; ``question`` names the comparison in the site of the
+        draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
@@ -434,7 +433,7 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Record that the program reads a draw; refuse a draw that depends on another one in an unknown way."""
+    """Record that the program reads ``draw``; refuse a draw that depends on another one in an unknown way."""
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)
