@@ -170,6 +170,8 @@ class RunMode(NamedTuple):
     """The audit that records reused random numbers; None for no audit."""
     made: list[Any] | None = None
     """List to which every drawn uniform is appended; None to collect none."""
+    constraints: dict[Any, Any] | None = None
+    """By site, the last constraint of a draw about uniforms; None to collect none."""
     large: bool = False
     """Large-vocabulary mode: draws with many outcomes stay symbolic."""
     short: bool = False

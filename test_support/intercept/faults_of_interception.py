@@ -223,8 +223,8 @@ def seeded_again():
 @_fault(coin)
 def the_other_side_of_a_bound(patch):
     real = uniform.Uniform._ask
-    patch.setattr(uniform.Uniform, "_ask", lambda self, question, pmf, lies: 1 - real(self, question, pmf, lies)
-                  if question == BELOW else real(self, question, pmf, lies))  # fmt: skip
+    patch.setattr(uniform.Uniform, "_ask", lambda self, question, *more: 1 - real(self, question, *more)
+                  if question == BELOW else real(self, question, *more))  # fmt: skip
 
 
 def _forgetting(name, value, method):

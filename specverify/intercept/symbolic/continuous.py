@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.steps import (
     times,
 )
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, Formula, JointAnswer, Together, among, enclosed
-from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
+from specverify.intercept.symbolic.uniform import Constraint, Known, Uniform, look, refusal
 from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT32
 
@@ -387,7 +387,9 @@ class Joined(NamedTuple):
         if not drawn:
             return chance.middle == 1
         result = uniforms[0].coin(
-            chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
+            chance.middle,
+            lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal)),
+            Constraint(tuple(uniform.known for uniform in uniforms), within=chance.within),
         )
         group.learn(JointAnswer(self, bound, or_equal, result))
         return result

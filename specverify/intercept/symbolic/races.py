@@ -41,7 +41,7 @@ from specverify.intercept.symbolic import algebra
 from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
 from specverify.intercept.symbolic.steps import LOG, MIRRORED, STEPPED, plus, power, times
-from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of, look
+from specverify.intercept.symbolic.uniform import Constraint, Runner, Uniform, agreed, first_of, look, note_constraint
 from specverify.laws.rounding import FLOAT32, FLOAT64
 
 # Clocks
@@ -619,7 +619,9 @@ class _Contestants(NamedTuple):
         if coupled is not None:
             coupled.learn(uniform for _, uniform, _ in self.racing)
             return int((coupled.first if isinstance(among[0], Runner) else coupled.largest)(pmf, among))
-        return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
+        site = ("race", *uniform.known.site, uniform.known.asked)
+        note_constraint(site, Constraint(tuple(uniform.known for _, uniform, _ in self.racing)))
+        return uniform.draws.categorical(pmf, site)
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:

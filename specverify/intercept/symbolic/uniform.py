@@ -273,6 +273,24 @@ class Known:
         return bound if self.place is None else share_below(self.place, bound)
 
 
+class Constraint(NamedTuple):
+    """What the answers of one draw say about uniform numbers: the interval of one, or a relation of several."""
+
+    known: tuple[Known, ...]
+    """The numbers."""
+    ends: tuple[float, ...] = ()
+    """The ends of the intervals of the answers, from the lowest to the highest; empty if the answers are relations."""
+    within: float = 0.0
+    """Bound on the error of the probabilities, beside rounding."""
+
+
+def note_constraint(site: Site, constraint: Constraint) -> None:
+    """Record the constraint of the draw at ``site``, if constraints are being collected."""
+    constraints = mode().constraints
+    if constraints is not None:
+        constraints[site] = constraint
+
+
 class Uniform:
     """A symbolic number, uniform in [0, 1): it has no value, and each comparison is a draw."""
 
@@ -320,7 +338,8 @@ class Uniform:
         if known.together:
             answer = self._below_together(known.together, bound, place)
         else:
-            answer = self._ask(BELOW, array([at - low, high - at]) / width, lambda u: int(u >= bound)) == 0
+            cells = self._cells((bound,))
+            answer = self._ask(BELOW, array([at - low, high - at]) / width, lambda u: int(u >= bound), cells) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -333,19 +352,19 @@ class Uniform:
         """
         known = self.known
         look(self.draw)
-        inside = [min(max(bound, known.low), known.high) for bound in bounds]
         self._placed(place)
-        edges = np.array([known.low, *inside, known.high])
+        cells = self._cells(bounds)
+        edges = np.array(cells.ends)
         masses = np.diff([*map(known.share_below, edges.tolist())])
         if (masses < 0).any():
             raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")
         if known.together:
             return next((number for number, bound in enumerate(bounds) if self.below(bound, place)), len(bounds))
-        cells = np.count_nonzero(masses)
-        drawn = cells > 1
-        rounding.looked_up(int(cells))
-        lies = partial(bisect_right, inside)
-        result = self._ask(AMONG, masses / masses.sum(), lies) if drawn else int(masses.argmax())
+        possible = np.count_nonzero(masses)
+        drawn = possible > 1
+        rounding.looked_up(int(possible))
+        lies = partial(bisect_right, cells.ends[1:-1])
+        result = self._ask(AMONG, masses / masses.sum(), lies, cells) if drawn else int(masses.argmax())
         cell = Cell(result, float([0.0, *bounds][result]), float([*bounds, 1.0][result]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[result]), float(edges[result + 1])
@@ -381,16 +400,23 @@ class Uniform:
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
         rounding.known_within(chance.within)
-        return self.coin(chance.middle, lambda u: int(u >= bound)) if drawn else chance.middle == 1
+        constraint = self._cells((bound,))._replace(within=chance.within)
+        return self.coin(chance.middle, lambda u: int(u >= bound), constraint) if drawn else chance.middle == 1
 
-    def coin(self, chance: float, lies: Callable[[float], int]) -> bool:
+    def coin(self, chance: float, lies: Callable[[float], int], constraint: Constraint) -> bool:
         """Draw the answer of a comparison that is true with probability ``chance``.
 
-        ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1.
+        ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1. ``constraint`` is what the
+        answer says about the numbers.
         """
-        return self._ask(TOGETHER, array([chance, 1 - chance]), lies) == 0
+        return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
-    def _ask(self, question: str, pmf: Any, lies: Callable[[float], int]) -> int:
+    def _cells(self, bounds: Sequence[float]) -> Constraint:
+        """Return the intervals into which ``bounds`` divide the interval in which the uniform is known to lie."""
+        low, high = self.known.low, self.known.high
+        return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))
+
+    def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
 
         ``lies(u)`` is the index for a value u of the uniform; ``question`` names the comparison in the site of the
@@ -401,7 +427,9 @@ class Uniform:
         rounding.asked(again=known.asked > 1)
         if coupled is not None:
             return int(coupled.cell(self, pmf, lies))
-        return self.draws.categorical(pmf, (*known.site, question, known.asked))
+        site = (*known.site, question, known.asked)
+        note_constraint(site, constraint)
+        return self.draws.categorical(pmf, site)
 
 
 def look(draw: Draw) -> None:
