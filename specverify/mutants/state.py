@@ -186,7 +186,7 @@ def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q whose edge commits a repeated reply again; one reply in four is repeated."""
+    """Edge-cloud decoding (mode sparse-q) whose edge commits a repeated reply again; one reply in four is repeated."""
     inner = correct("edge-cloud-sparse-q").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
