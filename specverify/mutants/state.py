@@ -152,7 +152,7 @@ def plain_state_elsewhere(drafts: int) -> int:
 @planted(
     "speculative-sampling",
     "prefix-fed-twice",
-    "feeds the whole text behind its own cache",
+    "feeds the whole text again after its own cache",
     category="H",
     citation="romsto/Speculative-Decoding base_decoding.py:52, speculative_decoding.py:113-133 at db7db67",
     killed_by="law_is_target",

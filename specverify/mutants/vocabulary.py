@@ -89,7 +89,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 @planted(
     "speculative-sampling",
     "bos-at-every-round",
-    "drafts behind a second BOS",
+    "drafts after a second BOS",
     category="N",
     citation="transformers PR #46124",
     killed_by="acceptance_is_optimal",
