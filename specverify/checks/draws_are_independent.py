@@ -8,7 +8,8 @@ is also called twice.
 
 A number may be used twice without harm: folded before it is compared, looked up again with the same answer, noise that
 belongs to a position of the text. So if reuse is found, the law of that block is enumerated with the reuse and decides:
-a wrong law refutes; if the law is right, the check holds with a note about the reuse.
+a wrong law refutes; if the law is right, the check holds with a note about the reuse. An engine with models of its own
+is left undecided then, because its law is not examined with other models.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class DecodeBlock(NamedTuple):
     """Return the expected law; None if there is none."""
     whole: bool = False
     """Whether the block is a call of an engine, which also draws its drafts."""
+    own_models: bool = True
+    """Whether an engine has models of its own; else it is made for the models of the scenarios."""
     roles: Callable[[Reuse], str] = lambda reuse: ""
     """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
@@ -99,7 +102,9 @@ def _verifier_of(subject: Subject) -> Examine:
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Examine the paths of one engine program."""
     roles = partial(_shared_by, program)
-    return examine(DecodeBlock(described(program), program.open, program.law, whole=True, roles=roles), conditions)
+    own_models = program.trace is None
+    block = DecodeBlock(described(program), program.open, program.law, True, own_models, roles)
+    return examine(block, conditions)
 
 
 def examine(
@@ -133,14 +138,18 @@ def _by_its_law(
     """Return the examination of a block in which reuse was ``found``, decided by its law.
 
     ``refusal`` is the reason why a path could not be followed, or None. An engine is refuted only by a wrong law: its
-    drafting and its decisions may be coupled on purpose, and its law with its own models says nothing about other
-    models. A verifier is also refuted if its law cannot be enumerated, because it shares no draws with other code; its
-    law is examined in scenarios made for it.
+    drafting and its decisions may be coupled on purpose. Its law with models of its own says nothing about other
+    models, so a right law leaves such an engine undecided. A right law also leaves an engine undecided that uses a
+    generator state twice: a later request may get the same numbers. A verifier, and an engine that is made for the
+    scenarios, holds if its law is right in each of them. A verifier is also refuted if its law cannot be enumerated, because it
+    shares no draws with other code.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
     compared = told if isinstance(told, Comparison) else None
-    if (block.whole and not (compared and compared.refuted)) or (compared and compared.unknown):
+    right_elsewhere = not block.own_models and not any(reuse.what.startswith(STATE) for reuse in found)
+    undecided = block.whole and (compared is None or not (compared.refuted or right_elsewhere))
+    if undecided or (compared and compared.unknown):
         but = compared.statement if compared else f"its effect on the law is unknown: {told}"
         statement = f"{said}, and {but}. It may do harm, here or with other models. {MEANT}"
         return Examination(statement, unknown=True, rational=False)
