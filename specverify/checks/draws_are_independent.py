@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, Examine, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
-from specverify.checks.explaining.counterexamples import described, or_none
+from specverify.checks.explaining.counterexamples import described, or_none, token_without_draw
+from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.open_ends import step_with_open_end
@@ -63,6 +64,8 @@ class DecodeBlock(NamedTuple):
     """Whether the block is a call of an engine, which also draws its drafts."""
     own_models: bool = True
     """Whether an engine has models of its own; else it is made for the models of the scenarios."""
+    other_fault: Callable[[], str] = lambda: ""
+    """Return a fault that reuse does not cause, or "" if none is known."""
     roles: Callable[[Reuse], str] = lambda reuse: ""
     """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
@@ -103,7 +106,8 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
     """Examine the paths of one engine program."""
     roles = partial(_shared_by, program)
     own_models = program.trace is None
-    block = DecodeBlock(described(program), program.open, program.law, True, own_models, roles)
+    other = partial(_chosen_token, program)
+    block = DecodeBlock(described(program), program.open, program.law, True, own_models, other, roles)
     return examine(block, conditions)
 
 
@@ -141,8 +145,8 @@ def _by_its_law(
     drafting and its decisions may be coupled on purpose. Its law with models of its own says nothing about other
     models, so a right law leaves such an engine undecided. A right law also leaves an engine undecided that uses a
     generator state twice: a later request may get the same numbers. A verifier, and an engine that is made for the
-    scenarios, holds if its law is right in each of them. A verifier is also refuted if its law cannot be enumerated, because it
-    shares no draws with other code.
+    scenarios, holds if its law is right in each of them. A verifier is also refuted if its law cannot be enumerated,
+    because it shares no draws with other code.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -156,9 +160,11 @@ def _by_its_law(
     figures = compared.figures if compared else {}
     if compared is None or compared.refuted:
         because = [f"the law is off by it: {compared.statement}"] if compared else []
-        others = (_in_words(reuse) for reuse in found[1:])
+        others = [_in_words(reuse) for reuse in found[1:]]
         role = block.roles(found[0])
         fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
+        if compared and (other := block.other_fault()):
+            others, fault = [*others, fault], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is what was promised all the same"
@@ -190,6 +196,12 @@ def _role(here: InScenario, reuse: Reuse) -> str:
     if "replace" in fault.parts and reuse.first != reuse.second:
         return "the uniform of the accept test also chooses the replacement"
     return "one uniform tests several drafts" if "accept" in fault.parts else ""
+
+
+def _chosen_token(program: EngineProgram) -> str:
+    """Return the sentence that an engine chooses a token of a round without a draw; "" if it does not."""
+    with program.open() as run:
+        return or_none(token_without_draw, program, KeptPaths(run)) or ""
 
 
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
