@@ -144,6 +144,7 @@ def runs_of(call, number):
     return coupled(program, number)
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_only_a_wrong_rule_parts_the_runs(name):
     call, plant = FAULTS[name]

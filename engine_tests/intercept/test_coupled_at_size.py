@@ -87,6 +87,7 @@ def test_right_rules_end_as_the_program_does(name):
     assert coupled(partial(emitted_by, opened(name)), RUNS) == (RUNS, "", (), "")
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", sorted(VERIFIERS.keys() - NOT_FED))
 def test_the_program_ends_as_its_path(name):
     assert fed(partial(emitted_by, opened(name)), RUNS, few=0) == (RUNS, "", False, 0, "")
@@ -198,6 +199,7 @@ FOUND_BY_FED_RUNS = ("bounds are moved", "bounds are one place off", "a table is
                      "an outcome keeps its dtype", "the last True is the first")  # fmt: skip
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_wrong_rule_of_vectors_parts_the_runs(name):
     plant, verifier = FAULTS[name]
@@ -206,6 +208,7 @@ def test_a_wrong_rule_of_vectors_parts_the_runs(name):
         assert any(coupled(partial(emitted_by, opened(verifier, shape)), 2 * RUNS).parted for shape in (0, 3))
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("name", FOUND_BY_FED_RUNS)
 def test_a_wrong_rule_of_vectors_leads_to_other_paths(name):
     plant, verifier = FAULTS[name]

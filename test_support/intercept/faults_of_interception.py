@@ -27,7 +27,7 @@ from specverify.intercept.symbolic import (
     together,
     uniform,
 )
-from specverify.intercept.torch import filled, functions
+from specverify.intercept.torch import elementwise, filled, functions
 from specverify.intercept.torch import generators as torch_streams
 from specverify.laws.draws import BELOW
 
@@ -222,6 +222,12 @@ def at_a_clamp():
     return (u.clamp(min=0.25) >= 0.25).item(), (v.clamp(max=0.5) >= 0.5).item()
 
 
+def read_in_part():
+    below = torch.rand(2) < torch.tensor([0.3, 0.8])
+    first = bool(below[0])
+    return first, (~below).flip(0).max(0).indices.item(), (below ^ below.flip(0)).tolist(), (below & below[0]).tolist()
+
+
 def written_into():
     buffer = torch.zeros(3)
     buffer[1] = torch.rand(())
@@ -399,6 +405,14 @@ def at_least_is_more_than(patch):
     row = primitives.COMPARISONS["greater_equal"]
     rule = primitives.COMPARISONS["greater"].scalar
     patch.setitem(primitives.COMPARISONS, "greater_equal", row._replace(scalar=rule))
+
+
+@_fault(read_in_part)
+def a_bool_that_was_read_is_true(patch):
+    real = elementwise.known
+    patch.setattr(
+        elementwise, "known", lambda element: element if isinstance(element, deferred.Truth) else real(element)
+    )
 
 
 @_fault(chosen_elements)
