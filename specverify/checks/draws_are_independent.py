@@ -98,7 +98,7 @@ def _verifier_of(subject: Subject) -> Examine:
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine the paths of one engine program."""
+    """Examine one engine program: follow its paths, and search for a random number that is used twice."""
     roles = partial(_shared_by, program)
     return examine(DecodeBlock(described(program), program.open, program.law, whole=True, roles=roles), conditions)
 
@@ -153,7 +153,7 @@ def _by_its_law(
         fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
-    note = f"{said}, and the law is what was promised all the same"
+    note = f"{said}, and the law is nevertheless the promised one"
     return Examination(note, rational=False, figures={**figures, "notes": [note]})
 
 

@@ -59,9 +59,9 @@ PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
 SEEDED = (
-    "some of its random numbers come from seeds that it sets alike in every run ({seeded}), others do not "
-    "({unseeded}): the first are the same in each of its calls, and a law found here would be that of all seeds. Make "
-    "what stays as it is, such as the weights of a model, before the call, or set no seed inside it; or let samples "
+    "some of its random numbers come from seeds that it sets to the same values in every run ({seeded}), others do not "
+    "({unseeded}): the seeded ones are equal in all of its calls, but the enumerated law would be that of all seeds. "
+    "Move set-up, such as making the weights of a model, out of the call, or set no seed inside it; or let samples "
     "decide (sampled=True)"
 )
 PARTED = (

@@ -244,7 +244,10 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the image function of a law of a logistic number; ``law`` names the rule in ``steps.RULES``."""
+    """Return the function that maps a uniform to a number of a law, by way of a logistic number.
+
+    ``law`` names the rule in ``steps.RULES`` that maps the logistic number.
+    """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         return _moved(x, getattr(x, f"{law}_of_logistic")(_logit(x, u)), loc, scale)

@@ -40,7 +40,7 @@ class Record(NamedTuple):
     """File and line of the call."""
 
     def __str__(self) -> str:
-        """Name the call and its line."""
+        """Return the name of the call and its line."""
         return f"{self.library}.{self.name} at {self.place}"
 
 

@@ -45,8 +45,8 @@ Noted = list[tuple[Site, Hashable]]
 """Pairs (site of a draw, generator state before it); a state of None means that another run may start from the same
 state."""
 BEGINS_AGAIN = (
-    "begins from the seed of a request before: if each request shall have its own seed, let the call take an argument "
-    "whose name has seed in it; else seed once"
+    "begins from the seed of an earlier request: if each request is to have its own seed, give the call an argument "
+    "with seed in its name; otherwise seed once"
 )
 
 

@@ -81,11 +81,11 @@ def _certificates(subject: Subject, most_paths: int, function: Replayable | None
         if variant.declared_law is not None:  # the target's law is not promised
             continue
         for scenario in sorted(subject.scenarios, key=lambda scenario: scenario.horizon < DRAFTING):
-            here = InScenario(variant, scenario, subject.rational)
-            run = whole_run(here.decoder, here.prompt)
+            situation = InScenario(variant, scenario, subject.rational)
+            run = whole_run(situation.decoder, situation.prompt)
             followed = _followed(run, most_paths)
             if followed:
-                yield _with_replays(_in_scenario(here, followed), run, function)
+                yield _with_replays(_in_scenario(situation, followed), run, function)
     for program in subject.programs:
         certificate = _of_program(program, most_paths)
         if certificate:
@@ -137,12 +137,12 @@ def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[Followed
     return result if len(result) <= most_paths else []
 
 
-def _in_scenario(here: InScenario, followed: Sequence[Followed]) -> dict[str, Any]:
-    task, prompt = here.task, here.prompt
+def _in_scenario(situation: InScenario, followed: Sequence[Followed]) -> dict[str, Any]:
+    task, prompt = situation.task, situation.prompt
     rows: dict[Tokens, Any] = {}
     _add_rows(task.target, prompt, task.horizon, set(task.eos), rows)
     promised = _product(rows, prompt, task.horizon, set(task.eos))
-    name = f"{here.variant.label} {here.scenario.shape} {here.scenario.prompt}"
+    name = f"{situation.variant.label} {situation.scenario.shape} {situation.scenario.prompt}"
     head = {"rows": [[list(text), [_written(mass) for mass in row]] for text, row in rows.items()],
             "prompt": list(prompt), "horizon": task.horizon, "eos": list(task.eos)}  # fmt: skip
     return _certificate(name, followed, promised, head)

@@ -170,7 +170,7 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
     if not told.doubts:
         return verdicts
     said = (
-        f"the samples do not fit the log-probabilities, which may not be those of what is sampled: "
+        f"the samples do not fit the reported log-probabilities, which may not describe the sampled law: "
         f"{'; '.join(told.doubts)}; --law or --reference can decide"
     )
     return [

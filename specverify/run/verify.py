@@ -293,7 +293,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
         said = f"none of its cases was followed within {conditions.runs} runs: {too_long}"
-        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Leave quick out, or let samples decide")
+        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Omit quick, or let samples decide")
     if inapplicable is not None and not examined:
         raise inapplicable
     verdict = _judge(subject, check, examined, conditions)

@@ -280,8 +280,8 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
         behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), ())
         if len(set(behind)) == 1:
             raise UnusableSubject(
-                f"row {place + 1} of its answer has {len(behind)} times the token {behind[0]} behind its end, as "
-                "padding has, expected each row up to its end: cut it off behind scenario.eos, or return lengths too"
+                f"row {place + 1} of its answer repeats the token {behind[0]} {len(behind)} times after its end, like "
+                "padding, expected each row up to its end: cut it after scenario.eos, or return lengths too"
             )
 
 

@@ -80,7 +80,7 @@ def read(generator: Any) -> Hashable | None:
 
 
 def write(generator: Any, state: Any) -> None:
-    """Restore a ``state`` that ``read`` returned."""
+    """Set ``generator`` to ``state``, a state that ``read`` returned."""
     if isinstance(generator, random.Random):
         if isinstance(state, bytes):
             ctypes.memmove(id(generator) + _HEAD, state, TWISTER)

@@ -96,7 +96,7 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the largest (``name`` "max") or smallest ("min") elements along an axis as symbolic numbers.
+    """Return the largest (``name`` "max") or smallest ("min") elements of ``array`` along ``axis``, still symbolic.
 
     ``more`` are further arguments of the NumPy call, which are refused.
     """

@@ -212,7 +212,7 @@ class Extreme(NamedTuple):
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return the element of ``values`` at the rank of this order statistic."""
+        """Sort ``values``, one for each part, and return the one at the rank of this order statistic."""
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:

@@ -166,7 +166,10 @@ class Wide(Deferred):
 
 
 def resolved(element: Any) -> Any:
-    """Return ``element`` with its outcomes drawn; an outcome among very many stays symbolic."""
+    """Return ``element``, or its value if it is an outcome with few possible values, which is drawn now.
+
+    An outcome among very many stays symbolic.
+    """
     result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
 

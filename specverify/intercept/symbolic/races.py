@@ -487,9 +487,9 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index that ``ranked`` returns.
+    """Return the index of the element at ``rank``, as ``ranked`` does.
 
-    If the scores are no race in the direction in which ``rank`` counts, it is counted from the other end.
+    If the numbers form no race in the direction in which ``rank`` counts, the rank is counted from the other end.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):

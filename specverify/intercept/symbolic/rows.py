@@ -211,9 +211,9 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` adds or multiplies two elements of which one is a symbolic number. ``of_numbers`` is the function of
-    NumPy for plain numbers. ``of_counts`` is the class of symbolic outcomes for the result of a row of counts. ``ask``
-    has the dtype of the result, and the line for a refusal.
+    ``combine`` adds or multiplies two elements of which one is a symbolic number; ``of_numbers`` is NumPy's function
+    for plain numbers. If all elements are counts (outcomes that are non-negative integers), the result is an outcome of
+    the class ``of_counts``. ``ask`` has the dtype of the result, and the line for a refusal.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))

@@ -715,8 +715,8 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
     low, high = result.chance
     within = (high - low) / 2
     refusal = (
-        f"{len(ends)} random numbers are compared together, and the probability of it is known to lie between "
-        f"{low:.6g} and {high:.6g}: for a verdict they may be {LARGEST:g} apart; compare fewer of them together"
+        f"{len(ends)} random numbers are compared together, and the probability of the answer is only known to lie "
+        f"between {low:.6g} and {high:.6g}; a verdict needs bounds at most {LARGEST:g} apart: compare fewer together"
     )
     return Chance(float(low + within), float(within), refusal if high - low > LARGEST else "")
 

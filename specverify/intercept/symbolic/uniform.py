@@ -440,5 +440,8 @@ def look(draw: Draw) -> None:
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal that names the current operation of the foreign code and its line."""
+    """Return a refusal with the ``code`` of a reason, a sentence ``reason``, and the current line of the foreign code.
+
+    ``operation`` is the operation of the user's library; "" if the caller adds it later.
+    """
     return NeedsValue(code, reason, operation).at(caller())

@@ -139,7 +139,8 @@ SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assig
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Convert a tensor to another dtype or device.
 
-    In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` whether it is not 0.
+    In an integer dtype a symbolic number becomes its integer part. In ``torch.bool`` it becomes 1 if it is not 0, else
+    0.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point
