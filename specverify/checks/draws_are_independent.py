@@ -80,9 +80,10 @@ def _several_rounds(scenario: Scenario) -> bool:
 
 
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in a few scenarios of several rounds.
+    """Return the variants of ``subject`` in a few scenarios of several rounds.
 
-    A single row is examined with the last gamma only: reuse among fewer drafts also occurs among more.
+    Of the variants that decide a single row only the last, with the largest gamma, is included: reuse among fewer
+    drafts also occurs among more.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -103,7 +104,7 @@ def _verifier_of(subject: Subject) -> Examine:
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine the paths of one engine program."""
+    """Examine one engine program: follow its paths, and search for a random number that is used twice."""
     roles = partial(_shared_by, program)
     own_models = program.trace is None
     other = partial(_chosen_token, program)
@@ -167,7 +168,7 @@ def _by_its_law(
             others, fault = [*others, fault], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
-    note = f"{said}, and the law is what was promised all the same"
+    note = f"{said}, and the law is nevertheless the promised one"
     return Examination(note, rational=False, figures={**figures, "notes": [note]})
 
 
@@ -245,10 +246,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths to follow in each of ``shares`` groups of paths.
-
-    In total at most about ``most`` paths are followed.
-    """
+    """Return how many paths to follow in each of ``shares`` groups, so that about ``most`` are followed in total."""
     return -(-most // shares)
 
 

@@ -351,9 +351,10 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 
 
 class SeededEngine:
-    """An engine that draws each token from p with the uniform of (seed, position), and accepts equal drafts.
+    """An engine that draws each token from p with the uniform of (seed, position), and accepts drafts that equal it.
 
-    A seed therefore determines the text, with and without speculation, in any batch, and after a cut.
+    A seed therefore determines the text: with and without speculation, in any batch, and if a text is cut and
+    continued.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:

@@ -210,10 +210,10 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #38711",
 )
 def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
-    """Return the tokens fed after the kept ones in a nearly full context: the first draft of the last round.
+    """Return the tokens that a request feeds when its context is nearly full, so that no new drafts fit.
 
-    The right engine feeds none. ``pending`` are the drafts of the last round. The cache stores the entry and does not
-    count it.
+    Here this is the first of ``pending``, the drafts of the last round; the right engine feeds none. The cache stores
+    the entry of the fed token, but its length does not count the entry.
     """
     return pending[:1]
 

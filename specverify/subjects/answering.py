@@ -108,7 +108,7 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return the programs of a made engine, one per scenario and one per list of requests that it serves.
+    """Return the programs of an engine that ``make`` creates: one per scenario, and one per list of requests.
 
     ``names`` are the values that its calls return with the tokens.
     """
@@ -117,7 +117,10 @@ def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
 
 
 def situations(make: Make) -> tuple[Requests, ...]:
-    """Return the requests of a made engine: every scenario alone, and every list of requests that it serves."""
+    """Return the lists of requests with which an engine that ``make`` creates is examined.
+
+    They are every scenario alone, and every list of several requests that the engine can serve.
+    """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
     alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]

@@ -77,7 +77,7 @@ def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
     texts = (((0, 1), (1,)), ((3, 3), (1,)))
     certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
     trace = Trace(texts, (("target", (0, 1)), ("draft", (3, 3))), certain, lambda tokens: np.eye(4)[tokens[0] + 1])
-    expected = "p is not computed after (3 3); it is the choice of p after (0 1), as long, before"
+    expected = "p is not computed after (3 3); it is the choice of p after (0 1), an earlier text of the same length"
     assert wrong_row(trace, 1, (0,)) == expected
     asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
     assert wrong_row(asked, 1, (0,)) == ""

@@ -467,9 +467,9 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the paths ``lines`` as output lines, one per round.
+    """Return output lines for the paths described in ``lines``, with one line for each round.
 
-    The probability ``weights[path]`` precedes each path.
+    Each path is preceded by its probability, ``weights[path]``.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 

@@ -294,8 +294,8 @@ def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
     earlier = {asked for model, asked in trace.queries[: served[0]] if model == "target" and len(asked) == len(text)}
     if len(earlier) != 1 or _chosen(trace.target, next(iter(earlier))) != token:
         return ""
-    asked = listed_tokens(next(iter(earlier)))
-    return f"p is not computed after ({listed_tokens(text)}); it is the choice of p after ({asked}), as long, before"
+    before = f"it is the choice of p after ({listed_tokens(next(iter(earlier)))}), an earlier text of the same length"
+    return f"p is not computed after ({listed_tokens(text)}); {before}"
 
 
 def _chosen(model: LanguageModel, tokens: Tokens) -> int:
