@@ -90,7 +90,7 @@ class _RunNumbers(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 0, few=0)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 1, few=0)
 BY_NAME = _RunNumbers(FEWEST, 1, few=0)
 SHARE, LEAST, LEAST_OF_EACH = 0.1, 24, 10
 """The runs of all pairs of an engine program, as a share of its other runs; and the least number of pairs of an engine

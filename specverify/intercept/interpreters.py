@@ -112,6 +112,14 @@ class _Number(NamedTuple):
     """The block in which the number was drawn. Reuse across blocks is left to the audit of draws."""
 
 
+class _LawOfDraw(NamedTuple):
+    """A draw among very many outcomes, its law before any question, and the outcomes that are still possible."""
+
+    of: Any
+    masses: Any
+    possible: Any
+
+
 class Coupled:
     """An interpreter that answers the draws of an examined run from the record of a plain run.
 
@@ -143,6 +151,8 @@ class Coupled:
         """What was answered about quantities of several numbers."""
         self._blocks: dict[int, tuple[Any, Any]] = {}
         """By the identity of what is known of a noise vector: that, and its recorded values."""
+        self._laws: dict[int, _LawOfDraw] = {}
+        """By the identity of a draw among very many."""
         self._answered: list[float] = []
         """The probability of each outcome, and of each answer about several numbers."""
         self._order: set[tuple[int, int]] = set()
@@ -333,14 +343,22 @@ class Coupled:
             self._differ(f"{name}: the answer has another weight than the interval it means")
         return result
 
-    def among(self, masses: Any, result: int, name: str) -> int:
-        """Return ``result``, the outcome of a draw among very many, if its probability in ``masses`` is positive.
+    def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
+        """Return ``result``, the outcome of ``draw``, a draw among very many, if its probability is positive.
 
-        Else record a difference and return the likeliest outcome.
+        ``masses`` has the probability of each outcome. Else record a difference and return the likeliest outcome.
+        ``inside`` are the outcomes for which the program asks, an array of bools; None if it reads the outcome. Records
+        a difference if ``masses`` is not the law of the draw given its earlier answers.
         """
+        law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
+        given = np.where(possible, law, 0.0)
+        if np.abs(masses / masses.sum() - given / given.sum()).max() > TIE:
+            self._differ(f"{name}: the law of an outcome does not follow from what was asked about it before")
         if not masses[result] > 0:
             self._differ(f"{name}: an answer of probability 0 came")
             return int(masses.argmax())
+        if inside is not None:
+            self._laws[id(draw)] = _LawOfDraw(draw, law, possible & (inside == inside[result]))
         self._answered.append(float(masses[result]))
         return result
 
@@ -587,6 +605,21 @@ class Gathered:
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
+
+    def among(self, _draw: Any, _masses: Any, result: int, _name: str, _inside: Any = None) -> int:
+        """Return ``result``, the outcome of a draw among very many: ``outcome`` or ``looked_up`` chose it."""
+        return result
+
+    def looked_up(self, of: Any, _bounds: Any, law: Any) -> int:
+        """Return how many of ``_bounds`` are at or below the number ``of`` on this path, drawn from ``law``.
+
+        The uniform of the number is confined to the interval that ``law`` assigns to the answer.
+        """
+        answer, known = self._ask(law, of.uniform.draw.name), of.uniform.known
+        width = known.high - known.low
+        before = float(law[:answer].sum() if of.increasing else law[answer + 1 :].sum())
+        known.low, known.high = known.low + before * width, known.low + (before + float(law[answer])) * width
+        return answer
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.

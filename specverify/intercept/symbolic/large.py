@@ -124,7 +124,7 @@ class DrawAmongMany:
             heads = np.array([inside, max(1.0 - inside, 0.0)])
             result = self._draws.categorical(heads / heads.sum(), (*self._site, "asked", self._asked)) == 0
         else:
-            result = bool(outcomes[mode().coupled.among(left, self._came, self._draw.name)])
+            result = bool(outcomes[mode().coupled.among(self, left, self._came, self._draw.name, outcomes)])
         kept = np.where(outcomes if result else ~outcomes, left, 0.0)
         self._left = kept / kept.sum()
         return bool(result)
@@ -136,7 +136,7 @@ class DrawAmongMany:
             if self._came is None:
                 self.outcome = self._draws.categorical(masses, self._site)
             else:
-                self.outcome = int(mode().coupled.among(masses, self._came, self._draw.name))
+                self.outcome = int(mode().coupled.among(self, masses, self._came, self._draw.name))
             self._settle(self.outcome)
             self._left = np.zeros_like(self.masses())
             self._left[self.outcome] = 1.0

@@ -222,7 +222,9 @@ def of_bools(name: str) -> Handler:
     row: Any = PRIMITIVES[name]
 
     def one(*elements: Any) -> Any:
-        return row.scalar(*elements) if any(map(is_open, elements)) else int(row.outcome(*map(bool, elements)))
+        if any(map(is_open, elements)):
+            return row.scalar(*elements)
+        return int(row.outcome(*(bool(known(element)) for element in elements)))
 
     def handler(*operands: Any) -> Any:
         if any(getattr(operand, "dtype", torch.bool) is not torch.bool for operand in operands):
