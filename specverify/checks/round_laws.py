@@ -16,7 +16,7 @@ MOST_STATES = 5
 
 
 class FirstRound(NamedTuple):
-    """The enumerated round from one state."""
+    """One round from the state ``state``, enumerated: the law of its drafts and of its number of accepted drafts."""
 
     state: State
     masses: Mapping[tuple[Tokens, int], Any]
