@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from specverify.checks.check import law_in
 from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
@@ -15,7 +14,7 @@ from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.round_rules import ModelRows
 from specverify.checks.explaining.tree_readings import tree_reading
-from specverify.laws.enumeration import whole_run
+from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
@@ -199,7 +198,8 @@ def test_a_fault_of_a_later_round_is_named():
     late = in_scenario(verifier(), 1, scenario).task.target((0, 1, 1, 1)).astype(float)
     here = in_scenario(verifier(replace=lambda p, q: p if np.allclose(p, late) else p - q), 1, scenario)
     assert fault_of_rounds(here) is None
-    told = law_counterexample(here, law_in(here, 20_000).probabilities, target_law(here.task, here.prompt))
+    law = decoder_law(here.remembering, here.prompt, 20_000)
+    told = law_counterexample(here, law.probabilities, target_law(here.task, here.prompt))
     assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) (test_round")
 
 
