@@ -286,7 +286,7 @@ def in_housekeeping() -> bool:
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """The exception of a refusal: interception cannot follow the program, which reads a symbolic number, say."""
+    """The exception of a refusal: interception cannot follow the program, for example if it reads a symbolic number."""
 
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
         """Refuse for ``reason``, a sentence. The open block records the refusal, so catching it has no effect.

@@ -73,7 +73,7 @@ from specverify.subjects.batched_verifier import batched_subject
 @planted(
     "greedy-speculation",
     "accepts-after-rejection",
-    "counts matches behind a miss",
+    "counts matches after a mismatch",
     category="A",
     citation="lucidrains/speculative-decoding commit a536030; plausible elsewhere",
     killed_by="greedy_is_argmax",
@@ -820,7 +820,7 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
 @planted(
     "speculative-sampling",
     "stale-offset",
-    "reads p/q at the ids behind the prompt",
+    "reads p/q at the ids after the prompt",
     category="A",
     citation="romsto/Speculative-Decoding commit 41668c8",
     killed_by="law_is_target",

@@ -476,7 +476,7 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     "row_parameters",
     "temperature",
     "verify-at-temperature-one",
-    "drafts are judged at temperature 1",
+    "drafts are tested at temperature 1",
     category="F",
     citation="lattice issue #388 (first part)",
 )

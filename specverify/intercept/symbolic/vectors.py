@@ -182,7 +182,7 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one uniform of a block."""
+    """The draw of one number of a noise vector, when it is used alone."""
 
     __slots__ = ("block", "number")
 
