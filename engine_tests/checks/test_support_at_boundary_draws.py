@@ -156,7 +156,7 @@ def test_gumbel_noise_of_uniforms_fails_where_one_token_alone_is_possible():
     two_possible = [case for case in CHECK.cases(subject) if case.situation.scenario.shape in ROUNDED]
     heres = [case.situation for case in two_possible]
     calls = [CalledVerifier(here, here.variant.intercepted) for here in heres]
-    all_at_0 = [came for called in calls for came in rounds_after(called, called.here.prompt, 0.0)]
+    all_at_0 = [came for called in calls for came in rounds_after(called, called.situation.prompt, 0.0)]
     assert any(0 in came.new for came in all_at_0)
     assert not any(case.examine(Conditions()).failed for case in two_possible)
 

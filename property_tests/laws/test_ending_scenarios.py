@@ -140,8 +140,9 @@ def test_padding_is_told_from_text():
 
     verdict = verdict_of(padded, ENDING_AT_ONCE)
     assert verdict.status is Status.UNUSABLE
-    assert "times the token 0 behind its end, as padding has" in verdict.statement
-    assert "cut it off behind scenario.eos" in verdict.statement
+    assert "repeats the token 0 " in verdict.statement
+    assert " after its end, like padding" in verdict.statement
+    assert "cut it after scenario.eos" in verdict.statement
 
 
 def test_rows_that_are_no_tokens_are_said_to_be_none():

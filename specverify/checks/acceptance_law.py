@@ -95,7 +95,7 @@ def examine(observable: Observable, __: Conditions) -> Examination:
 
 
 def told(rate: Rate) -> str:
-    """Return a sentence with p, q, and the expected and the actual emission rate of a draft."""
+    """Return a sentence about the emission rate of a draft: p, q, the expected and the actual rate."""
     return (
         f"after {rate.before} draft {rate.token} has p = {rate.p:.6g} and q = {rate.q:.6g}: it should be emitted with "
         f"probability {rate.expected:.6g}, but is with {rate.emitted:.6g}"

@@ -57,9 +57,9 @@ class Replays(NamedTuple):
 
 
 def noticed(replays: int) -> float:
-    """Return the smallest probability per replay of a hidden draw that ``replays`` replays detect.
+    """Return the smallest x with which ``replays`` replays detect a hidden draw, up to the error probability ``MISS``.
 
-    They miss it with probability at most ``MISS``.
+    x is the probability that the hidden draw changes one replay.
     """
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 

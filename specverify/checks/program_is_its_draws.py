@@ -59,9 +59,9 @@ PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
 SEEDED = (
-    "some of its random numbers come from seeds that it sets alike in every run ({seeded}), others do not "
-    "({unseeded}): the first are the same in each of its calls, and a law found here would be that of all seeds. Make "
-    "what stays as it is, such as the weights of a model, before the call, or set no seed inside it; or let samples "
+    "some of its random numbers come from seeds that it sets to the same values in every run ({seeded}), others do not "
+    "({unseeded}): the seeded ones are equal in all of its calls, but the enumerated law would be that of all seeds. "
+    "Move set-up, such as making the weights of a model, out of the call, or set no seed inside it; or let samples "
     "decide (sampled=True)"
 )
 PARTED = (
@@ -90,7 +90,7 @@ class _RunNumbers(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 0, few=0)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 1, few=0)
 BY_NAME = _RunNumbers(FEWEST, 1, few=0)
 SHARE, LEAST, LEAST_OF_EACH = 0.1, 24, 10
 """The runs of all pairs of an engine program, as a share of its other runs; and the least number of pairs of an engine

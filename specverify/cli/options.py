@@ -75,9 +75,7 @@ def check_writable(file: Path, name: str) -> None:
 def check_folder(folder: Path, name: str) -> None:
     """Raise ``ValueError`` unless ``folder`` is writable or can be created.
 
-    ``name`` describes the folder in the message.
-
-    The folder is left unchanged, and is not created.
+    The folder is left unchanged, and is not created. ``name`` describes the folder in the message.
     """
     there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     if not there.is_dir():
@@ -208,7 +206,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def made() -> dict[str, Any]:
-    """Return the command line and the versions of packages, for the report of this run."""
+    """Return the command line and the versions of the installed packages, to be stored in the report of this run."""
     from specverify.report.data import made_by
 
     return made_by(typed.get())

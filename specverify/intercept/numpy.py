@@ -555,9 +555,9 @@ def _moves(kind: type, function: str) -> Any:
 
 
 def _native(kind: type, attribute: str) -> Any:
-    """Return a property that replaces the ``attribute`` of the type ``kind`` through which native code can draw.
+    """Return a property that replaces ``attribute`` of the generator type ``kind``, such as ``bit_generator``.
 
-    An example is ``bit_generator``. Reading the property is refused while NumPy's calls are intercepted.
+    Native code can draw through this attribute, so reading it is refused while NumPy's calls are intercepted.
     """
     real = own_methods(kind)[attribute]
 

@@ -57,7 +57,7 @@ REASONS: dict[str, Reason] = {
     ),
     # comparisons
     "near-an-atom": Reason(
-        "A number that has a value of positive probability (a clamp, a whole part) is compared within rounding of it.",
+        "A number has a value of positive probability (a clamp, an integer part) and is compared with a bound near it.",
         "compare with the very number of the clamp, leave the clamp out, or draw in float32",
     ),
     "equal-numbers": Reason(
@@ -115,8 +115,8 @@ REASONS: dict[str, Reason] = {
         "draw once from a state: do not seed again, and split keys",
     ),
     "seed-of-another-request": Reason(
-        "A request begins from the seed of a request before.",
-        "let the call take an argument whose name has seed in it; else seed once",
+        "A request begins from the seed of an earlier request.",
+        "give the call an argument with seed in its name; otherwise seed once",
     ),
     "unseen-draw": Reason(
         "A generator moved, or a function drew, by a call that is not answered.",
@@ -174,7 +174,7 @@ class Declined:
     """The same value for Python's operator protocol, which then tries the other operand."""
 
     def __init__(self, reason: str) -> None:
-        """Decline for ``reason``, a phrase that continues a sentence."""
+        """Store ``reason``, a clause that states why the rule does not apply."""
         self.reason = reason
 
     def __repr__(self) -> str:
@@ -185,7 +185,7 @@ class RuleDeclined(Exception):  # noqa: N818 - never leaves this package
     """The exception form of ``Declined``, for code inside a rule; the caller of the rule converts it."""
 
     def __init__(self, reason: str) -> None:
-        """Decline for a ``reason``."""
+        """Store ``reason``, a clause that states why the rule does not apply."""
         super().__init__(reason)
         self.declined = Declined(reason)
 
@@ -237,9 +237,9 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Context manager that yields a dictionary whose keys describe the raw random numbers that the program receives.
+    """Context manager that yields a dictionary whose keys describe the plain random numbers that the program receives.
 
-    A raw number is a plain number, not a symbolic one.
+    A plain number is an ordinary float or integer, not a symbolic number.
     """
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
@@ -250,14 +250,14 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Record that the foreign code receives a raw random number, which ``what`` describes."""
+    """Record that the foreign code receives a plain (not symbolic) random number, which ``what`` describes."""
     for kept in RUNS.gifts:
         kept[what] = None
 
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Context manager: refusals raised in the ``with`` block are discarded, because another way to compute follows."""
+    """Context manager that discards refusals raised in its block, because the caller then computes in another way."""
     block = current()
     before = len(block.refusals) if block else 0
     try:
@@ -286,7 +286,7 @@ def in_housekeeping() -> bool:
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """The exception of a refusal: interception cannot follow the program, which reads a symbolic number, say."""
+    """The exception of a refusal: interception cannot follow the program, for example if it reads a symbolic number."""
 
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
         """Refuse for ``reason``, a sentence. The open block records the refusal, so catching it has no effect.

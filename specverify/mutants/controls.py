@@ -82,7 +82,7 @@ DRAFTS_PAST_THE_END_ROW = correct("prompt-lookup")._replace(
 
 drafts_past_the_end = Control(
     "drafts-past-the-end",
-    "drafts behind EOS, trims later",
+    "drafts after EOS, trims later",
     "openvino.genai PR #1951 (review); koboldcpp issue #1276",
     partial(algorithm_subject, DRAFTS_PAST_THE_END_ROW, "control"),
 )
@@ -328,7 +328,7 @@ ZERO_DRAFT_PROBABILITIES_ROW = correct("candidate-set")._replace(
 
 zero_draft_probabilities = Control(
     "zero-draft-probabilities",
-    "a tree kernel that is told q = 0",
+    "a tree kernel that receives q = 0",
     "SGLang issues #9877, #10308",
     partial(algorithm_subject, ZERO_DRAFT_PROBABILITIES_ROW, "control"),
 )

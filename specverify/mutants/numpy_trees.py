@@ -158,7 +158,8 @@ def planted_tree(
 ) -> Callable[[BareVerifier], Mutant]:
     """Return a decorator that makes a tree verifier a mutant.
 
-    Its control is the correct verifier for trees drawn in the same way, ``drafts``, unless ``control`` is passed.
+    ``drafts`` names the way in which its trees are drawn. The control, unless it is passed, is the correct verifier for
+    trees drawn in this way. ``batched``: the verifier takes a batch of trees.
     """
     right = control or RIGHT[drafts]
 

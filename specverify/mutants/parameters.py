@@ -245,9 +245,10 @@ def min_p_for_the_bonus_alone(
     citation="plausible: position-dependent processors at the round's first position",
 )
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
-    """Return the number of new tokens before the round, for every row of the round.
+    """Return ``new``, the number of new tokens before the round, for every row of the round.
 
-    The drafts before a row are not counted, so the end of sequence is masked for up to gamma tokens too long.
+    The right number also counts the drafts before the row. So the end of sequence is masked for up to gamma tokens
+    longer than the minimal length requires.
     """
     return new
 
@@ -261,7 +262,10 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     citation="SGLang PR #33643",
 )
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
-    """Return the number of rounds instead of the number of new tokens; the end of sequence is then masked too long."""
+    """Return ``rounds``, the number of earlier rounds, as the number of new tokens.
+
+    A round may have several tokens, so the end of sequence is masked longer than the minimal length requires.
+    """
     return rounds
 
 
@@ -472,7 +476,7 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     "row_parameters",
     "temperature",
     "verify-at-temperature-one",
-    "drafts are judged at temperature 1",
+    "drafts are tested at temperature 1",
     category="F",
     citation="lattice issue #388 (first part)",
 )

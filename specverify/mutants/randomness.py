@@ -133,7 +133,7 @@ GOLDEN = 0.6180339887498949
 def counted_calls(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling whose uniforms depend on the number of calls since the engine started.
 
-    No request can be repeated.
+    The same request therefore gives another result each time.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]

@@ -101,8 +101,8 @@ def drafts_check(make: Callable[..., object]) -> Check:
     """Return the check that drafts of the engine ``make`` are the draft model's choices."""
     by_name = {scenario.name: scenario for scenario in SCENARIOS}
 
-    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
-        return examine(make, by_name[here.name], conditions)
+    def examined(situation: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(make, by_name[situation.name], conditions)
 
     return Check(
         name="drafts_follow_the_text",

@@ -81,9 +81,10 @@ def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
 
 
 def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
-    """Return whether the ``first`` answer differs from all later ones, which are equal to each other.
+    """Return whether the ``first`` answer differs from all later answers, which are equal to each other.
 
-    Each answer has the probability of its outcome, so a verifier with an unseeded generator rarely answers in this way.
+    Such a verifier keeps state from its first call. One with an unseeded generator rarely answers in this way by
+    chance.
     """
     if not _is_of_numbers(first):
         return False

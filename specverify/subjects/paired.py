@@ -79,7 +79,7 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing of speculative and plain calls of a made engine for each scenario."""
+    """Return one pairing of speculative and plain calls for each scenario, of the engine that ``make`` creates."""
     return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 

@@ -117,7 +117,7 @@ class Kill(NamedTuple):
 
 
 def bugs(idioms: Path | None) -> Iterator[Bug]:
-    """Yield every bug; the twins of idioms are read from the tables in the folder ``idioms``."""
+    """Yield every bug, including the wrong variants (twins) of the idioms in the folder of tables ``idioms``."""
     for mutant in mutants():
         subject = mutant.open()
         if subject.kind:
@@ -279,7 +279,10 @@ def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName
 
 
 def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
-    """Return a plan as the TOML file that ``specverify.run.quick`` reads."""
+    """Return a plan as the TOML file that ``specverify.run.quick`` reads.
+
+    ``plan`` maps a kind of subject to check -> names of cases.
+    """
     parts = ["# Written by: python -m specverify.trust.quick_power plan\n"]
     for kind, by_check in plan.items():
         parts.append(f"\n[{json.dumps(kind)}]\n")

@@ -23,6 +23,16 @@ def one_token_rounds(used_q):
     return result
 
 
+def test_a_last_draft_that_is_emitted_in_place_of_the_bonus_is_named():
+    """A decoder that requests its draws reads the last token too, so a last token without a draw is chosen."""
+    certain = Models(model(P), model(Q), (0,), 2, guesses=False, open_end=False)
+    again = [([token(0, *Q[0,])], (0, 0), certain), ([token(1, *Q[0,]), coin(0.0, 0.625)], (1, 1), certain)]
+    said = "the bonus token is the last draft again, expected a draw from p after the last draft: "
+    assert engine_rounds(again).fault.startswith(said)
+    unread = [(draws, new, models._replace(open_end=True)) for draws, new, models in again]
+    assert engine_rounds(unread).fault == ""
+
+
 def test_rows_of_the_round_before_are_named_where_all_paths_have_them():
     assert engine_rounds(one_token_rounds(lambda text: Q[text])).fault == ""
     said = engine_rounds(one_token_rounds(lambda text: Q[text[:-1] or text])).fault

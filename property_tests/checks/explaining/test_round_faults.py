@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from specverify.checks.check import law_in
 from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
@@ -15,7 +14,7 @@ from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.round_rules import ModelRows
 from specverify.checks.explaining.tree_readings import tree_reading
-from specverify.laws.enumeration import whole_run
+from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
@@ -104,6 +103,18 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             {"bonus": lambda p: p[-2]},
             "the bonus token is drawn from the row of p before the last draft, expected p after",
         ),
+        (
+            {"replace": lambda p, q: np.exp(norm(np.maximum(p - q, 0)))},
+            "a rejected draft is replaced by a draw from softmax(norm(max(p - q, 0))), as if the probabilities were lo",
+        ),
+        (
+            {"bonus": lambda p: np.eye(len(p[-1]))[p[-1].argmax()]},
+            "the bonus token is the argmax of p, expected a draw from p after the last draft: (",
+        ),
+        (
+            {"replace": lambda p, q: np.ones(len(p)), "bonus": lambda p: np.ones(len(p[-1]))},
+            "each token that is not a draft is drawn from all tokens alike, expected norm(max(p - q, 0)) after a rejec",
+        ),
     ],
 )
 def test_a_wrong_part_of_a_round_is_named(wrong, said):
@@ -126,6 +137,18 @@ def test_a_right_round_has_no_fault():
             "a rejected draft is replaced by a draw from norm(max(p - q, 0)^2), expected norm(max(p - q, 0)): in",
         ),
         (
+            {"replace": lambda p, q: np.where(p > q, p / q, 0)},
+            "a rejected draft is replaced by a draw from norm(p/q) on the tokens with p > q, expected norm(max(p - q, ",
+        ),
+        (
+            {"accept": lambda p, q: np.ceil(min(1, p / q) * 16) / 16},
+            "drafts are accepted by a coin with 16 values only, expected min(1, p/q): draft 1, token ",
+        ),
+        (
+            {"accept": lambda p, q: min(p, 0.05) / q},
+            "drafts are accepted with probability min(1, min(p, 0.05)/q): p is cut in the row p = (",
+        ),
+        (
             {"replace": lambda p, q: np.eye(len(p))[0]},
             "draft 1, token ",
         ),
@@ -133,6 +156,12 @@ def test_a_right_round_has_no_fault():
 )
 def test_a_residual_of_several_tokens_is_named(wrong, said):
     assert fault_of_rounds(in_scenario(verifier(**wrong), 1, FOUR)).sentence.startswith(said)
+
+
+def test_a_bonus_that_is_right_after_a_single_draft_is_named():
+    wrong = verifier(bonus=lambda p: p[-2] if len(p) > 2 else p[-1])
+    said = "the bonus token is drawn from the row of p before the last draft (after a single draft it is right), expec"
+    assert fault_of_rounds(in_scenario(wrong, 2, FOUR._replace(horizon=3))).sentence.startswith(said)
 
 
 def of_the_first_position(p, q, draft_tokens):
@@ -169,7 +198,8 @@ def test_a_fault_of_a_later_round_is_named():
     late = in_scenario(verifier(), 1, scenario).task.target((0, 1, 1, 1)).astype(float)
     here = in_scenario(verifier(replace=lambda p, q: p if np.allclose(p, late) else p - q), 1, scenario)
     assert fault_of_rounds(here) is None
-    told = law_counterexample(here, law_in(here, 20_000).probabilities, target_law(here.task, here.prompt))
+    law = decoder_law(here.remembering, here.prompt, 20_000)
+    told = law_counterexample(here, law.probabilities, target_law(here.task, here.prompt))
     assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) (test_round")
 
 

@@ -201,7 +201,8 @@ def _are(tokens: Collection[Any]) -> str:
 
 
 _OTHER_TEXT = re.compile(
-    r"\((without the last (\d+ )?tokens?|with \d+ tokens? more|another text|which keeps the rejected draft \d+)\)"
+    r"\((without the last (\d+ )?tokens?|with \d+ tokens? more|"
+    r"with token \d+(, the argmax of p,)? in place of \d+|another text|which keeps the rejected draft \d+)\)"
 )
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
@@ -238,7 +239,7 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a clause about a draft that no draw produced but that is tested with another bound than p.
 
-    Such a draft has q = 1, so that the right bound is p. The clause states the q with which the bound would be p/q.
+    Such a draft has q = 1, so p is the right bound. The clause states which q would give the observed bound as p/q.
     Returns "" if there is no such draft.
     """
     for reading, models in read:

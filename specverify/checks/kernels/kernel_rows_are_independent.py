@@ -31,11 +31,11 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
             row = int(rows[place])
             where = f"row {place + 1} of {len(rows)}"
             case, seen = int(cases[row]), told(rounds, answers[place].tolist())
-            here = described_row(rounds, case, uniforms[row], where)
+            row_text = described_row(rounds, case, uniforms[row], where)
             before = f"{told(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
             then = f"{where}, {said}, gives {seen}; the same row gives {before}"
             example = Counterexample(
-                (described_rounds(rounds), *models_of(rounds, case), here),
+                (described_rounds(rounds), *models_of(rounds, case), row_text),
                 then,
                 (_by_rule(rounds, case, uniforms[row]),),
             )
@@ -44,8 +44,8 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
-    here: DraftCase = rounds.cases[case]
-    return f"the rule answers {told(rounds, by_rule(rounds, here, uniforms))}"
+    draft_case: DraftCase = rounds.cases[case]
+    return f"the rule answers {told(rounds, by_rule(rounds, draft_case, uniforms))}"
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:

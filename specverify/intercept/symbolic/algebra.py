@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the two operands, of which one is symbolic: first the symbolic one, then the plain number.
+    """Return the symbolic operand, then the plain number, of an operation on one of each in either order.
 
     Refuses two symbolic operands; ``what`` describes the operation in the message.
     """
@@ -376,7 +376,7 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the cached result of ``operation`` on a symbolic number and perhaps a plain number.
+    """Return the result of ``operation``, from the cache or computed, on a symbolic number and perhaps a plain number.
 
     Returns ``Declined`` if the symbolic number was compared before, for other operands, and for operations that are
     refused. ``operation`` must not draw.

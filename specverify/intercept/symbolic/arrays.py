@@ -96,9 +96,9 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the largest (``name`` "max") or smallest ("min") elements along an axis as symbolic numbers.
+    """Return the largest (``name`` "max") or smallest ("min") elements of ``array`` along ``axis``, still symbolic.
 
-    Refuses further options (``more``).
+    ``more`` are further arguments of the NumPy call, which are refused.
     """
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
@@ -140,7 +140,7 @@ def _along(rule: Callable[..., Any], array: Any, axis: Any) -> Any:
 
 
 def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
-    """Return the indices that sort the array up to rank ``kth``, a valid result of ``np.argpartition``."""
+    """Return indices that sort the array along ``axis`` up to rank ``kth``: a valid result of ``np.argpartition``."""
     places = [place % np.shape(a)[axis] for place in np.atleast_1d(kth).tolist()]
     return argsorted(a, axis, first=max(places) + 1)
 
@@ -335,7 +335,7 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of two operands: one symbolic number, and very many bounds.
+    """Return the comparison ``name`` of a symbolic number with an array of very many bounds, in either order.
 
     One draw determines all answers.
     """
@@ -482,7 +482,10 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array[index])
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
-        """Return the elements that ``take`` selects, as a view or a copy; neither may be written to afterwards."""
+        """Return the elements that ``take``, an indexing function, selects.
+
+        The result may share its elements with this array, so later in-place writes to either are refused.
+        """
         result = as_array(_of(self).taken(take))
         self.shared = True
         if isinstance(result, VectorArray):
@@ -603,9 +606,9 @@ def _elements(many: Many) -> SymbolicArray:
 
 
 def _written(out: Any, many: Many) -> Any:
-    """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return it.
+    """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return ``out``.
 
-    Refuses an array with views, which would not see the change.
+    Refuses an array that has views, because the views would keep the old content.
     """
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")

@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.steps import (
     times,
 )
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, Formula, JointAnswer, Together, among, enclosed
-from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
+from specverify.intercept.symbolic.uniform import Constraint, Known, Uniform, look, refusal
 from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT32
 
@@ -86,12 +86,12 @@ class Continuous(NamedTuple):
 
     @property
     def clamped(self) -> bool:
-        """Return whether the value ``low`` or the value ``high`` has a positive probability."""
+        """Return whether a limit takes effect: the value ``low`` or the value ``high`` has a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property
     def in_steps(self) -> bool:
-        """Return whether every value has a positive probability because of a ``floor`` or ``rounded`` step."""
+        """Return whether the chain has a ``floor`` or ``rounded`` step: every value then has a positive probability."""
         return any(step.name in STEPPED for step in self.steps)
 
     def ends(self) -> tuple[float, float]:
@@ -135,10 +135,10 @@ class Continuous(NamedTuple):
         return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
-        """Return the uniform at which the number equals ``bound``.
+        """Return the value of the uniform at which the number equals ``bound``.
 
-        The result is -inf or inf if the bound is below or above all values. ``or_equal``: the comparison with ``bound``
-        includes equality.
+        The result is -inf or inf if ``bound`` is below or above all values of the number. With ``or_equal`` the
+        comparison that is mapped back includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -212,7 +212,7 @@ class Extreme(NamedTuple):
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return the element of ``values`` at the rank of this order statistic."""
+        """Sort ``values``, one for each part, and return the one at the rank of this order statistic."""
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
@@ -387,7 +387,9 @@ class Joined(NamedTuple):
         if not drawn:
             return chance.middle == 1
         result = uniforms[0].coin(
-            chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
+            chance.middle,
+            lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal)),
+            Constraint(tuple(uniform.known for uniform in uniforms), within=chance.within),
         )
         group.learn(JointAnswer(self, bound, or_equal, result))
         return result
@@ -567,9 +569,10 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return the width of the known interval of a symbolic integer: nearly the number of its possible values.
+    """Return nearly the number of possible values of a symbolic integer, given earlier answers.
 
-    The width is below 2 if only one value is possible.
+    It is the width of the interval in which the number lies before it is rounded down; below 2 if one value is
+    possible.
     """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:

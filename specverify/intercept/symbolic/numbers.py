@@ -177,11 +177,11 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def meets(*operands: Any) -> None:
-    """Record that a symbolic Python number is combined with operands that may have another dtype.
+    """Record that a symbolic Python number is combined with ``operands``, which may be 16-bit floats.
 
-    NumPy rounds a Python float to the dtype of the other operand and computes there, but it does not round an element
-    of a float64 array. A symbolic number does not store which of the two it is, so in 16 bits the probability may be
-    off by a rounding.
+    NumPy rounds a Python float to the dtype of the other operand and computes in that dtype; it does not round an
+    element of a float64 array. A symbolic number does not store which of the two it is. With a 16-bit operand half a
+    spacing is therefore added to the rounding bound.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)

@@ -171,7 +171,7 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """What is known of the uniforms of a block; equal draws share the object."""
+    """The constraints on the uniforms of a noise block, shared by all draws that returned the same numbers."""
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -182,7 +182,7 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one uniform of a block."""
+    """The draw of one number of a noise vector, when it is used alone."""
 
     __slots__ = ("block", "number")
 
@@ -311,7 +311,10 @@ def as_many(values: Any) -> Many:
 
 
 def numbers(values: Any, like: Many) -> Many:
-    """Return the plain numbers ``values`` as a ``Many`` with the chain of ``like``, so that both can be joined."""
+    """Return the plain numbers ``values`` as a ``Many`` with the chain of steps of ``like``.
+
+    Vectors with one chain can be concatenated.
+    """
     first = int(like.random.argmax()) if like.ids.size else 0
 
     def of_first(number: Any) -> Any:
@@ -363,16 +366,16 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return the vector with ``function`` applied to its plain numbers.
+    """Return ``value`` with ``function`` applied to its plain numbers.
 
-    Symbolic elements become plain where the mask ``where`` is True: they get the value of ``numbers`` there.
+    Symbolic elements at which the mask ``where`` is True are replaced by plain numbers, the elements of ``numbers``.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Return ``np.where(condition, one, other)``; the float ``one`` if the condition is True everywhere."""
+    """Return ``np.where(condition, one, other)``, but the single float ``one`` if the condition is True everywhere."""
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 

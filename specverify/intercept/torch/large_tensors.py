@@ -203,7 +203,10 @@ def _totals(row: Any) -> Handler:
 
 
 def _extremes(row: Any) -> Handler:
-    """Return the handler of the maximum or minimum of noise vectors, or of their indices; results stay symbolic."""
+    """Return the handler of the maximum or minimum of noise vectors, or of their indices; results stay symbolic.
+
+    ``row`` is the row of the operation in the table of primitives.
+    """
 
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         content = _along(content_of(tensor), dim)
@@ -221,7 +224,7 @@ def _extremes(row: Any) -> Handler:
 
 
 def _first(row: Any) -> Handler:
-    """Return the handler of ``topk`` of noise vectors, for k = 1."""
+    """Return the handler of ``topk`` of noise vectors, for k = 1; ``row`` is its row in the table of primitives."""
 
     def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
@@ -241,7 +244,10 @@ def _first(row: Any) -> Handler:
 
 
 def _searched(row: Any) -> Handler:
-    """Return the handler of ``searchsorted`` and ``bucketize``: symbolic numbers among very many bounds."""
+    """Return the handler of ``searchsorted`` and ``bucketize``, which look up symbolic numbers among very many bounds.
+
+    ``row`` is the row of the operation in the table of primitives.
+    """
 
     def handler(function: Any, *args: Any, **more: Any) -> Any:
         bounds, values = bounds_and_values(function, *args, **more)
@@ -262,7 +268,10 @@ def _searched(row: Any) -> Handler:
 
 
 def _compared(row: Any) -> Handler:
-    """Return the handler of ``row``, a comparison in the table of operations, of a symbolic number with many bounds."""
+    """Return the handler of a comparison of a symbolic number with very many bounds.
+
+    ``row`` is the row of the comparison in the table of primitives.
+    """
 
     def handler(function: Any, left: Any, right: Any) -> Any:
         result = _crossed(partial(row.vector, on_the_left=True), left, right)
@@ -272,9 +281,9 @@ def _compared(row: Any) -> Handler:
 
 
 def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
-    """Return the result of comparing ``value``, one symbolic number or one for each row, with rows of ``bounds``.
+    """Return the comparison of symbolic numbers with rows of ``bounds``.
 
-    ``rule`` compares a number with one row.
+    ``value`` is one symbolic number, or one for each row; ``rule`` compares a number with one row.
     """
     if (
         not isinstance(value, SymbolicTensor)
@@ -294,7 +303,10 @@ def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
 
 
 def _turned(row: Any) -> Handler:
-    """Return the handler of ``~`` for a ``Crossing`` (a comparison of one number with many bounds)."""
+    """Return the handler of ``~`` for a ``Crossing`` (a comparison of one number with many bounds).
+
+    ``row`` is the row of the operation in the table of primitives.
+    """
 
     def handler(function: Any, tensor: Any) -> Any:
         content = content_of(tensor)
@@ -366,7 +378,7 @@ def _wide_of(elements: Sequence[Any]) -> list[Any]:
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Return the array of ``one`` applied to the elements of the tensor operands, which are broadcast."""
+    """Return the array of ``one`` applied to the elements of ``operands``, of which the tensors are broadcast."""
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -413,7 +425,10 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 
 
 def _asked(function: Any, left: Any, right: Any) -> Any:
-    """Return the comparison of symbolic outcomes with numbers; the answer stays symbolic."""
+    """Return the comparison ``function`` of ``left`` and ``right``: symbolic outcomes and numbers.
+
+    The answer stays symbolic.
+    """
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
         return _NO_OUTCOME
