@@ -44,8 +44,7 @@ packages are examined where they are installed (`nox -s engines`): the same chec
 """
 
 STATE = """
-Most lines are older than the newest change to interception; the table is of one survey that was continued as the code went
-on.
+Most lines are older than the newest change to interception: one survey was continued while the code changed.
 """
 
 NUMBERS = """
