@@ -184,6 +184,7 @@ def verify_tree(p, q, parents, tokens, wrong=99, scaled=lambda sibling: True):
             return [*text, drawn(row)]
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(("wrong", "expected"), [(99, Status.HOLDS), (2, Status.REFUTED), (3, Status.REFUTED)])
 def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
     def verifier(p, q, parents, tokens):
@@ -194,6 +195,7 @@ def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
     assert tree_subject(verifier, "a verifier", Form(drafts="with_replacement"), ((-1, 0),)).deep() == ()
 
 
+@pytest.mark.thorough
 def test_what_is_left_after_a_third_sibling_matters_to_a_fourth():
     def verifier(p, q, parents, tokens):
         return verify_tree(p, q, parents, tokens, scaled=lambda sibling: sibling != 2)

@@ -180,6 +180,7 @@ def one_list_of_logits():
     return verify
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("make", [buffered, one_list, one_list_of_logits], ids=lambda make: make.__name__)
 def test_an_answer_that_the_next_call_overwrites_is_refuted(make):
     verdict = verdict_of(make(), "outputs_are_fresh")

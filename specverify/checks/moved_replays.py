@@ -105,9 +105,9 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The draws of a program by call and line, in two groups.
+    """The drawing lines of a program: those whose generator state is the same in every environment, and the others.
 
-    ``seeded``: draws whose generator had the same state in the original and in a changed environment. ``unseeded``: the
+    ``seeded``: lines whose generator had the same state in the original and in a changed environment. ``unseeded``: the
     others.
     """
 

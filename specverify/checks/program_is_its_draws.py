@@ -301,9 +301,9 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return ``held``, or an unknown result if ``fault`` is not "".
+    """Return ``held``, or, if the description ``fault`` is not empty, an unknown result that contains it.
 
-    ``fault`` describes how the program behaves with plain values if it behaves differently with symbolic ones.
+    ``fault`` describes how the program behaves with plain numbers where it behaves differently with symbolic ones.
     ``where`` names the case.
     """
     if not fault:
