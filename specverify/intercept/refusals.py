@@ -52,8 +52,8 @@ REASONS: dict[str, Reason] = {
         "draw an integer (`randint`), or take the integer part (`floor`)",
     ),
     "out-of-range": Reason(
-        "A factor or an exponent of a random number is 0, infinite or not a float.",
-        "compute with logarithms, or clamp the factor",
+        "A factor or an exponent of a random number is 0, infinite or not a float, or an integer overflows.",
+        "compute with logarithms or in a wider type, or clamp the factor",
     ),
     # comparisons
     "near-an-atom": Reason(
