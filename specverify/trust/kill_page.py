@@ -41,7 +41,7 @@ it; "plausible" if no record was found. A check kills the bug if it refutes it w
 (in bold) must kill it, and must hold on the same subject without the bug. TV is the exact total variation between the
 law of the mutant and the promised law, in the first case in which they differ; a check that compares no laws has none.
 The other checks examine every third scenario, {PATHS} paths of it where draws are followed, and every third text at
-boundary draws. Here faults at boundary draws refute whatever their probability (`edge=0`); [Edges](soundness.md#edges)
+boundary draws. Here faults at boundary draws refute whatever their probability (`edge=0`); [Edges](edges.md)
 lists those that are notes by default. The sampled checks run at one size, planned to detect a total variation of
 {DETECT:g}, or of {DETECT_DIVIDED:g} if the subject draws by name, so that equal paths of many runs are run once.
 

@@ -14,6 +14,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.forms import Form
 from specverify.subjects.made_engine import _made, _program, made_subject
 from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, Variant
 from specverify.subjects.tree_verifier import tree_subject
@@ -140,7 +141,11 @@ def declaring(subject: Subject, beside: Beside, shapes: Any) -> Subject:
 
 def verifier_of(make: Any, name: str, shapes: Any, drafts: Any = None, scenarios: Any = SMALL) -> Subject:
     """Return a verifier of chains or trees as a subject in ``scenarios``, a variant a shape."""
-    subject = verifier_subject(make, name, shapes) if drafts is None else tree_subject(make, name, drafts, shapes)
+    subject = (
+        verifier_subject(make, name, shapes)
+        if drafts is None
+        else tree_subject(make, name, Form(drafts=drafts), shapes)
+    )
     return subject._replace(scenarios=scenarios, claims=frozenset()).with_situations(SampledSetting, ())
 
 

@@ -222,7 +222,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Bounds of two volumes of uniform numbers in which all facts hold: with the answer yes, and with the answer no."""
+    """The volume in which all facts hold, in two parts: with the answer yes and with the answer no.
+
+    Both as (low, high).
+    """
 
     yes: tuple[float, float]
     no: tuple[float, float]
