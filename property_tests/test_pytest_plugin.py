@@ -78,6 +78,7 @@ def test_expected_failures_are_strict(run):
     assert result.shows("*XPASS(strict)*draws from q*")
 
 
+@pytest.mark.thorough
 def test_known_failures_stand_in_a_file(run):
     known = f"# of ours\n\n{FAILS} # draws from q\ntest_it.py::test_it[wrong-greedy_is_argmax]  # too\n"
     assert run(TEST, xfails=known).outcomes == dict(passed=2, xfailed=2)

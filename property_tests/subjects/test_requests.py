@@ -138,6 +138,7 @@ def test_an_engine_that_serves_each_request_for_itself_holds(begin):
     assert (verdict.status, verdict.figures["cases"]) == (Status.HOLDS, len(IN_TURN))
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     "begin",
     [

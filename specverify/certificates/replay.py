@@ -75,7 +75,7 @@ def replay(data: Mapping[str, Any]) -> int:
         file = source_of(callable_named(name))
         require(not file or digest(file) != recorded, f"the source of {name} is not the one that was examined")
     for library in data["versions"].keys() - {"python"}:
-        importlib.import_module(library)
+        importlib.import_module({"torch": "torch._dynamo"}.get(library, library))  # loaded by the first mode
     drawn: Drawn = deque()
     try:
         with answered(drawn):

@@ -247,9 +247,9 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law of a program.
+    """Return the law of a program, and store an ``Overheard`` if no random number was used twice on any path.
 
-    If the enumeration is complete and no random number was used twice, store its record.
+    Nothing is stored if the enumeration is incomplete. ``run`` is the program that ``opened`` yields.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0

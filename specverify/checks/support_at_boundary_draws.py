@@ -237,7 +237,7 @@ def _rounds(
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
         fault = _fault(called.situation.task, came) or ""
-        if fault and came.error is not None and _is_ordinary(called, start):
+        if fault and came.error is not None and _raises_on_float32(called, start):
             fault = ""
         yield came, fault
 
@@ -318,11 +318,11 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _is_ordinary(called: CalledVerifier, start: Tokens) -> bool:
-    """Return whether a verifier raises on float32 rows even if all random numbers are ordinary.
+def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
+    """Return whether a verifier raises on float32 rows even if no random number is at an end of its range.
 
-    A verifier need not accept float32 rows. If the rows have the documented dtype, the error is raised here: the
-    verifier is unusable, and not refuted.
+    ``start`` is the text before the call. A verifier need not accept float32 rows. If the rows have the documented
+    dtype, the error is raised here: the verifier is unusable, and not refuted.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
@@ -348,7 +348,7 @@ def _fault(task: Task, came: Came) -> str | None:
 
 CHECK = Check(
     name="support_at_boundary_draws",
-    summary="no forbidden token, and of a verifier no error, comes out when a random number is at its end",
+    summary="no forbidden token is emitted, and no verifier raises, when a random number is at an end of its range",
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
     examines=(

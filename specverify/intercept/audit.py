@@ -251,10 +251,10 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield, for each threshold of a comparison, whether it lies inside ``cell``.
+    """Yield False for each threshold outside ``cell``, and, if ``drawn``, True for each threshold inside it.
 
-    ``cell`` is the interval in which the uniform lies after the answer. A threshold at an end of the cell is skipped.
-    ``drawn`` states whether the answer was a draw; if not, thresholds inside the cell are skipped too.
+    ``thresholds`` are those of a comparison, and ``cell`` is the interval in which the uniform lies after the answer.
+    ``drawn`` states whether the answer was a draw. Nothing is yielded for a threshold at an end of the cell.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

@@ -522,10 +522,11 @@ class _Near(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Gathered:
-    """An interpreter that answers one run by ``named`` and collects the constraints on the path's symbolic numbers.
+    """An interpreter that follows the path chosen by another one, and collects the constraints on its symbolic numbers.
 
-    Constraints on several numbers (races, sums) are tested with the values that ``numbers`` draws. The values are drawn
-    again until all answers are those of the path, and none is within rounding of the point where its answer changes.
+    The other interpreter is ``named``. Constraints on several numbers (races, sums) are tested with the values that
+    ``numbers`` draws. The values are drawn again until all answers are those of the path, and none is within rounding
+    of the point where its answer changes.
     """
 
     def __init__(self, named: Draws) -> None:

@@ -206,5 +206,5 @@ def aside() -> Iterator[None]:
 
 
 def is_aside() -> bool:
-    """Return whether the current code is set-up code."""
+    """Return whether a block of ``aside`` is open, so that draws are not attributed to the program."""
     return RUNS.set_up > 0

@@ -67,13 +67,13 @@ from specverify.reference.verifiers.match_argmax_then_sample import match_argmax
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED
 
 
 @planted(
     "greedy-speculation",
     "accepts-after-rejection",
-    "counts matches behind a miss",
+    "counts matches after a mismatch",
     category="A",
     citation="lucidrains/speculative-decoding commit a536030; plausible elsewhere",
     killed_by="greedy_is_argmax",
@@ -421,7 +421,7 @@ copies_judged_by_argmax = planted(
     citation="lucidrains/speculative-decoding commit a536030",
     killed_by="law_is_target",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling of a batch that takes the cumulative product of acceptances over rows instead of positions.
@@ -820,7 +820,7 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
 @planted(
     "speculative-sampling",
     "stale-offset",
-    "reads p/q at the ids behind the prompt",
+    "reads p/q at the ids after the prompt",
     category="A",
     citation="romsto/Speculative-Decoding commit 41668c8",
     killed_by="law_is_target",

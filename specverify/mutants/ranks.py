@@ -28,7 +28,7 @@ def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     "rank_lookup",
     "two ranks with lookup",
     "ranks-draft-alone",
-    "each rank looks up drafts of its own",
+    "each rank looks up its own drafts",
     category="P",
     citation="vLLM issue #31154, PRs #31288, #31307",
 )
@@ -44,7 +44,7 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     "rank_draws",
     "two ranks",
     "ranks-draw-alone",
-    "each rank has random numbers of its own",
+    "each rank has its own random numbers",
     category="P",
     citation="vLLM issue #17498, PR #17509",
 )

@@ -95,7 +95,7 @@ def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     "of_prompt",
     "reports",
     "prompt-rows-shifted-by-drafts",
-    "the prompt's rows are read behind drafts",
+    "the prompt's rows are read too late by the drafts",
     category="O",
     citation="vLLM issue #53488 (symptom; its cause was not established)",
     killed_by="scores_match",

@@ -152,7 +152,7 @@ def plain_state_elsewhere(drafts: int) -> int:
 @planted(
     "speculative-sampling",
     "prefix-fed-twice",
-    "feeds the whole text behind its own cache",
+    "feeds the whole text again after its own cache",
     category="H",
     citation="romsto/Speculative-Decoding base_decoding.py:52, speculative_decoding.py:113-133 at db7db67",
     killed_by="law_is_target",
@@ -186,7 +186,7 @@ def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q whose edge commits a repeated reply again; one reply in four is repeated."""
+    """Edge-cloud decoding (mode sparse-q) whose edge commits a repeated reply again; one reply in four is repeated."""
     inner = correct("edge-cloud-sparse-q").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

@@ -78,9 +78,10 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return the two calls of one unknown prompt as one ``Answering``; ``plain`` is a call or the law of its texts.
+    """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
 
-    ``names`` are the values that the calls return with the tokens.
+    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
+    with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):

@@ -34,7 +34,7 @@ OTHER_STATE: Final = 1 << 20
 
 
 class Served(NamedTuple):
-    """An engine created for one comparison."""
+    """An engine created for one comparison, as a function that serves requests with given seeds."""
 
     texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
     """``texts(prompts, seeds, state)`` returns the new tokens of each prompt, served in one call if the engine supports

@@ -107,7 +107,7 @@ def _conversation(scenario: Scenario) -> Requests:
 
 
 def _continued(scenario: Scenario) -> Requests:
-    """Return a request, and a second one whose prompt is the first prompt and its new tokens, all perhaps cached."""
+    """Return two requests: the second prompt is the first prompt and its new tokens, all of which may be cached."""
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     return Requests(scenario, (scenario.prompt + answer,))
 

@@ -238,7 +238,7 @@ class EngineProgram(NamedTuple):
 
 
 class OpenedCall(NamedTuple):
-    """A call of a verifier that is prepared and can be run again and again."""
+    """A call of a verifier, prepared so that it can be run many times, with its rows."""
 
     run: Callable[..., Ending]
     """``run(draws)``; or ``run(draws, boundary)``, in which random numbers have given values."""

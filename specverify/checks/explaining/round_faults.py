@@ -189,9 +189,10 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of the formula that fits all observations of ``part``; "" if none fits, or too many.
+    """Return the names of the formulas that fit all observations of ``part``; "" if none fits.
 
-    ``parameters`` are the sampling parameters as text.
+    Returns "" also if several fit and all rows have two tokens, where many formulas agree. ``parameters`` are the
+    sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)

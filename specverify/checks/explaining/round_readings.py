@@ -391,10 +391,10 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the engine queried the target with ``text`` between its first draft and the draft at ``here``.
+        """Return whether the target was queried with ``text`` before the draft after ``here`` was made.
 
-        The first draft begins with the draft model's query for ``text``, and the draft at ``here`` with its query for
-        ``here``.
+        The query must come after the draft model's query with ``text``, with which the drafting of the round begins,
+        and before its query with ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this

@@ -200,7 +200,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places in classes that refer to the static method ``holder``."""
+    """Yield the class attributes that refer to ``holder``, the object of a static method."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)

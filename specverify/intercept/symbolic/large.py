@@ -393,7 +393,7 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return F(T) by the record of ``coupled``.
+        """Return F(T), computed from the numbers that ``coupled`` recorded in a plain run.
 
         T is the first ring time of the race, and F the distribution function of this time.
         """

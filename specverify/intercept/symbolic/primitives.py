@@ -350,6 +350,9 @@ ELEMENTWISE = table(
         _composed("tanh", lambda x, value: x.add(
             x.multiply(x.divide(1.0, x.add(x.exp(x.multiply(value, -2.0)), 1.0)), 2.0), -1.0),
                   torch=("tanh",), jax=("tanh",), math=("tanh",)),
+        Primitive("ldexp", Family.ARITHMETIC, algebra.scaled, lambda value, by: vectors.multiply(value, np.exp2(by)),
+                  _ROUNDS, Result.FLOATS, numbers=lambda value, by: value * np.exp2(by),
+                  torch=("ldexp",), math=("ldexp",)),
         Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
                   _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
@@ -648,7 +651,7 @@ COMPARISONS = table(
                  torch=("ne",), jax=("ne",), python=("ne",)),
     ),
     (
-        _ask("signbit", lambda value, place: value.below(0.0, place), torch=("signbit",)),
+        _ask("signbit", algebra.has_sign, torch=("signbit",)),
         _ask("isnan", lambda value, place: False, torch=("isnan",), math=("isnan",)),
         _ask("isinf", lambda value, place: False, torch=("isinf",), math=("isinf",)),
         _ask("isfinite", lambda value, place: True, math=("isfinite",)),

@@ -139,7 +139,7 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return a list of the arrays that ``move`` returns; otherwise like ``moved``."""
+    """Return the elements of ``arrays`` after ``move``, which returns several arrays; otherwise like ``moved``."""
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
         places.append(np.arange(first, first + elements.size).reshape(elements.shape))

@@ -222,7 +222,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Bounds of two volumes of uniform numbers in which all facts hold: with the answer yes, and with the answer no."""
+    """The volume in which all facts hold, in two parts: with the answer yes and with the answer no.
+
+    Both as (low, high).
+    """
 
     yes: tuple[float, float]
     no: tuple[float, float]
@@ -355,10 +358,11 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return bounds of the share of each box in which a quantity is below its bound, and a weight of each side.
+    """Return, for each box, bounds of the share in which a quantity is below its bound, and a weight of each side.
 
-    ``question`` has the quantity and the bound. The boxes reach from ``low`` to ``high``, with ``middle`` and
-    ``widths``. The weight of a side is how much the quantity may change along the side.
+    A box is an interval of each uniform: it has the corners ``low`` and ``high``, the centre ``middle`` and the side
+    lengths ``widths``. ``question`` has the quantity and the bound. The weight of a side is how much the quantity may
+    change along that side.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -530,7 +534,10 @@ def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
 
 @lru_cache(maxsize=1 << 14)
 def probability(of: tuple[Window, ...]) -> Decimal:
-    """Return the probability that every arrival time lies in its window, for ``of``, windows in order."""
+    """Return the probability that each arrival time of a Poisson process of rate 1 lies in its window.
+
+    ``of`` are the windows, by increasing index of the arrival.
+    """
     with localcontext(DIGITS):
         density = [_Segment(Decimal(0), [])]
         for place, window in enumerate(of):
