@@ -65,6 +65,7 @@ def assert_equal(found: Batch, expected: Batch) -> None:
         assert (values.dtype, values.device) == (wanted.dtype, wanted.device)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("vocabulary", "gamma"), [(3, 0), (11, 2)])
 def test_the_graph_is_whole(vocabulary: int, gamma: int, device: torch.device) -> None:
     """Dynamo traces the function without a graph break, whichever backend compiles the graph afterwards."""

@@ -78,6 +78,7 @@ def test_expected_failures_are_strict(run):
     assert result.shows("*XPASS(strict)*draws from q*")
 
 
+@pytest.mark.thorough
 def test_known_failures_stand_in_a_file(run):
     known = f"# of ours\n\n{FAILS} # draws from q\ntest_it.py::test_it[wrong-greedy_is_argmax]  # too\n"
     assert run(TEST, xfails=known).outcomes == dict(passed=2, xfailed=2)
@@ -106,7 +107,7 @@ def test_the_alarm_is_shared_among_the_tests_that_sample(run):
         "--specverify-alarm", "1e-3", "-rP", "-k", "share or coins or law_is_target",
     )  # fmt: skip
     assert result.outcomes == dict(passed=7, deselected=5)
-    assert result.shows("{'alarm': 0.00025}", "test_it:coins * 4 held; samples see a TV of 0.*")
+    assert result.shows("{'alarm': 0.00025}", "test_it:coins * 4 held; samples detect a TV of 0.*")
 
 
 def test_what_the_budget_does_not_reach_is_undecided(run):
@@ -138,7 +139,7 @@ def test_an_option_that_cannot_be(run, options, sentence):
 
 @pytest.mark.parametrize(
     ("known", "sentence"),
-    [(FAILS, "expected its reason behind it: ID # why"), (f"{FAILS} # a\n{FAILS} # b", "expected each id once")],
+    [(FAILS, "expected a reason after it: ID # why"), (f"{FAILS} # a\n{FAILS} # b", "expected each id once")],
 )
 def test_a_file_that_cannot_be(run, known, sentence):
     result = run("def test_it(): pass", xfails=known)

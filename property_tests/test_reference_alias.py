@@ -120,6 +120,7 @@ def test_a_script_beside_files_of_these_names(project):
     assert (done.returncode, done.stdout) == (0, "all of them\n"), done.stderr[-2000:]
 
 
+@pytest.mark.thorough
 def test_pytest_beside_packages_of_these_names(project):
     done = run(project(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

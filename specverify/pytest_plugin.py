@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PROPERTY = "specverify"
 """Under this name a report carries its verdicts, also from one process to another."""
 TOLD = ("SpeculationRefuted", "SpeculationUndecided", "UnusableSubject")
-"""What speaks for itself."""
+"""Errors whose message is the whole report, without a traceback."""
 MOST_LINES = 40
 """Subjects in the summary."""
 spent = pytest.StashKey[float]()
@@ -32,7 +32,7 @@ shares = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add the options of specverify to the command line of pytest."""
     group = parser.getgroup("specverify", "correctness of speculative decoding")
     group.addoption(
         "--specverify-alarm",
@@ -149,7 +149,7 @@ def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[st
         counts = Counter(row[2].replace("holds", "held") for row in mine)
         said = ", ".join(f"{number} {status}" for status, number in counts.items())
         seen = [row[3] for row in mine if row[3] is not None]
-        line = f"{subject:<{width}}  {said}{f'; samples see a TV of {max(seen):.3g}' if seen else ''}"
+        line = f"{subject:<{width}}  {said}{f'; samples detect a TV of {max(seen):.3g}' if seen else ''}"
         lines.append((set(counts) <= {"held", "held beside an edge"}, line))
     if len(lines) <= MOST_LINES:
         return [line for _, line in lines]
@@ -172,7 +172,7 @@ def _row(verdict: Verdict) -> tuple[str, str, str, float | None]:
 
 
 def _check_of(item: pytest.Item) -> Any:
-    """Return what ``parametrize_with_checks`` handed to a test, or None."""
+    """Return the check that ``parametrize_with_checks`` gave to the test ``item``; None for any other test."""
     if "specverify.testing.items" not in sys.modules:
         return None
     from specverify.testing.items import CheckOfSubject  # noqa: PLC0415 - it is imported
@@ -197,7 +197,7 @@ def _known_failures(config: pytest.Config) -> dict[str, str]:
         if not name or name.startswith("#"):
             continue
         if not why or name in known:
-            wanted = "each id once" if name in known else "its reason behind it: ID # why"
+            wanted = "each id once" if name in known else "a reason after it: ID # why"
             raise pytest.UsageError(f"line {number} of {given} is {line.strip()!r}, expected {wanted}")
         known[name] = why
     return known

@@ -26,7 +26,7 @@ class SameModule(Loader):
     """A loader that answers an import with a module that has another name already."""
 
     def __init__(self, name: str) -> None:
-        """Keep the other name."""
+        """Store ``name``, the other name under which the module is imported."""
         self.name = name
 
     def exec_module(self, module: ModuleType) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from specverify.certificates import CertificateRefused, check_certificate
@@ -52,3 +55,14 @@ def test_a_verifier_of_torch_is_run_again(tmp_path):
     file.write_text(file.read_text("utf-8").replace('"exponential_"', '"rand"'), "utf-8")
     with pytest.raises(CertificateRefused):
         check_certificate(file, replayed=True)
+
+
+@pytest.mark.thorough
+def test_another_process_runs_a_verifier_of_torch_again(tmp_path):
+    """There torch loads a part of itself, which draws from ``random``, before the patches."""
+    file = tmp_path / "certificate.json"
+    write_certificates(file, find_subject("test_support.users.replayed_in_torch:of_torch"), scenarios=1)
+    command = [sys.executable, "-m", "specverify", "check-certificate", str(file), "--replay"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "replays" in result.stdout

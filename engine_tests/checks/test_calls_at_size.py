@@ -71,6 +71,7 @@ def test_a_sum_in_sixteen_bits_is_too_coarse_to_be_judged(dtype):
     assert "may be rounding" in verdicts[1].statement
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_right_verifier_holds_at_every_hard_call(dtype):
     verdict = judged(RIGHT["multinomial of all at once"], shapes(size=20_000, dtype=dtype))
@@ -94,6 +95,7 @@ def test_sixteen_drafts_are_no_more_than_four_times_four():
     assert check_verifier(RIGHT["multinomial of all at once"], cases=hard_calls(LARGE, 16))
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", ["race", "multinomial of all at once", "multinomial, looked at"])
 def test_a_right_verifier_holds_at_the_size_of_a_block(name):
     for size in (8191, 8192, 8193):

@@ -257,6 +257,7 @@ def block_of(program):
     return DecodeBlock(program.name, program.open, program.law, whole=True)
 
 
+@pytest.mark.thorough
 def test_assisted_generation_uses_nothing_twice():
     found = examine(block_of(assisted()), Conditions())
     assert not found.failed

@@ -18,6 +18,7 @@ from specverify.laws.rounded_tables import ROUNDED
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.forms import form_of_chains
 from specverify.testing import check_verifier
 from test_support.verifiers import samplers
 
@@ -27,7 +28,7 @@ EVERY_EDGE = Checklist((CHECK,), Conditions(edge=0.0))
 
 
 def verdict_of(verify, form=None, scenarios=None):
-    subject = verifier_subject_of(verify, "verify", form)
+    subject = verifier_subject_of(verify, "verify", form_of_chains(form))
     return run_check(subject if scenarios is None else subject._replace(scenarios=scenarios), CHECK, EVERY_EDGE)
 
 
@@ -156,7 +157,7 @@ def test_gumbel_noise_of_uniforms_fails_where_one_token_alone_is_possible():
     two_possible = [case for case in CHECK.cases(subject) if case.situation.scenario.shape in ROUNDED]
     heres = [case.situation for case in two_possible]
     calls = [CalledVerifier(here, here.variant.intercepted) for here in heres]
-    all_at_0 = [came for called in calls for came in rounds_after(called, called.here.prompt, 0.0)]
+    all_at_0 = [came for called in calls for came in rounds_after(called, called.situation.prompt, 0.0)]
     assert any(0 in came.new for came in all_at_0)
     assert not any(case.examine(Conditions()).failed for case in two_possible)
 

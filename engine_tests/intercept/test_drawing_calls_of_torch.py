@@ -117,6 +117,7 @@ def test_a_draw_that_nobody_answered_would_be_noticed(monkeypatch):
         unanswered_law(TORCH, line, call)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the page is written with Python 3.11: random grows")
 def test_the_page_is_what_the_tables_say():
     assert (Path(__file__).parents[2] / "docs" / "interception.md").read_text("utf-8") == page()

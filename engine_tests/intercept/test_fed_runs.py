@@ -18,7 +18,7 @@ from test_support.intercept.faults_of_interception import FAULTS
 from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 from test_support.intercept.torch_under_test import TORCH
 
-RUNS, NOTICED = 40, 36
+RUNS, NOTICED = 40, 40
 """Paths of a program, and faults of interception that fed runs find alone: weights are for coupled runs to find."""
 LINES = [
     pytest.param(library, line, call, id=f"{line.place} {name}")

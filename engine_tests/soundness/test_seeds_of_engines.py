@@ -68,7 +68,7 @@ def test_rows_drawn_in_the_call_are_told_from_what_is_sampled(residual, slow):
     """Over all seeds the wrong one has the law of the call without speculation, and the right one not the model's."""
     found, said = statuses(partial(decode, row_of_a_seed, chosen, coin, residual), slow)
     assert set(found.values()) == {Status.UNKNOWN}
-    assert "seeds that it sets alike in every run (random.randint seed(str) at" in said
+    assert "seeds that it sets to the same values in every run (random.randint seed(str) at" in said
     assert "others do not (random.choices at" in said
 
 

@@ -40,7 +40,7 @@ def test_a_number_that_is_folded_holds_by_its_law_and_is_named():
     subject = verifier_subject(folded(lambda u: 1.5 - u), "folded", (1,))
     found = run_check(subject, CHECK, Checklist((CHECK,)))
     assert found.status is Status.HOLDS
-    assert found.statement.endswith("and the law is what was promised all the same")
+    assert found.statement.endswith("and the law is nevertheless the promised one")
     assert found.figures["notes"] == [found.statement]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import random
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from specverify.certificates import CertificateRefused, check_certificate, enumerations
+from specverify.certificates import CertificateRefused, check_certificate, checker, enumerations
 from specverify.cli import app
 from specverify.run.catalogue import find_subject
 from specverify.run.certified import NothingToCertify, write_certificates
@@ -225,6 +226,72 @@ def the_horizon_is_another(certificate, rng):
     certificate.pop("plain", None)
 
 
+def questions_of(certificate):
+    """Return the draws about one uniform number."""
+    return [node for node in draws_of(certificate) if "cells" in node]
+
+
+def a_bound_is_shifted(certificate, rng):
+    """The program compares a number with another bound; the probabilities are still those of the old one."""
+    cells = rng.choice(questions_of(certificate))["cells"]
+    place = rng.randrange(len(cells) - 1)
+    cells[place][1] = cells[place + 1][0] = str((Fraction(cells[place][0]) + 3 * Fraction(cells[place + 1][1])) / 4)
+
+
+def intervals_overlap(certificate, rng):
+    cells = rng.choice(questions_of(certificate))["cells"]
+    cells[-1][0] = cells[0][0]
+
+
+def intervals_leave_a_gap(certificate, rng):
+    cells = rng.choice(questions_of(certificate))["cells"]
+    cells[-1][0] = cells[-1][1]
+
+
+def the_last_interval_ends_early(certificate, rng):
+    cells = rng.choice(questions_of(certificate))["cells"]
+    cells[-1][1] = str((Fraction(cells[-1][0]) + Fraction(cells[-1][1])) / 2)
+
+
+def the_first_interval_begins_below_zero(certificate, rng):
+    rng.choice(questions_of(certificate))["cells"][0][0] = "-1/4"
+
+
+def intervals_are_swapped(certificate, rng):
+    cells = rng.choice(questions_of(certificate))["cells"]
+    cells[0], cells[-1] = cells[-1], cells[0]
+
+
+def an_interval_runs_backwards(certificate, rng):
+    rng.choice(rng.choice(questions_of(certificate))["cells"]).reverse()
+
+
+def an_interval_is_missing(certificate, rng):
+    rng.choice(questions_of(certificate))["cells"].pop()
+
+
+def intervals_are_dropped(certificate, rng):
+    del rng.choice(questions_of(certificate))["cells"]
+
+
+def intervals_have_no_number(certificate, rng):
+    rng.choice(questions_of(certificate))["of"] = []
+
+
+def intervals_have_two_numbers(certificate, rng):
+    rng.choice(questions_of(certificate))["of"].append(99)
+
+
+def a_probability_is_less_precise_than_stated(certificate, rng):
+    rng.choice(draws_of(certificate))["within"] = "1/100"
+
+
+OF_CONSTRAINTS = (
+    a_bound_is_shifted, intervals_overlap, intervals_leave_a_gap, the_last_interval_ends_early,
+    the_first_interval_begins_below_zero, intervals_are_swapped, an_interval_runs_backwards, an_interval_is_missing,
+    intervals_are_dropped, intervals_have_no_number, intervals_have_two_numbers,
+    a_probability_is_less_precise_than_stated,
+)  # fmt: skip
 CORRUPTIONS = (
     a_branch_is_dropped, a_branch_is_left_out, a_branch_of_an_impossible_answer_is_added,
     probability_moves_to_a_sibling, siblings_overlap, a_probability_is_negative, a_probability_is_a_float,
@@ -241,14 +308,33 @@ OF_REFUTATIONS = (
 """A refutation is the paths of one outcome: it stays true if another branch is missing."""
 
 
+def engine_with_relations():
+    """Ask one number twice, the sum of two numbers, and for the first of a race."""
+    rng = np.random.default_rng()
+    u, v = rng.random(), rng.random()
+    first = int(u < 0.5) + int(u < 0.25)
+    race = np.argmax(np.log([0.2, 0.8]) - np.log(rng.exponential(size=2)))
+    return [first, int(v + rng.random() < 0.7), int(race)]
+
+
 ROUNDS = 3
 """How often each corruption is applied, at other places."""
 CORPUS = {
     "a row": (lambda: find_subject("reference:speculative-sampling"), "holds", CORRUPTIONS),
     "a tree": (lambda: find_subject("reference:specinfer"), "holds", CORRUPTIONS),
-    "a verifier": (lambda: verifier_subject(verify, "v"), "holds", CORRUPTIONS),
-    "an engine": (lambda: engine_subject(engine(0.4), engine(0.4), "an engine"), "holds", CORRUPTIONS),
+    "a verifier": (lambda: verifier_subject(verify, "v"), "holds", CORRUPTIONS + OF_CONSTRAINTS),
+    "an engine": (lambda: engine_subject(engine(0.4), engine(0.4), "an engine"), "holds", CORRUPTIONS + OF_CONSTRAINTS),
+    "an engine with relations": (
+        lambda: engine_subject(engine_with_relations, engine_with_relations, "an engine"),
+        "holds",
+        CORRUPTIONS + OF_CONSTRAINTS,
+    ),
     "a refuted verifier": (lambda: verifier_subject(wrong_verify, "v"), "refuted", OF_REFUTATIONS),
+    "a refuted engine": (
+        lambda: engine_subject(engine(0.4), engine(0.2), "an engine"),
+        "refuted",
+        OF_REFUTATIONS + OF_CONSTRAINTS,
+    ),
 }
 
 
@@ -276,6 +362,47 @@ def test_corrupted_certificates_are_refused(kind, tmp_path):
 
 def test_two_hundred_certificates_are_corrupted():
     assert ROUNDS * sum(len(corruptions) for _, _, corruptions in CORPUS.values()) >= CORRUPTED
+
+
+def test_probabilities_that_are_no_shares_of_their_intervals_are_refused(tmp_path):
+    """Everything else is consistent: both trees, the law and the distance are those of another probability."""
+    subject = engine_subject(engine(0.4), engine(0.4), "an engine")
+    file = certified(tmp_path, subject)
+    data = json.loads(file.read_text("utf-8"))
+    (certificate,) = data["certificates"]
+    other = json.loads(certified(tmp_path, engine_subject(engine(0.6), engine(0.6), "an engine")).read_text("utf-8"))
+    certificate["law"] = other["certificates"][0]["law"]
+    for tree in ("tree", "plain"):
+        certificate[tree]["weights"] = other["certificates"][0][tree]["weights"]
+    file.write_text(json.dumps(data), "utf-8")
+    with pytest.raises(CertificateRefused, match="not the share of its interval"):
+        check_certificate(file)
+    for tree in ("tree", "plain"):
+        certificate[tree]["cells"] = other["certificates"][0][tree]["cells"]
+    file.write_text(json.dumps(data), "utf-8")
+    assert check_certificate(file)
+
+
+def test_an_interval_is_that_of_the_number_that_was_asked_before(tmp_path):
+    file = certified(tmp_path, engine_subject(engine_with_relations, engine_with_relations, "an engine"))
+    data = json.loads(file.read_text("utf-8"))
+    tree = data["certificates"][0]["tree"]
+    again = tree["next"]["0"]
+    assert (tree["of"], tree["cells"]) == ([0], [["0", "1/2"], ["1/2", "1"]])
+    assert (again["of"], again["cells"]) == ([0], [["0", "1/4"], ["1/4", "1/2"]])
+    again["of"] = [1]
+    file.write_text(json.dumps(data), "utf-8")
+    with pytest.raises(CertificateRefused, match="the intervals overlap, or do not cover"):
+        check_certificate(file)
+
+
+def test_relations_are_accepted_with_their_numbers(tmp_path):
+    file = certified(tmp_path, engine_subject(engine_with_relations, engine_with_relations, "an engine"))
+    tree = json.loads(file.read_text("utf-8"))["certificates"][0]["tree"]
+    assert check_certificate(file).figures["cells"] > 0
+    relations = [node for node in nodes_of(tree) if node.get("of") and "cells" not in node]
+    assert {len(node["of"]) for node in relations} == {2}
+    assert {0, 1, 2, 3, 4} == {number for node in nodes_of(tree) for number in node.get("of", ())}
 
 
 def test_a_verifier_is_run_again_on_the_numbers_of_its_paths(tmp_path):
@@ -341,7 +468,8 @@ def test_the_checker_and_the_replay_are_small_and_import_the_standard_library():
     folder = Path(enumerations.__file__).parent
     for names in (("enumerations.py", "replay.py"), ("checker.py",)):
         texts = [(folder / name).read_text("utf-8") for name in names]
-        assert sum(len(text.splitlines()) for text in texts) < 400
+        imported_here = map(inspect.getsource, (checker.CertificateRefused, checker.require))
+        assert sum(len(text.splitlines()) for text in (*texts, *imported_here)) < 400
         imported = {line.split()[1].partition(".")[0] for text in texts for line in text.splitlines()
                     if line.startswith(("import ", "from "))}  # fmt: skip
         assert imported - set(sys.stdlib_module_names) <= {"specverify"}

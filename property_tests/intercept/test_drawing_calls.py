@@ -33,6 +33,7 @@ def of_kinds(*kinds):
     return pytest.mark.parametrize(("library", "line", "call"), found, ids=[call for _, _, call in found])
 
 
+@pytest.mark.thorough(keep=4)
 @of_kinds("answered")
 def test_an_answered_call_has_the_law_that_the_library_draws_from(library, line, call):
     assert really(library, line, call)[0]

@@ -178,6 +178,7 @@ def two_sample_p_value(one, other):
     return chi2_contingency([[counts[outcome] for outcome in outcomes] for counts in (one, other)]).pvalue
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("row", ALGORITHMS[::6], ids=lambda row: row.name)
 def test_divided_and_plain_samples_are_of_one_law(row):
     task = float_task(4, 1.0, 2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference import ALGORITHMS, Decoder, Round, State, Task
 from reference.algorithms import nasd_seed_rule, speculative_sampling
 from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
-from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law, whole_run
+from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, one_round_law, program_law, whole_run
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.model_strategies import pmfs, prompts, tasks
 from specverify.laws.paths import estimated_paths, first_outcomes, heaviest_paths, paths
@@ -293,3 +293,26 @@ def test_an_outcome_that_is_too_rare_is_no_share():
         return first, draws.categorical(np.array([0.5, 0.5]), ("another",))
 
     assert first_outcomes(program, depth=2) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+# One round
+
+
+@pytest.mark.parametrize("eos", [(), (1,)])
+def test_one_round_decides_what_several_rounds_decide(eos):
+    target, draft = table_pair("generic", 2, seed=3)
+    task = Task(target, draft, horizon=4, eos=eos)
+    promised, right = target_law(task, (0,)), speculative_sampling.build(task, gamma=2)
+    law = one_round_law(right, task, (0,))
+    assert law.probabilities == promised == decoder_law(right, (0,)).probabilities
+    assert (law.coverage.rounds, law.coverage.rounds_of_two) == (1, 1)
+    assert law.runs < decoder_law(right, (0,)).runs
+    of_q = speculative_sampling.build(task._replace(target=draft), gamma=2)
+    assert promised not in (one_round_law(of_q, task, (0,)).probabilities, decoder_law(of_q, (0,)).probabilities)
+
+
+def test_a_first_round_without_a_token_is_refused():
+    task = Task(*table_pair("generic", 2, seed=3), horizon=2)
+    idle = Decoder(init=lambda prompt: State(prompt, 2), step=lambda draws, state: (state, Round((), (), 0, 0)))
+    with pytest.raises(ValueError, match="committed no token after \\(0,\\)"):
+        one_round_law(idle, task, (0,))

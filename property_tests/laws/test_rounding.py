@@ -57,6 +57,7 @@ def test_a_decision_is_within_its_bound_and_near_it(dtype, size):
     assert SMALLEST_SHARE < edge.share < 1, edge
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [*SIZES[1:], 151_936])
 def test_a_look_up_is_within_its_bound_and_near_it(dtype, size):

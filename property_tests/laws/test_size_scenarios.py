@@ -56,6 +56,7 @@ ON_REQUEST = (
 WRONG = (*AT_EDGES, "fifth row", *(fault for fault, _ in ON_REQUEST))
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("fault", AT_EDGES)
 def test_a_fault_at_a_power_of_two_is_refuted(fault):
     with pytest.raises(SpeculationRefuted, match="new token"):

@@ -145,9 +145,12 @@ def cannot_be_made(*_, **__):
         ("transformers_plain_truncation", "transformers", "LlamaForCausalLM"),
         ("vllm_cpu_seed_in_steps", "transformers", "LlamaForCausalLM"),
         ("vllm_cpu_top_k", "vllm", "LLM"),
+        ("vllm_logprob_token_ids", "vllm", "LLM"),
         ("vllm_min_tokens", "vllm", "LLM"),
         ("vllm_seed_probabilistic", "transformers", "LlamaForCausalLM"),
         ("vllm_structured_probabilistic", "vllm", "LLM"),
+        ("vllm_thinking_budget_drafts", "vllm", "LLM"),
+        ("vllm_thinking_budget_end", "vllm", "LLM"),
     ],
 )
 def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, module, maker):
@@ -166,6 +169,9 @@ def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, modu
         ("onnxruntime_ngram_no_repeat", partial(stand_ins.onnxruntime_ngram, repeating=False), "or never"),
         ("openvino_draft_sampling", partial(stand_ins.openvino, sampling=False), "sampling is not supported"),
         ("transformers_broken_off", partial(stand_ins.transformers_broken_off, drafting=False), "nothing was drafted"),
+        ("vllm_logprob_token_ids", partial(stand_ins.vllm_logprob_ids, steady=False), "returned [[[0]"),
+        ("vllm_thinking_budget_drafts", partial(stand_ins.vllm_thinking_drafts, steady=False), "control 512"),
+        ("vllm_thinking_budget_end", partial(stand_ins.vllm_thinking_end, steady=False), "control 294"),
     ],
 )
 def test_an_engine_that_does_not_get_there_is_not_called_mended(status, capsys, name, engine, said):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import runpy
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-SURVEY = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "surveys" / "survey.py"))
+SURVEYS = Path(__file__).parents[2] / "tools" / "surveys"
+SURVEY = runpy.run_path(str(SURVEYS / "survey.py"))
+MATRIX = runpy.run_path(str(SURVEYS / "matrix.py"))
 
 
 def verdict(name, status):
@@ -141,8 +144,43 @@ def test_what_cannot_be_examined_ends_a_survey(asked, monkeypatch, tmp_path):
         SURVEY["report"](["mlx:all/a"], 0, tmp_path, 9.0)
 
 
-def test_the_matrix_of_engines_counts_the_rows_of_their_pages():
-    matrix = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "surveys" / "matrix.py"))["matrix"]()
-    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text("utf-8")
-    assert f"<!-- matrix -->\n{matrix}<!-- end -->\n" in page
-    assert "| [llama-cpp-python-0.3.36](findings/llama-cpp-python-0.3.36.md) | lookup | 17 | 16 | 1 | 0 | 0 |" in page
+def test_the_matrix_is_that_of_the_pages_and_its_links_lead_to_their_rows():
+    page = (MATRIX["DOCS"] / "engines.md").read_text("utf-8")
+    assert f"<!-- matrix -->\n{MATRIX['matrix']()}<!-- end -->\n" in page
+    assert "| lookup | [2 hold](findings/llama-cpp-python-0.3.36.md#every-row) | [1 hold, 1 refuted](" in page
+    for page in MATRIX["DOCS"].glob("findings/*.md"):
+        if MATRIX["counted"](page):
+            assert "\n## Every row\n" in page.read_text("utf-8")
+
+
+def test_the_matrix_counts_each_row_that_has_a_verdict_once(tmp_path):
+    page = tmp_path / "page.md"
+    rows = (
+        ("plain/greedy", "holds"),
+        ("plain/a seed again", "refuted"),
+        ("draft/top-k 2", "unusable"),
+        ("draft/x", "not covered"),
+    )
+    table = "".join(f"| {name} | {verdict} | 9 |\n" for name, verdict in rows)
+    page.write_text(f"| plain/unmarked | holds |\n\n<!-- tables -->\n{table}", "utf-8")
+    assert MATRIX["counted"](page) == {}
+    page.write_text(f"words\n\n<!-- table -->\n{table}", "utf-8")
+    expected = {"plain": {"greedy text": {"holds": 1}, "seeds": {"refuted": 1}}, "draft": {"law": {"unusable": 1}}}
+    assert MATRIX["counted"](page) == expected
+    assert MATRIX["cell"](Counter(holds=2, unusable=1), page) == "[2 hold, 1 raise](findings/page.md#every-row)"
+    assert MATRIX["cell"](Counter(), page) == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "promise"),
+    [
+        ("greedy, an end", "greedy text"),
+        ("at least three tokens", "ends"),
+        ("others beside, seeds", "beside other requests"),
+        ("confidences", "returned values"),
+        ("log-probabilities asked for", "law"),
+        ("seeds", "law"),
+    ],
+)
+def test_a_row_belongs_to_one_promise(option, promise):
+    assert MATRIX["promise_of"](option) == promise

@@ -543,7 +543,7 @@ def told_of(decode, **made):
         (
             lambda prompt, temperature: [0],
             (
-                "specverify passes the prompt to 'prompt' and a number to each argument whose name has seed in it, but "
+                "specverify passes the prompt to 'prompt' and a number to each argument with seed in its name, but "
                 "nothing to 'temperature': give it a default, or bind it, as in lambda prompt: decode(prompt, temper"
             ),
         ),
@@ -586,7 +586,7 @@ class Both:
             "it returned 2 outputs for one prompt, expected",
         ),
         (lambda prompt: {"tokens": [0] * 6, "lengths": [9]}, "its lengths hold 9 for a row of 6 ids, expected 0 to 6"),
-        (lambda prompt: {"tokens": [0, 1, 0] * 9, "length": 6}, "for a row that goes on behind that with [0, 1]"),
+        (lambda prompt: {"tokens": [0, 1, 0] * 9, "length": 6}, "for a row that continues after that with [0, 1]"),
         (lambda prompt: {"tokens": [0] * 9, "length": 1}, "its lengths leave [0] of a row, where "),
         (lambda prompt: {"tokens": [0, 1], "mask": [1]}, "its mask has 1 places for a row of 2"),
         (lambda prompt: {"tokens": [0, 1, 0], "mask": [1, 0, 1]}, "leaves out ids between others, expected padding"),
@@ -632,7 +632,7 @@ def test_padding_that_is_a_token_is_read_by_lengths_and_refused_without():
         return {"tokens": rows, "pad_token_id": 0}
 
     assert ended(alone).status is Status.UNUSABLE
-    assert "behind its end, as padding has" in ended(alone).statement
+    assert "after its end, like padding" in ended(alone).statement
     for shape in (beside, named):
         assert ended(shape).status is Status.HOLDS, ended(shape).statement
         assert ended(shape, wrong=True).status is Status.REFUTED

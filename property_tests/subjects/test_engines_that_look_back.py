@@ -76,6 +76,7 @@ def place_and_block(text, end):
     return end, text[end - BLOCK : end]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("decode", "status"),
     [

@@ -54,8 +54,8 @@ def test_a_row_whose_named_check_does_not_kill_is_not_as_expected(rows):
     assert not rows[0]._replace(control="refuted").as_expected
 
 
-SOUNDNESS = PAGE.with_name("soundness.md").read_text("utf-8")
-NOTES = re.findall(r"`([a-z-]+)`", SOUNDNESS.partition("these are notes by default:")[2].partition("\n\n")[0])
+EDGES = PAGE.with_name("edges.md").read_text("utf-8")
+NOTES = re.findall(r"`([a-z-]+)`", EDGES.partition("these are notes by default:")[2].partition("\n\n")[0])
 
 
 @pytest.mark.thorough(keep=6)

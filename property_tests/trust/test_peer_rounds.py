@@ -93,6 +93,7 @@ def test_another_way_is_taken_where_a_round_is_seen_late_to_be_no_function_of_it
     assert tried == [True, True, False]
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("state", range(20))
 def test_a_coin_of_one_in_four_that_is_hidden_is_noticed(state):
     hidden = np.random.default_rng(state)

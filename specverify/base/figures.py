@@ -43,24 +43,28 @@ FIGURES: Mapping[str, Figure] = {
     "runs": _counted("runs of the subject"),
     "unmerged_runs": _counted("runs of the subject where no two states were merged"),
     "samples": _counted("outcomes drawn"),
-    "pairs": _counted("pairs of texts that should be one"),
-    "followed": _counted("outcomes of draws among many that were looked at, drawn and followed"),
-    "replays": _counted("runs with the same draws in another state of the world"),
-    "coupled_runs": _counted("runs as the program is, each beside an examined one with the same random numbers"),
-    "fed_runs": _counted("paths whose numbers were given to the program as it is"),
-    "coupled_ties": _counted("such pairs that ended differently where rounding may decide either way"),
-    "probe": _counted("calls that draw, seen from outside: a list"),
+    "pairs": _counted("pairs of texts that should be equal"),
+    "followed": _counted("outcomes of draws over a real vocabulary that were read, drawn and followed"),
+    "replays": _counted("runs with the same draws and other generator states, times and system bytes"),
+    "coupled_runs": _counted(
+        "plain runs of the program, each paired with an examined run with the same random numbers"
+    ),
+    "fed_runs": _counted("paths whose random numbers were given to the plain program"),
+    "coupled_ties": _counted("such pairs that ended differently at a comparison that rounding may decide either way"),
+    "probe": _counted("calls that draw without interception: a list"),
     "rows": _counted("the tests of a sample: a list"),
-    "activity": _counted("how much was drafted and accepted, in words: a list"),
-    "notes": Figure("what is worth knowing of a subject, whatever the verdict, in words: a list", each_once),
-    "partings": _counted("where greedy texts part, with the gap of the logits and what rounding explains: a list"),
+    "activity": _counted("how much was drafted and accepted: a list of sentences"),
+    "notes": Figure("notes about a subject, whatever the verdict: a list of sentences", each_once),
+    "partings": _counted(
+        "where greedy texts first differ, with the gap of the logits and the gap that rounding explains: a list"
+    ),
     "draws": _largest("decisions on one path"),
     "outcomes": _largest("outcomes of one law"),
     "missing": _largest("probability that was not enumerated"),
     "tv": _largest("total variation from the expected law, at most"),
     "bias": _largest("total variation of the declared law from the target's"),
     "rounding": _largest("total variation that rounding can make"),
-    "within": _largest("total variation that probabilities leave open which are known between bounds alone"),
+    "within": _largest("total variation due to probabilities that are known only between bounds"),
     "rounds": _largest("rounds on one path"),
     "rounds_of_two": _largest("rounds on one path that drafted two tokens or more"),
     "gamma": _largest("tokens drafted in one round"),
@@ -68,11 +72,15 @@ FIGURES: Mapping[str, Figure] = {
     "positions": _largest("positions at which something was drafted"),
     "tv_detectable": _largest("total variation that the samples would have shown"),
     "tv_observed": _largest("total variation of the samples from the law"),
-    "miss": _largest("probability with which what is looked for would have been missed"),
-    "acceptance": Figure("P(first i drafts accepted), beside what it can be, where most are drafted: a list", longer),
-    "edge": _largest("probability per draft, at most, of the edge that refutes; said only of edges"),
+    "miss": _largest("probability that the fault searched for would have been missed"),
+    "acceptance": Figure(
+        "P(first i drafts accepted) and its largest possible value, in the case with most drafts: a list", longer
+    ),
+    "edge": _largest("upper bound on the probability per draft of the edge that refutes; only for edges"),
     "edges": Figure("edges that are less likely than those that refute: a list", merged_edges),
-    "function_of_draws": Figure("whether the same draws give the same output; said only if not", operator.and_),
+    "function_of_draws": Figure(
+        "whether the same draws give the same output; present only if they do not", operator.and_
+    ),
 }
 """Name -> description and merging rule of each figure of an ``Examination``."""
 

@@ -9,7 +9,7 @@ from array_api_compat import is_cupy_array, is_torch_array
 
 
 def host_array(values: Any) -> Any:
-    """Return ``values`` as a NumPy array in host memory. An array of NumPy is returned without a copy.
+    """Return ``values`` as a NumPy array in host memory, without a copy if they are one already.
 
     NumPy has no bfloat16: bfloat16 values are returned as float32.
     """

@@ -53,10 +53,10 @@ def in_parallel(
 def as_finished(
     works: Sequence[Callable[[], Result]], jobs: int, patience: float | None = None
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the index and the result of each of ``works`` as it finishes. The works start in their order.
+    """Yield (index, result) for each of ``works`` as it finishes, from ``jobs`` processes.
 
-    A keyboard interrupt reaches only this process, which then ends the workers. Raises ``WorkerDied`` if a worker ends
-    before its work is finished, or if no work finishes for ``patience`` seconds.
+    The works start in their order. A keyboard interrupt reaches only this process, which then ends the workers. Raises
+    ``WorkerDied`` if a worker ends before its work is finished, or if no work finishes for ``patience`` seconds.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):

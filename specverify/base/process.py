@@ -122,7 +122,7 @@ def _timers() -> dict[str, tuple[float, float]]:
 def _timer_faults(before: ProcessState) -> Iterator[str]:
     """Yield a fault for each timer that was started or changed since ``before``, and stop that timer.
 
-    A stopped timer is no fault, because the only timer that ran before belongs to the time limit of specverify.
+    A timer that the code stopped is no fault: the only timer that ran before is that of specverify's own time limit.
     """
     for name, (left, every) in _timers().items():
         was, interval = before.timers[name]

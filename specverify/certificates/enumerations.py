@@ -1,110 +1,93 @@
 """Check a certificate of an enumeration: sum its tree in rationals and compare the law with the stated one.
 
-A certificate lists every draw of a program with the probability of each outcome, the result of each path, the law of
-the results, the promised law and the distance of the two laws. The promised law is the product of the target's pmfs,
-which the certificate lists, or the law of a second tree. Only the standard library is used.
+A certificate lists every draw of a program with the probability and the constraint of each answer, the result of each
+path, the law of the results, the promised law and the distance of the two laws. The promised law is the product of the
+target's pmfs, which the certificate lists, or the law of a second tree. Only the standard library is used.
+
+The answers of a draw are the outcomes of one library call (``of`` is empty), intervals of one uniform number
+(``cells``), or relations of several numbers. Intervals must divide the interval in which the number lies, and each
+probability must be the share of its interval. After a relation, only the division is checked: shares depend on others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from specverify.certificates.checker import CertificateRefused, require
 
-ENUMERATION = "specverify certificate of enumerations, 1"
+ENUMERATION = "specverify certificate of enumerations, 2"
 SPACING = Fraction(1, 10**9)
 """Tolerance for sums of floats; sums of rationals are compared exactly."""
-LARGEST_BOUND = Fraction(1, 1000)
-"""A rounding bound above this is too weak for a verdict."""
-QUARTER = 4
-"""A law holds if its distance times this factor is at most the bound."""
+LARGEST_BOUND, QUARTER = Fraction(1, 1000), 4
+"""A larger rounding bound is too weak for a verdict; a law holds if its distance times 4 is at most the bound."""
 
 Tokens = tuple[Any, ...]
 Law = dict[Tokens, Fraction]
 
 
-class Tree(NamedTuple):
-    """The law of a tree of draws, and its counts of draws and paths."""
+class Known(NamedTuple):
+    """The interval in which a uniform number is known to lie, and whether it is uniform there."""
 
-    law: Law
-    missing: Fraction
-    """Total probability of the branches that the tree omits."""
-    paths: int
-    draws: int
+    low: Fraction = Fraction(0)
+    high: Fraction = Fraction(1)
+    uniform: bool = True
 
 
 def check_enumerations(data: Mapping[str, Any]) -> tuple[str, Counter[str]]:
-    """Check a file of certificates; return its statement in one sentence, and the counts of what was checked.
+    """Return the statement of a file of certificates, ``data``, in one sentence, and the counts of what was checked.
 
-    Parameters
-    ----------
-    data
-        The content of the file.
-
-    Raises:
-    ------
-    CertificateRefused
-        A certificate does not hold; the message names the place.
+    Raises ``CertificateRefused`` if a certificate does not hold; the message names the place.
     """
     require(not data["certificates"], "there is no certificate in the file")
-    counted: Counter[str] = Counter()
-    holds = 0
+    counted = Counter[str]()
     for number, certificate in enumerate(data["certificates"]):
         counted += _check_one(certificate, f"certificate {number}, {certificate['scenario']}")
-        holds += certificate["verdict"] == "holds"
-    refuted = len(data["certificates"]) - holds
+    refuted = sum(certificate["verdict"] == "refuted" for certificate in data["certificates"])
+    holds = len(data["certificates"]) - refuted
     said = f"{data['subject']} has the promised law in {holds} scenarios"
     return (f"{said}, and another law in {refuted}" if refuted else said), counted
 
 
 def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
-    exact, verdict = certificate["exact"], certificate["verdict"]
+    exact, verdict, bound = certificate["exact"], certificate["verdict"], _rational(certificate["bound"])
     require(verdict not in {"holds", "refuted"} or not isinstance(exact, bool), f"{where}: the verdict is not known")
-    bound = _rational(certificate["bound"])
     require(not 0 <= bound <= LARGEST_BOUND or (exact and bound > 0), f"{where}: the bound is out of range")
-    tree = _added_up(certificate["tree"], exact=exact, where=where)
-    stated, promised = _law(certificate["law"]), _promised(certificate, exact=exact, where=where)
     near = Fraction(0) if exact else SPACING
+    law, omitted, counted = _added_up(certificate["tree"], near, bound, where)
+    stated, promised = _law(certificate["law"]), _promised(certificate, near, bound, where)
     if verdict == "refuted" and "outcome" in certificate:
         outcome = _tokens(certificate["outcome"])
-        mass, target = tree.law.get(outcome, Fraction(0)), promised.get(outcome, Fraction(0))
-        require(set(tree.law) != {outcome}, f"{where}: the paths do not all end with the outcome of the refutation")
-        require(_apart(stated.get(outcome, Fraction(0)), mass, near), f"{where}: the paths add up to {float(mass)}")
+        mass, target = law.get(outcome, Fraction(0)), promised.get(outcome, Fraction(0))
+        require(set(law) != {outcome}, f"{where}: the paths do not all end with the outcome of the refutation")
+        require(abs(stated.get(outcome, 0) - mass) > near, f"{where}: the paths add up to {float(mass)}")
         require(not mass > target + bound + near, f"{where}: the outcome is not more likely than promised")
-        return Counter(paths=tree.paths, draws=tree.draws, refutations=1)
-    require(tree.missing > 0, f"{where}: branches are left out")
-    for outcome in sorted({*stated, *tree.law}, key=repr):
-        one, other = stated.get(outcome, Fraction(0)), tree.law.get(outcome, Fraction(0))
-        require(
-            _apart(one, other, near), f"{where}: {outcome} is stated with {float(one)}, the paths give {float(other)}"
-        )
-    distance = sum(abs(tree.law.get(o, Fraction(0)) - promised.get(o, Fraction(0))) for o in {*tree.law, *promised}) / 2
-    require(
-        _apart(_rational(certificate["distance"]), Fraction(distance), near), f"{where}: the distance is another one"
-    )
-    if verdict == "holds":
-        allowed = Fraction(0) if exact else max(bound / QUARTER, SPACING)
-        require(distance > allowed, f"{where}: the laws are {float(distance)} apart, more than rounding explains")
-    else:
-        require(distance <= bound + near, f"{where}: rounding explains the distance")
-    return Counter(paths=tree.paths, draws=tree.draws, outcomes=len(tree.law))
+        return Counter({**counted, "refutations": 1})
+    require(omitted > near, f"{where}: branches are left out")
+    for outcome in sorted({*stated, *law}, key=repr):
+        one, other = stated.get(outcome, Fraction(0)), law.get(outcome, Fraction(0))
+        require(abs(one - other) > near, f"{where}: {outcome} has {float(one)}, the paths give {float(other)}")
+    apart = (abs(law.get(each, Fraction(0)) - promised.get(each, 0)) for each in {*law, *promised})
+    distance = sum(apart, Fraction(0)) / 2
+    require(abs(_rational(certificate["distance"]) - distance) > near, f"{where}: the distance is another one")
+    said = f"{where}: the laws are {float(distance)} apart"
+    require(verdict == "holds" and distance > max(bound / QUARTER, near), f"{said}, more than rounding explains")
+    require(verdict == "refuted" and distance <= bound + near, f"{said}, which rounding explains")
+    return Counter({**counted, "outcomes": len(law)})
 
 
-def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law:
+def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, where: str) -> Law:
     """Return the promised law of a certificate: its second tree's, else the product of the listed pmfs."""
     if "plain" in certificate:
-        plain = _added_up(certificate["plain"], exact=exact, where=f"{where}, without speculation")
-        require(plain.missing > 0, f"{where}: branches of the call without speculation are left out")
-        return plain.law
-    rows = {_tokens(text): [_rational(mass) for mass in row] for text, row in certificate["rows"]}
+        plain, omitted, _ = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
+        require(omitted > near, f"{where}: branches of the call without speculation are left out")
+        return plain
+    rows = {_tokens(text): list(map(_rational, row)) for text, row in certificate["rows"]}
     require(len(rows) < len(certificate["rows"]), f"{where}: a row is listed twice")
     for text, row in rows.items():
-        total = sum(row, Fraction(0))
-        near = Fraction(0) if exact else max(SPACING, _rational(certificate["bound"]))
-        require(any(mass < 0 for mass in row) or _apart(total, Fraction(1), near), f"{where}: the row after {text}")
+        _check_sum(row, max(near, bound), f"{where}: the row after {text}")
     prompt, ends = _tokens(certificate["prompt"]), set(certificate["eos"])
     law: Law = {(): Fraction(1)}
     done: Law = {}
@@ -119,40 +102,59 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
     return {**done, **law}
 
 
-def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
-    """Return the law and counts of a tree; raise ``CertificateRefused`` unless the outcomes of each draw sum to 1."""
-    law: Law = {}
-    missing, paths, draws = Fraction(0), 0, 0
-    near = Fraction(0) if exact else SPACING
-    waiting: list[tuple[Any, Fraction]] = [(tree, Fraction(1))]
+def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Fraction, Counter[str]]:
+    """Return the law of a tree, the probability of the branches that it leaves out, and the counts of its parts."""
+    law, omitted, counted = Law(), Fraction(0), Counter[str]()
+    waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]
     while waiting:
-        node, mass = waiting.pop()
+        node, mass, known = waiting.pop()
         if node is None:
-            missing += mass
-            continue
-        if "ends" in node:
+            omitted += mass
+        elif "ends" in node:
             ends = [(_tokens(tokens), _rational(share)) for tokens, share in node["ends"]]
-            total = sum((share for _, share in ends), Fraction(0))
-            require(
-                _apart(total, Fraction(1), near) or any(share < 0 for _, share in ends), f"{where}: shares of an end"
-            )
+            _check_sum([share for _, share in ends], near, f"{where}: shares of an end")
             require(len({tokens for tokens, _ in ends}) < len(ends), f"{where}: an end has an outcome twice")
-            paths += 1
+            counted["paths"] += 1
             for tokens, share in ends:
                 law[tokens] = law.get(tokens, Fraction(0)) + mass * share
-            continue
-        draws += 1
-        site, weights = node["site"], [_rational(weight) for weight in node["weights"]]
-        require(any(weight < 0 for weight in weights), f"{where}: a negative probability at {site}")
-        require(_apart(sum(weights, Fraction(0)), Fraction(1), near), f"{where}: the answers at {site} do not sum to 1")
-        possible = {str(outcome) for outcome, weight in enumerate(weights) if weight > 0}
-        require(set(node["next"]) != possible, f"{where}: the branches at {site} are not its possible answers")
-        waiting += [(below, mass * weights[int(outcome)]) for outcome, below in node["next"].items()]
-    return Tree({tokens: mass for tokens, mass in law.items() if mass}, missing, paths, draws)
+        else:
+            here, weights = f"{where}, the draw at {node['site']}", [_rational(weight) for weight in node["weights"]]
+            _check_sum(weights, near, here)
+            possible = {str(outcome) for outcome, weight in enumerate(weights) if weight > 0}
+            require(set(node["next"]) != possible, f"{here}: its branches are not its possible answers")
+            require(not 0 <= _rational(node["within"]) <= bound, f"{here}: it is less precise than the bound")
+            after = _constrained(node, weights, known, near, here)
+            counted.update(draws=1, cells=len(node.get("cells", ())))
+            waiting += [(below, mass * weights[int(at)], after[int(at)]) for at, below in node["next"].items()]
+    return {tokens: mass for tokens, mass in law.items() if mass}, omitted, counted
 
 
-def _apart(one: Fraction, other: Fraction, near: Fraction) -> bool:
-    return abs(one - other) > near
+def _constrained(
+    node: Mapping[str, Any], weights: Sequence[Fraction], known: Mapping[int, Known], near: Fraction, where: str
+) -> Sequence[Mapping[int, Known]]:
+    """Return what is known of each uniform number after each answer of a draw, if it is ``known`` before the draw.
+
+    Raises ``CertificateRefused`` if the intervals of the answers are no division of the number's interval, or if a
+    probability is not the share of its interval.
+    """
+    numbers = {number: known.get(number, Known()) for number in node["of"]}
+    if "cells" not in node:
+        require(node["site"][-2:-1] in (["below"], ["between"]), f"{where}: the intervals of its answers are missing")
+        return [{**known, **{number: one._replace(uniform=False) for number, one in numbers.items()}}] * len(weights)
+    ((number, one),) = numbers.items()
+    cells = [(_rational(low), _rational(high)) for low, high in node["cells"]]
+    ends = [one.low, *(high for _, high in cells)]
+    divided = [low for low, _ in cells] == ends[:-1] and ends == sorted(ends) and ends[-1] == one.high
+    require(not divided or len(cells) != len(weights), f"{where}: the intervals overlap, or do not cover all numbers")
+    for weight, (low, high) in zip(weights, cells, strict=True):
+        wrong = one.uniform and abs(weight - (high - low) / (one.high - one.low)) > near
+        require(wrong, f"{where}: a probability of {float(weight)} is not the share of its interval")
+    return [{**known, number: Known(*cell, one.uniform)} for cell in cells]
+
+
+def _check_sum(masses: Sequence[Fraction], near: Fraction, where: str) -> None:
+    wrong = any(mass < 0 for mass in masses) or abs(sum(masses, Fraction(0)) - 1) > near
+    require(wrong, f"{where}: probabilities are negative or do not sum to 1")
 
 
 def _law(written: Any) -> Law:
@@ -162,12 +164,7 @@ def _law(written: Any) -> Law:
 
 
 def _tokens(written: Any) -> Tokens:
-    return tuple(_flat(written))
-
-
-def _flat(written: Any) -> Iterator[Any]:
-    for item in written:
-        yield tuple(_flat(item)) if isinstance(item, list) else item
+    return tuple(_tokens(item) if isinstance(item, list) else item for item in written)
 
 
 def _rational(written: Any) -> Fraction:

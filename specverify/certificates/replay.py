@@ -75,7 +75,7 @@ def replay(data: Mapping[str, Any]) -> int:
         file = source_of(callable_named(name))
         require(not file or digest(file) != recorded, f"the source of {name} is not the one that was examined")
     for library in data["versions"].keys() - {"python"}:
-        importlib.import_module(library)
+        importlib.import_module({"torch": "torch._dynamo"}.get(library, library))  # loaded by the first mode
     drawn: Drawn = deque()
     try:
         with answered(drawn):
@@ -143,10 +143,8 @@ def answered(drawn: Drawn) -> Iterator[None]:
         if numpy is not None:
             for kind in (numpy.random.Generator, numpy.random.RandomState):
                 stack.enter_context(_types_patched(kind, OF_NUMPY, "numpy", drawn))
-            for name in OF_NUMPY:
-                legacy = getattr(numpy.random, name, None)
-                if legacy is not None:
-                    stack.enter_context(_names_patched(legacy, partial(_taken, "numpy", name, drawn)))
+            for name in filter(partial(hasattr, numpy.random), OF_NUMPY):  # methods of NumPy's own generator
+                stack.enter_context(_names_patched(getattr(numpy.random, name), partial(_taken, "numpy", name, drawn)))
         if "torch" in sys.modules:
             stack.enter_context(_torch_patched(drawn))
         yield
@@ -190,8 +188,7 @@ def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None
     """Context manager that replaces ``function`` by ``stand_in`` under every name in every imported module."""
     places = [
         (vars(module), name)
-        for module in list(sys.modules.values())
-        if isinstance(getattr(module, "__dict__", None), dict)
+        for module in filter(inspect.ismodule, list(sys.modules.values()))
         for name, value in list(vars(module).items())
         if value is function
     ]

@@ -190,7 +190,7 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule that answers an open question (yes or no) before each draft: is another token drafted?
+    """Return a length rule that decides before each draft, by a draw, whether another token is drafted.
 
     ``chosen`` gives the answer, which may depend on the text so far. ``most`` is the largest number of drafts.
     """

@@ -37,12 +37,12 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
     """Compare, for each i, P(the first i drafts are accepted) with the largest value that is lossless."""
-    here, propose = drafting
-    if here.variant.best is not None:
-        return examine_tree(here, here.variant.best)
-    target, runs = here.task.target, 0
+    situation, propose = drafting
+    if situation.variant.best is not None:
+        return examine_tree(situation, situation.variant.best)
+    target, runs = situation.task.target, 0
     rates: list[list[float]] = []
-    for state, masses, count, epsilon, within in first_rounds(here):
+    for state, masses, count, epsilon, within in first_rounds(situation):
         runs += count
         best: dict[int, Any] = {}
         texts: dict[Tokens, list[Any]] = {}
@@ -63,13 +63,17 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
             most = max(best.get(i, 0), sum(min(p, q) for text, (p, q) in texts.items() if len(text) == i))
             optimal = best.get(i, 0) if actual[i] < best.get(i, 0) else min(actual[i], most)
             distance = abs(actual[i] - optimal)
-            if distance > slack(here, 2 * i):
-                result = _not_optimal(here, state.tokens, i, actual[i], optimal, figures)
+            if distance > slack(situation, 2 * i):
+                result = _not_optimal(situation, state.tokens, i, actual[i], optimal, figures)
                 return (
-                    result if distance > slack(here, 2 * i, epsilon) + within else _too_coarse(result, epsilon, within)
+                    result
+                    if distance > slack(situation, 2 * i, epsilon) + within
+                    else _too_coarse(result, epsilon, within)
                 )
     return Examination(
-        "drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs, "acceptance": rates}
+        "drafts are accepted as often as possible",
+        rational=situation.rational,
+        figures={"runs": runs, "acceptance": rates},
     )
 
 
@@ -89,23 +93,23 @@ def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int
 
 
 def _not_optimal(
-    here: InScenario, tokens: Any, i: int, actual: Any, best: Any, figures: Mapping[str, Any]
+    situation: InScenario, tokens: Any, i: int, actual: Any, best: Any, figures: Mapping[str, Any]
 ) -> Examination:
     drafts = "first draft is" if i == 1 else f"first {i} drafts are"
     does, ought = apart(actual, best)
-    named = or_none(fault_of_rounds, here)
-    inferred = here.variant.intercepted is not None
+    named = or_none(fault_of_rounds, situation)
+    inferred = situation.variant.intercepted is not None
     source = " (inferred from the emitted tokens)" if inferred else ""
     which = "draft 1 is" if i == 1 else f"drafts 1 to {i} are"
     fault = f"{which} accepted with probability {does}{source}, expected {ought}"
-    if i == 1 and here.variant.best is None:
+    if i == 1 and situation.variant.best is None:
         fault += " = sum of min(p, q)"
-    equal = or_none(_chance_of_equal, here, tokens) if i == 1 else None
-    if equal is not None and abs(actual - equal) < slack(here, 2):
+    equal = or_none(_chance_of_equal, situation, tokens) if i == 1 else None
+    if equal is not None and abs(actual - equal) < slack(situation, 2):
         fault += f"; {does} = sum of p q, as if a token is drawn from p and the draft is kept where it is equal"
     elif named is not None and "accept" in named.parts:
         fault = named.sentence
-    p, q = here.task.target(tokens).tolist(), draft_model(here.task)(tokens).tolist()
+    p, q = situation.task.target(tokens).tolist(), draft_model(situation.task)(tokens).tolist()
     rows = f"after {tokens}: p = {short_row(p)}   q = {short_row(q)}"
     statement = f"the {drafts} accepted with probability {readable(actual)}{source}, optimal is {readable(best)}"
     if inferred and actual > best:
@@ -114,15 +118,15 @@ def _not_optimal(
     return Examination(
         statement,
         failed=True,
-        rational=here.rational,
-        counterexample=Counterexample(let=(described(here), rows), then=fault, fault=fault),
+        rational=situation.rational,
+        counterexample=Counterexample(let=(described(situation), rows), then=fault, fault=fault),
         figures=figures,
     )
 
 
-def _chance_of_equal(here: InScenario, tokens: Tokens) -> Any:
+def _chance_of_equal(situation: InScenario, tokens: Tokens) -> Any:
     """Return the probability that independent draws from p and q after ``tokens`` are equal."""
-    p, q = here.task.target(tokens), draft_model(here.task)(tokens)
+    p, q = situation.task.target(tokens), draft_model(situation.task)(tokens)
     return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))
 
 

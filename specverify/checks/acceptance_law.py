@@ -95,7 +95,7 @@ def examine(observable: Observable, __: Conditions) -> Examination:
 
 
 def told(rate: Rate) -> str:
-    """Return a sentence with p, q, and the expected and the actual emission rate of a draft."""
+    """Return a sentence about the emission rate of a draft: p, q, the expected and the actual rate."""
     return (
         f"after {rate.before} draft {rate.token} has p = {rate.p:.6g} and q = {rate.q:.6g}: it should be emitted with "
         f"probability {rate.expected:.6g}, but is with {rate.emitted:.6g}"
@@ -145,7 +145,7 @@ def _prefix_masses(law: Mapping[Tokens, float]) -> dict[Tokens, float]:
 
 CHECK = Check(
     name="acceptance_law",
-    summary="every draft of an engine is emitted with probability min(p, q), q being what it was seen to draft",
+    summary="every draft of an engine is emitted with probability min(p, q), q the observed law of its drafts",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
     examines=(watched("forwards", examine),),

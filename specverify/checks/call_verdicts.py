@@ -260,8 +260,8 @@ def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
 def _too_coarse(fine: _ExcessLaw, coarse: _ExcessLaw, epsilon: float) -> str:
     if coarse.total > NOISE:
         return (
-            f"{coarse.told}: more than rounding, too little ({readable(coarse.total)} in all) to tell a defect from "
-            "a small number that is added against a division by 0"
+            f"{coarse.told}: more than rounding, but too little ({readable(coarse.total)} in all) to distinguish "
+            "a defect from a small number that is added to avoid a division by 0"
         )
     return (
         f"TV = {readable(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "

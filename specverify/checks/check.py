@@ -17,7 +17,7 @@ from specverify.base.default_limits import EDGE, MOST_PROGRAMS
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.certain_tables import is_certain
 from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
-from specverify.laws.enumeration import decoder_law, whole_run
+from specverify.laws.enumeration import decoder_law, one_round_law, whole_run
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
 from specverify.laws.rounding import FLOAT32, of_decision
@@ -39,6 +39,8 @@ PATHS_IN_REACH = 4000
 """The largest number of paths of one case, for a decode that is enumerated as a whole."""
 PATHS_OF_ONE_ROW = 2000
 """The largest number of paths of a round in a scenario in which only one row is not one-hot."""
+SEVERAL_ROUNDS = 3
+"""The largest horizon at which the law of a decoder with memoised calls is enumerated over several rounds."""
 NO_ENGINE = "it is no engine"
 ONLY_SAMPLED = "its draws cannot be enumerated, only sampled"
 ORDERED = 5
@@ -235,8 +237,14 @@ def only_sampled(subject: Subject, reason: object) -> str:
 
 @lru_cache(maxsize=4096)
 def law_in(here: InScenario, runs: int) -> Law:
-    """Return the law of the new tokens of a decoder in a scenario, by at most ``runs`` runs; cached for all checks."""
-    return decoder_law(here.remembering, here.prompt, runs)
+    """Return the law of the new tokens of a decoder in a scenario, by at most ``runs`` runs; cached for all checks.
+
+    If the calls of the decoder are memoised, its rounds depend on the text alone, and one round decides the law of a
+    long text.
+    """
+    if here.variant.remembered is None or here.scenario.horizon <= SEVERAL_ROUNDS:
+        return decoder_law(here.remembering, here.prompt, runs)
+    return one_round_law(here.remembering, here.task, here.prompt, runs)
 
 
 def beyond_reach(case: Case) -> bool:

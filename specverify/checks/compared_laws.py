@@ -67,22 +67,22 @@ class LawBearing(NamedTuple):
     """The target's next-token logits, if known; they distinguish near-ties of greedy texts from defects."""
 
 
-def bearing_of(here: InScenario | EngineProgram) -> LawBearing:
+def bearing_of(situation: InScenario | EngineProgram) -> LawBearing:
     """Return a decoder in a scenario, or an engine at one setting, as ``LawBearing``."""
-    return of_decoder(here) if isinstance(here, InScenario) else of_engine(here)
+    return of_decoder(situation) if isinstance(situation, InScenario) else of_engine(situation)
 
 
-def of_decoder(here: InScenario) -> LawBearing:
+def of_decoder(situation: InScenario) -> LawBearing:
     """Return the enumerated and the expected law of a decoder in a scenario."""
-    declared = here.variant.declared_law
+    declared = situation.variant.declared_law
     return LawBearing(
-        law=lambda conditions: law_in(here, conditions.runs),
-        target=lambda: target_law(here.task, here.prompt),
-        declared=None if declared is None else lambda: declared(here.task, here.prompt),
-        explain=partial(law_counterexample, here),
+        law=lambda conditions: law_in(situation, conditions.runs),
+        target=lambda: target_law(situation.task, situation.prompt),
+        declared=None if declared is None else lambda: declared(situation.task, situation.prompt),
+        explain=partial(law_counterexample, situation),
         covered=_covered,
-        setting=f"{here.variant.label}, {here.scenario.name}",
-        logits=Logits(lambda new: _logarithms(here.task.target(here.prompt + new)), rounding=0.0),
+        setting=f"{situation.variant.label}, {situation.scenario.name}",
+        logits=Logits(lambda new: _logarithms(situation.task.target(situation.prompt + new)), rounding=0.0),
     )
 
 
@@ -247,9 +247,9 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law of a program.
+    """Return the law of a program, and store an ``Overheard`` if no random number was used twice on any path.
 
-    If the enumeration is complete and no random number was used twice, store its record.
+    Nothing is stored if the enumeration is incomplete. ``run`` is the program that ``opened`` yields.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
@@ -261,7 +261,7 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
 
     with overheard() as audit:
         law = program_law(run, runs, on_path=told)
-    if not audit.found and not audit.untold and not law.missing and law.runs < runs:
+    if not audit.found and not audit.undecided and not law.missing and law.runs < runs:
         overheard_of(opened)[:] = [Overheard(shares, draws)]
     return law
 

@@ -60,7 +60,7 @@ def coupled(
     runs
         The number of pairs.
     seed
-        Makes the pairs of two calls differ.
+        Seed of the random numbers; calls with different seeds run different pairs.
     enumerated
         The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
     """
@@ -112,7 +112,10 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether another plain run with the same seeds differs from ``plain``: the program keeps state."""
+    """Return whether the program keeps state: a second plain run with the seeds of ``place`` differs from ``plain``.
+
+    ``plain`` is the result of the first plain run.
+    """
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)
 

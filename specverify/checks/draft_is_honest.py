@@ -38,7 +38,7 @@ from specverify.reference import chain as chain_of
 from specverify.subjects.subject import InScenario, Subject, Variant, committed_before, drafts_of
 
 Propose = Callable[[Draws, State], Draft]
-HIDDEN = "it does not show its drafting step"
+HIDDEN = "its drafting step cannot be called"
 
 
 class ProposalLaw(NamedTuple):
@@ -57,7 +57,7 @@ class ProposalLaw(NamedTuple):
 class Drafting(NamedTuple):
     """A decoder in a scenario whose drafting step can be run alone."""
 
-    here: InScenario
+    situation: InScenario
     propose: Propose
 
 
@@ -70,9 +70,11 @@ def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> Examined
     def proposes(subject: Subject, _: Variant) -> bool:
         return next(in_scenarios()(subject)).decoder.propose is not None
 
-    def examined(here: InScenario, conditions: Conditions) -> Examination:
-        propose = here.decoder.propose
-        return Examination(HIDDEN, unknown=True) if propose is None else examine(Drafting(here, propose), conditions)
+    def examined(situation: InScenario, conditions: Conditions) -> Examination:
+        propose = situation.decoder.propose
+        return (
+            Examination(HIDDEN, unknown=True) if propose is None else examine(Drafting(situation, propose), conditions)
+        )
 
     within = in_scenarios(lambda scenario: not scenario.eos and not scenario.greedy)
     return ExaminedPart(Variant, by(examined), ONLY_SAMPLED, (Need(proposes, HIDDEN),), within)
@@ -80,15 +82,15 @@ def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> Examined
 
 def examine(drafting: Drafting, _: Conditions) -> Examination:
     """Compare the law of every draft with its declared pmf, in the drafting step alone and in the first rounds."""
-    here, figures = drafting.here, {"runs": 0}
-    for done in first_rounds(here):
-        proposed = _proposed(drafting.propose, done.state, here.task.target(done.state.tokens))
+    situation, figures = drafting.situation, {"runs": 0}
+    for done in first_rounds(situation):
+        proposed = _proposed(drafting.propose, done.state, situation.task.target(done.state.tokens))
         figures["runs"] += proposed.runs + done.runs
-        result = _undeclared(here, done.state, proposed) or _another_draft(here, done, proposed)
+        result = _undeclared(situation, done.state, proposed) or _another_draft(situation, done, proposed)
         if result:
-            return result._replace(rational=here.rational, figures=figures)
+            return result._replace(rational=situation.rational, figures=figures)
     held = "every draft is drawn from the pmf it declares"
-    return Examination(held, rational=here.rational, figures=figures)
+    return Examination(held, rational=situation.rational, figures=figures)
 
 
 def examine_observed(observable: Observable, _: Conditions) -> Examination:
@@ -153,7 +155,7 @@ def _ordered(tokens: Tokens, tree: bool) -> Tokens:
     return tuple(sorted(tokens)) if tree else tokens
 
 
-def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
+def _undeclared(situation: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a draft whose probability differs from the declared one; None if there is none.
 
     ``proposed`` is the law of the drafting step in ``state``.
@@ -162,17 +164,17 @@ def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examin
         total = sum(law.values())
         for token, mass in enumerate(declared):
             actual = law.get(token, 0) / total
-            if abs(actual - mass) > slack(here, len(before) + 1) + 2 * proposed.within / total:
+            if abs(actual - mass) > slack(situation, len(before) + 1) + 2 * proposed.within / total:
                 return _refuted(
                     f"a drafted token declared with probability {readable(mass)} is drawn with {readable(actual)}",
-                    (described(here), f"committed {state.tokens}, drafted so far {before}"),
+                    (described(situation), f"committed {state.tokens}, drafted so far {before}"),
                     f"the draft declares q = {shown_pmf(as_pmf(declared))} for its next token, "
                     f"but token {token} is drawn with probability {readable(actual)} instead of {readable(mass)}",
                 )
     return None
 
 
-def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
+def _another_draft(situation: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a draft whose probability in a round differs from that in the drafting step.
 
     Returns None if there is no such draft. ``done`` is the enumerated first round, and ``proposed`` the law of the
@@ -185,10 +187,10 @@ def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) ->
         return Examination("its rounds do not say what they draft", unknown=True)
     for draft in sorted(drawn.keys() | proposed.drafts.keys()):
         shows, makes = proposed.drafts.get(draft, 0), drawn.get(draft, 0)
-        if abs(shows - makes) > slack(here, len(draft) + 1) + proposed.within + done.within:
+        if abs(shows - makes) > slack(situation, len(draft) + 1) + proposed.within + done.within:
             return _refuted(
                 f"a draft proposed with probability {readable(shows)} is made by a round with {readable(makes)}",
-                (described(here), f"committed {done.state.tokens}"),
+                (described(situation), f"committed {done.state.tokens}"),
                 f"propose drafts {draft} with probability {readable(shows)}, but step drafts it with {readable(makes)}",
             )
     return None

@@ -8,7 +8,8 @@ is also called twice.
 
 A number may be used twice without harm: folded before it is compared, looked up again with the same answer, noise that
 belongs to a position of the text. So if reuse is found, the law of that block is enumerated with the reuse and decides:
-a wrong law refutes; if the law is right, the check holds with a note about the reuse.
+a wrong law refutes; if the law is right, the check holds with a note about the reuse. An engine with models of its own
+is left undecided then, because its law is not examined with other models.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any, NamedTuple
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions, Examine, ExaminedPart, Need, by, in_scenarios
 from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
-from specverify.checks.explaining.counterexamples import described, or_none
+from specverify.checks.explaining.counterexamples import described, or_none, token_without_draw
+from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.given_drafts import rounds_given_drafts
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.open_ends import step_with_open_end
@@ -60,6 +62,10 @@ class DecodeBlock(NamedTuple):
     """Return the expected law; None if there is none."""
     whole: bool = False
     """Whether the block is a call of an engine, which also draws its drafts."""
+    own_models: bool = True
+    """Whether an engine has models of its own; else it is made for the models of the scenarios."""
+    other_fault: Callable[[], str] = lambda: ""
+    """Return a fault that reuse does not cause, or "" if none is known."""
     roles: Callable[[Reuse], str] = lambda reuse: ""
     """Return what a number that is used twice decides (draft, test, ...), or "" if that is not known."""
 
@@ -74,9 +80,10 @@ def _several_rounds(scenario: Scenario) -> bool:
 
 
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in a few scenarios of several rounds.
+    """Return the variants of ``subject`` in a few scenarios of several rounds.
 
-    A single row is examined with the last gamma only: reuse among fewer drafts also occurs among more.
+    Of the variants that decide a single row only the last, with the largest gamma, is included: reuse among fewer
+    drafts also occurs among more.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -97,9 +104,12 @@ def _verifier_of(subject: Subject) -> Examine:
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine the paths of one engine program."""
+    """Examine one engine program: follow its paths, and search for a random number that is used twice."""
     roles = partial(_shared_by, program)
-    return examine(DecodeBlock(described(program), program.open, program.law, whole=True, roles=roles), conditions)
+    own_models = program.trace is None
+    other = partial(_chosen_token, program)
+    block = DecodeBlock(described(program), program.open, program.law, True, own_models, other, roles)
+    return examine(block, conditions)
 
 
 def examine(
@@ -133,26 +143,32 @@ def _by_its_law(
     """Return the examination of a block in which reuse was ``found``, decided by its law.
 
     ``refusal`` is the reason why a path could not be followed, or None. An engine is refuted only by a wrong law: its
-    drafting and its decisions may be coupled on purpose, and its law with its own models says nothing about other
-    models. A verifier is also refuted if its law cannot be enumerated, because it shares no draws with other code; its
-    law is examined in scenarios made for it.
+    drafting and its decisions may be coupled on purpose. Its law with models of its own says nothing about other
+    models, so a right law leaves such an engine undecided. A right law also leaves an engine undecided that uses a
+    generator state twice: a later request may get the same numbers. A verifier, and an engine that is made for the
+    scenarios, holds if its law is right in each of them. A verifier is also refuted if its law cannot be enumerated,
+    because it shares no draws with other code.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
     compared = told if isinstance(told, Comparison) else None
-    if (block.whole and not (compared and compared.refuted)) or (compared and compared.unknown):
+    right_elsewhere = not block.own_models and not any(reuse.what.startswith(STATE) for reuse in found)
+    undecided = block.whole and (compared is None or not (compared.refuted or right_elsewhere))
+    if undecided or (compared and compared.unknown):
         but = compared.statement if compared else f"its effect on the law is unknown: {told}"
         statement = f"{said}, and {but}. It may do harm, here or with other models. {MEANT}"
         return Examination(statement, unknown=True, rational=False)
     figures = compared.figures if compared else {}
     if compared is None or compared.refuted:
         because = [f"the law is off by it: {compared.statement}"] if compared else []
-        others = (_in_words(reuse) for reuse in found[1:])
+        others = [_in_words(reuse) for reuse in found[1:]]
         role = block.roles(found[0])
         fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
+        if compared and (other := block.other_fault()):
+            others, fault = [*others, fault], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
-    note = f"{said}, and the law is what was promised all the same"
+    note = f"{said}, and the law is nevertheless the promised one"
     return Examination(note, rational=False, figures={**figures, "notes": [note]})
 
 
@@ -181,6 +197,12 @@ def _role(here: InScenario, reuse: Reuse) -> str:
     if "replace" in fault.parts and reuse.first != reuse.second:
         return "the uniform of the accept test also chooses the replacement"
     return "one uniform tests several drafts" if "accept" in fault.parts else ""
+
+
+def _chosen_token(program: EngineProgram) -> str:
+    """Return the sentence that an engine chooses a token of a round without a draw; "" if it does not."""
+    with program.open() as run:
+        return or_none(token_without_draw, program, KeptPaths(run)) or ""
 
 
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
@@ -224,10 +246,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths to follow in each of ``shares`` groups of paths.
-
-    In total at most about ``most`` paths are followed.
-    """
+    """Return how many paths to follow in each of ``shares`` groups, so that about ``most`` are followed in total."""
     return -(-most // shares)
 
 
@@ -302,7 +321,7 @@ def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple
 
 CHECK = Check(
     name="draws_are_independent",
-    summary="no random number is used for two decisions, and no stream of them is started over",
+    summary="no random number is used for two decisions, and no stream of them begins again",
     claim=None,
     evidence=Evidence.EXACT,
     examines=(

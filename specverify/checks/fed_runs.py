@@ -64,7 +64,7 @@ def fed(
     runs
         The number of paths, sampled by their probability.
     seed
-        Makes the paths of two calls differ.
+        Seed of the sample; calls with different seeds sample different paths.
     enumerated
         The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
     few

@@ -9,9 +9,9 @@ from specverify.reference import Claim, greedy_law
 from specverify.subjects.subject import InScenario
 
 
-def examine(here: InScenario, conditions: Conditions) -> Examination:
+def examine(situation: InScenario, conditions: Conditions) -> Examination:
     """Compare the law of the output with the point mass on the target's greedy text."""
-    return compare(of_decoder(here), conditions, greedy_law(here.task, here.prompt), "greedy decoding's")
+    return compare(of_decoder(situation), conditions, greedy_law(situation.task, situation.prompt), "greedy decoding's")
 
 
 CHECK = Check(

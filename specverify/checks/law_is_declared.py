@@ -14,15 +14,15 @@ UNDECLARED = "it declares no law but the target's"
 
 
 def _declaring(subject: Subject) -> Iterator[InScenario]:
-    return (here for here in in_all_scenarios(subject) if here.variant.declared_law is not None)
+    return (situation for situation in in_all_scenarios(subject) if situation.variant.declared_law is not None)
 
 
-def examine(here: InScenario | EngineProgram, conditions: Conditions) -> Examination:
+def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Examination:
     """Compare the law of a subject with the law that it declares.
 
     The figure ``bias`` is the total variation between the declared law and the target's.
     """
-    bearing = bearing_of(here)
+    bearing = bearing_of(situation)
     assert bearing.declared is not None
     law = bearing.declared()
     result = compare(bearing._replace(logits=None), conditions, law, "the declared one")

@@ -17,9 +17,9 @@ from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, InScenario, Variant
 
 
-def examine(here: InScenario | EngineProgram, conditions: Conditions) -> Examination:
+def examine(situation: InScenario | EngineProgram, conditions: Conditions) -> Examination:
     """Enumerate the law of a subject and compare it with the product of the target's conditionals."""
-    bearing = bearing_of(here)
+    bearing = bearing_of(situation)
     return compare(bearing, conditions, bearing.target(), "the target's")
 
 

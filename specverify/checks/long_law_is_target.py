@@ -38,7 +38,7 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
     return _in_long_scenarios(subject._replace(scenarios=LONG_SCENARIOS))
 
 
-def _rounds(here: InScenario, budget: int) -> Rounds:
+def _rounds(situation: InScenario, budget: int) -> Rounds:
     """Return the rounds of a decode, with states merged that end in the same last tokens.
 
     The number of tokens compared is the number that the models read, or a few more. At most ``budget`` runs are made.
@@ -46,7 +46,7 @@ def _rounds(here: InScenario, budget: int) -> Rounds:
     """
     for more in MORE:
         try:
-            return rounds_of(here.decoder, here.prompt, here.scenario.order + more, budget)
+            return rounds_of(situation.decoder, situation.prompt, situation.scenario.order + more, budget)
         except ReadsWholeText as used:
             reason = str(used)
         except (NotRational, TooManyRounds) as refused:
@@ -59,10 +59,10 @@ def _plain(scenario: Scenario) -> Rounds:
     return rounds_of(autoregressive.build(handed_task(scenario)), scenario.prompt, scenario.order, RUNS)
 
 
-def examine(here: InScenario, conditions: Conditions) -> Examination:
+def examine(situation: InScenario, conditions: Conditions) -> Examination:
     """Compare the fingerprint of the law of the output with that of the target's law."""
-    rounds, plain = _rounds(here, min(RUNS, conditions.runs // 4)), _plain(here.scenario)
-    pattern = difference(rounds, plain, here.scenario.vocabulary, conditions.seed)
+    rounds, plain = _rounds(situation, min(RUNS, conditions.runs // 4)), _plain(situation.scenario)
+    pattern = difference(rounds, plain, situation.scenario.vocabulary, conditions.seed)
     figures = {"runs": rounds.runs, "new_tokens": rounds.horizon, "miss": rounds.horizon / 2**61}
     if pattern is None:
         return Examination(f"the law of {rounds.horizon} new tokens is the target's", figures=figures)
@@ -70,7 +70,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
     return Examination(
         fault,
         failed=True,
-        counterexample=Counterexample(let=(described(here),), then=fault, fault=fault),
+        counterexample=Counterexample(let=(described(situation),), then=fault, fault=fault),
         figures={**figures, "tv": float(abs(pattern.one - pattern.other))},
     )
 

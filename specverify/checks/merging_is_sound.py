@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks.check import Check, Conditions, law_in, variants_in
+from specverify.checks.check import SEVERAL_ROUNDS, Check, Conditions, law_in, variants_in
 from specverify.checks.compared_laws import differ
 from specverify.checks.explaining.counterexamples import law_counterexample
 from specverify.checks.open_ends import run_with_open_end
@@ -55,7 +55,7 @@ def _unmerged(here: InScenario, runs: int) -> Law:
 
 
 def _every_path_in_reach(scenario: Scenario) -> bool:
-    return scenario.vocabulary == 2 and scenario.horizon == 3 and not scenario.eos
+    return scenario.vocabulary == 2 and scenario.horizon == SEVERAL_ROUNDS and not scenario.eos
 
 
 CHECK = Check(

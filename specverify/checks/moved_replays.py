@@ -28,12 +28,12 @@ WAY_OUT = (
 )
 CARRIED = (
     "if it keeps something from call to call, such as numbers drawn ahead, a pool of n-grams or how many drafts to "
-    "make, let each call begin as the first one did ({how}); else "
+    "make, let each call begin in the state of the first one ({how}); else "
 )
 BY_ENGINES = "create the engine inside the call, or pass make(scenario), which returns a new call(prompt) for every run"
 BY_VERIFIERS = "make the verifier in it: lambda *given: MyVerifier()(*given)"
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
-AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"
+AT_ONCE = "several threads draw, in an order that differs from run to run: let one end before another begins"
 
 
 class Replays(NamedTuple):
@@ -57,9 +57,9 @@ class Replays(NamedTuple):
 
 
 def noticed(replays: int) -> float:
-    """Return the smallest probability per replay of a hidden draw that ``replays`` replays detect.
+    """Return the smallest x with which ``replays`` replays detect a hidden draw, up to the error probability ``MISS``.
 
-    They miss it with probability at most ``MISS``.
+    x is the probability that the hidden draw changes one replay.
     """
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 
@@ -105,9 +105,9 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The draws of a program by call and line, in two groups.
+    """The drawing lines of a program: those whose generator state is the same in every environment, and the others.
 
-    ``seeded``: draws whose generator had the same state in the original and in a changed environment. ``unseeded``: the
+    ``seeded``: lines whose generator had the same state in the original and in a changed environment. ``unseeded``: the
     others.
     """
 

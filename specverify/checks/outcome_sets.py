@@ -20,7 +20,7 @@ def examine_outcomes(
     fault: FaultOf,
     held: str,
     forgives: Callable[[Rounding], float] = lambda rounding: 0.0,
-    cause: Callable[[InScenario, Tokens], str] = lambda here, new: "",
+    cause: Callable[[InScenario, Tokens], str] = lambda situation, new: "",
 ) -> Callable[[InScenario, Conditions], Examination]:
     """Return an examination that finds the most probable outcome with a fault.
 
@@ -28,8 +28,8 @@ def examine_outcomes(
     attributes to rounding. ``cause`` returns the sentence about the step that makes an outcome faulty, or "".
     """
 
-    def examine(here: InScenario, conditions: Conditions) -> Examination:
-        law, task, prompt = law_in(here, conditions.runs), here.task, here.prompt
+    def examine(situation: InScenario, conditions: Conditions) -> Examination:
+        law, task, prompt = law_in(situation, conditions.runs), situation.task, situation.prompt
         least = 0 if is_rational(law) else forgives(law.rounding)
         faulty = {new: mass for new, mass in law.probabilities.items() if mass > least and fault(task, prompt, new)}
         figures = {"runs": law.runs, "outcomes": len(law.probabilities), "missing": float(law.missing)}
@@ -37,9 +37,9 @@ def examine_outcomes(
             worst = max(faulty, key=lambda new: (faulty[new], new))
             statement = f"{fault(task, prompt, worst)} (probability {readable(faulty[worst])})"
             example = outcome_counterexample(
-                here, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
+                situation, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
             )
-            example = example._replace(fault=cause(here, worst))
+            example = example._replace(fault=cause(situation, worst))
             return Examination(
                 statement, failed=True, rational=is_rational(law), counterexample=example, figures=figures
             )

@@ -16,7 +16,7 @@ MOST_STATES = 5
 
 
 class FirstRound(NamedTuple):
-    """The enumerated round from one state."""
+    """One round from the state ``state``, enumerated: the law of its drafts and of its number of accepted drafts."""
 
     state: State
     masses: Mapping[tuple[Tokens, int], Any]
@@ -30,12 +30,18 @@ class FirstRound(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
-    """Return the round after the prompt, and the rounds from a few of the unfinished states that can follow it."""
+    """Return the round after the prompt, and the rounds from a few of the unfinished states that can follow it.
+
+    A decoder with memoised calls has no state, so each of its rounds is the first after another prompt: only the round
+    after the prompt is returned.
+    """
     decoder = here.remembering
     start = decoder.init(here.prompt)
     if start.remaining <= 0:
         return ()
     first, after = _round(decoder, start)
+    if here.variant.remembered is not None:
+        return (first,)
     others = [state for state in after if state.remaining > 0][: MOST_STATES - 1]
     return (first, *(_round(decoder, state)[0] for state in others))
 

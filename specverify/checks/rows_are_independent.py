@@ -37,24 +37,24 @@ def _small_pairs(subject: Subject) -> Iterator[InScenario]:
 
     Pairs of rows come first, by increasing vocabulary, and then a larger batch.
     """
-    crowded = (here for here in in_deep_scenarios(subject) if here.scenario == CROWDED)
-    for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
-        if here.variant.joint is not None:
-            with here.variant.joint(here.task, here.prompt).open() as run:
+    crowded = (situation for situation in in_deep_scenarios(subject) if situation.scenario == CROWDED)
+    for situation in chain(in_scenarios(_two_rounds_long)(subject), crowded):
+        if situation.variant.joint is not None:
+            with situation.variant.joint(situation.task, situation.prompt).open() as run:
                 few = estimated_paths(run) <= MOST_PATHS
             if few:
-                yield here
+                yield situation
 
 
-def examine(here: InScenario, conditions: Conditions) -> Examination:
+def examine(situation: InScenario, conditions: Conditions) -> Examination:
     """Compare the joint law of the rows of one call with the product of their targets' laws."""
-    assert here.variant.joint is not None
-    program = here.variant.joint(here.task, here.prompt)
+    assert situation.variant.joint is not None
+    program = situation.variant.joint(situation.task, situation.prompt)
     rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         example = rows.explain(law, expected)
-        return example._replace(let=(described(here), *example.let))
+        return example._replace(let=(described(situation), *example.let))
 
     unnamed = rows._replace(name="", explain=explain)
     result = compare(unnamed, alone, expected, "the product of the rows' laws")

@@ -21,7 +21,7 @@ def examine(program: EngineProgram, conditions: Conditions) -> Examination:
     for new, mass in sorted(law.probabilities.items()):
         stop = first_stop(new, stops)
         if mass > 0 and stop is not None:
-            then = f"output should stop after {new[:stop]}, but goes on to {new}"
+            then = f"output should stop after {new[:stop]}, but continues to {new}"
             return refuted(program, then, f"with probability {float(mass):.3g}", figures)
         if mass > 0 and is_unfinished(new, stops):
             then = f"output stops after {new}, where nothing stops it without speculation"

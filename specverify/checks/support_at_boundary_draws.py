@@ -104,7 +104,8 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
     """Return whether ``new`` is also possible without speculation, by outcomes too rare to be enumerated.
 
-    A clamped logarithm leaves such outcomes: they are drawn one by one, each with its own token.
+    Such outcomes occur if a program clamps a logarithm, so that a token with p = 0 gets a tiny probability. The plain
+    program is therefore run once with the tokens of ``new`` as the outcomes of its draws.
     """
     if program.plain is None:
         return False
@@ -165,7 +166,7 @@ class BoundaryCalls(NamedTuple):
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
     """For each uniform of a call, set it to its smallest and to its largest value, and examine the output."""
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
-    for end, start in product(BOUNDARIES, starting_texts(called.here)[:: conditions.apart]):
+    for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):
         rows = BoundaryCalls(called, start, end)
         seen = [(came, fault) for came, fault in _rounds(rows)]
         runs += len(seen)
@@ -193,7 +194,7 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
             if probability >= edge:
                 said = f"{fault}, when {when}"
                 sentence = _accepted_at_zero(called, came) or _empty_residual(called, came, fault) or said
-                example = Counterexample((*described_call(called.here, came), when), fault, fault=sentence)
+                example = Counterexample((*described_call(called.situation, came), when), fault, fault=sentence)
                 result = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
                 return at_an_edge(result, probability)
             edges[end] = edge_of(fault, when, probability)
@@ -235,8 +236,8 @@ def _rounds(
     """
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
-        fault = _fault(called.here.task, came) or ""
-        if fault and came.error is not None and _is_ordinary(called, start):
+        fault = _fault(called.situation.task, came) or ""
+        if fault and came.error is not None and _raises_on_float32(called, start):
             fault = ""
         yield came, fault
 
@@ -247,11 +248,11 @@ def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls
     The logits of ``rows`` are finite there (-2000). A verifier that compares logarithms accepts a token of probability
     e^-2000 at u = 0, and is right.
     """
-    variant = rows.called.here.variant
+    variant = rows.called.situation.variant
     if not faults or variant.process is None:
         return rows, faults
     masked = variant._replace(process=partial(_masked, variant.process))
-    other = rows._replace(called=rows.called._replace(here=rows.called.here._replace(variant=masked)))
+    other = rows._replace(called=rows.called._replace(situation=rows.called.situation._replace(variant=masked)))
     return other, faults & {fault for _, fault in _rounds(other)}
 
 
@@ -283,12 +284,12 @@ def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
 
     Returns "" if there is none.
     """
-    propose, value = called.here.decoder.propose, came.boundary.value
+    propose, value = called.situation.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
         return ""
     drafts = propose(Replayed(came.choices), came.state).tokens
     for position, (token, draft) in enumerate(zip(came.new, drafts, strict=False)):
-        row = called.here.task.target(came.state.tokens + came.new[:position])
+        row = called.situation.task.target(came.state.tokens + came.new[:position])
         if token != draft or not 0 <= token < len(row):
             return ""
         if not row[token] > 0:
@@ -302,13 +303,13 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
     ``fault`` describes the error. Returns "" if the residual is not empty or there is no error.
     """
-    propose, boundary = called.here.decoder.propose, came.boundary
+    propose, boundary = called.situation.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
         return ""
-    drafts, q_of = propose(Replayed(came.choices), came.state).tokens, draft_model(called.here.task)
+    drafts, q_of = propose(Replayed(came.choices), came.state).tokens, draft_model(called.situation.task)
     for position in range(len(drafts)):
         text = came.state.tokens + drafts[:position]
-        p, q = called.here.task.target(text), q_of(text)
+        p, q = called.situation.task.target(text), q_of(text)
         if not (p > q).any():
             at = f" at u = {boundary.value:.9g} ({boundary.where})" if boundary.where else ""
             left = f"the residual max(p - q, 0) sums to 0, as p - q is nowhere positive after {text}"
@@ -317,15 +318,15 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _is_ordinary(called: CalledVerifier, start: Tokens) -> bool:
-    """Return whether a verifier raises on float32 rows even if all random numbers are ordinary.
+def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
+    """Return whether a verifier raises on float32 rows even if no random number is at an end of its range.
 
-    A verifier need not accept float32 rows. If the rows have the documented dtype, the error is raised here: the
-    verifier is unusable, and not refuted.
+    ``start`` is the text before the call. A verifier need not accept float32 rows. If the rows have the documented
+    dtype, the error is raised here: the verifier is unusable, and not refuted.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
-            if called.here.scenario.float32:
+            if called.situation.scenario.float32:
                 return True
             raise came.error
     return False
@@ -347,7 +348,7 @@ def _fault(task: Task, came: Came) -> str | None:
 
 CHECK = Check(
     name="support_at_boundary_draws",
-    summary="no forbidden token, and of a verifier no error, comes out when a random number is at its end",
+    summary="no forbidden token is emitted, and no verifier raises, when a random number is at an end of its range",
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
     examines=(

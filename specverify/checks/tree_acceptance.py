@@ -19,28 +19,28 @@ from specverify.reference import Decoder, State, Task
 from specverify.subjects.subject import InScenario
 
 
-def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examination:
+def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Examination:
     """Compare the mean number of accepted drafts in the first rounds with that of ``best`` on the same drafts."""
-    decoder, runs = best(here.task), 0
-    for state, masses, count, _, within in first_rounds(here):
+    decoder, runs = best(situation.task), 0
+    for state, masses, count, _, within in first_rounds(situation):
         accepted = sum(number * mass for (_, number), mass in masses.items())
         possible, more, nodes = _accepted_by(decoder, state)
         runs += count + more
-        if possible - accepted > slack(here, 2 * nodes) + nodes * within:
+        if possible - accepted > slack(situation, 2 * nodes) + nodes * within:
             statement = (
                 f"{readable(accepted)} drafts are accepted in the mean, the best rule known for them accepts "
                 f"{readable(possible)}"
             )
-            let = (described(here), f"committed {state.tokens}")
+            let = (described(situation), f"committed {state.tokens}")
             return Examination(
                 statement,
                 failed=True,
-                rational=here.rational,
+                rational=situation.rational,
                 counterexample=Counterexample(let, statement),
                 figures={"runs": runs},
             )
     held = "as many drafts are accepted as by the best rule known for them"
-    return Examination(held, rational=here.rational, figures={"runs": runs})
+    return Examination(held, rational=situation.rational, figures={"runs": runs})
 
 
 def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:

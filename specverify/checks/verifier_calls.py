@@ -35,7 +35,7 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 class CalledVerifier(NamedTuple):
     """A verifier in a scenario, to be called with random numbers of given values."""
 
-    here: InScenario
+    situation: InScenario
     intercepted: Intercepted
 
 
@@ -68,9 +68,9 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    ``examine`` examines the verifier in one scenario. A single row is examined with the last gamma only, because it has
-    at most two drafts here. ``more`` are scenarios beyond those of the subject; ``absent`` is the reason for a subject
-    that is no verifier.
+    ``examine`` examines the verifier in one scenario. Of the variants that decide a single row only the last, with the
+    largest gamma, is examined; it makes at most two drafts here. ``more`` are scenarios beyond those of the subject;
+    ``absent`` is the reason for a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -83,9 +83,9 @@ def called_in(
         kept = subject.with_situations(Variant, (*rows[-1:], *others))
         return in_scenarios(two_drafts)(kept._replace(scenarios=subject.scenarios + more))
 
-    def examined(here: InScenario, conditions: Conditions) -> Examination:
-        assert here.variant.intercepted is not None
-        return examine(CalledVerifier(here, here.variant.intercepted), conditions)
+    def examined(situation: InScenario, conditions: Conditions) -> Examination:
+        assert situation.variant.intercepted is not None
+        return examine(CalledVerifier(situation, situation.variant.intercepted), conditions)
 
     needs = (Need(lambda _, variant: variant.intercepted, absent),)
     return ExaminedPart(Variant, by(examined), absent, needs, within)
@@ -94,13 +94,13 @@ def called_in(
 def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:
     """Yield the rounds after a few texts, for each value of ``uniforms`` with all uniforms set to it."""
     for uniform in uniforms:
-        for start in starting_texts(called.here):
+        for start in starting_texts(called.situation):
             yield from rounds_after(called, start, uniform)
 
 
-def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
+def starting_texts(situation: InScenario) -> tuple[Tokens, ...]:
     """Return the prompt of a scenario, and the prompt followed by each token of the vocabulary."""
-    return (here.prompt, *((*here.prompt, token) for token in range(here.scenario.vocabulary)))
+    return (situation.prompt, *((*situation.prompt, token) for token in range(situation.scenario.vocabulary)))
 
 
 def rounds_after(
@@ -130,7 +130,7 @@ def rounds_after(
         drafted.append(len(narrations[-1].decisions))
         return intercepted.answered(draws, boundaries[-1])
 
-    decoder = intercepted.build(called.here.task, answered)
+    decoder = intercepted.build(called.situation.task, answered)
     state = decoder.init(start)
 
     def one_round(draws: Draws) -> Undecided:
@@ -155,12 +155,12 @@ def rounds_after(
             yield from (came for came, share in path.outcome.outcomes if path.weight * share > NEGLIGIBLE)
 
 
-def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
+def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
     """Return lines about a call: the scenario, the rows of p and q, and the drafts."""
-    propose, prefix = here.decoder.propose, came.state.tokens
+    propose, prefix = situation.decoder.propose, came.state.tokens
     draft = chain((), ()) if propose is None else propose(Replayed(came.choices), came.state)
     drafted = drawn(draft) if is_tree(draft) else str(draft.tokens)
-    return (described(here), *_described_rows(here.task, prefix, draft), f"drafted {drafted} after {prefix}")
+    return (described(situation), *_described_rows(situation.task, prefix, draft), f"drafted {drafted} after {prefix}")
 
 
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
@@ -211,7 +211,7 @@ def after_calls(called: CalledVerifier) -> After:
     for call, _ in seen:
         overwrite_inputs(call)
     views = stale is None and any(changed_answer(call) for call, _ in seen)
-    first, second = (result and (result[0], described_call(called.here, result[1])) for result in (changed, stale))
+    first, second = (result and (result[0], described_call(called.situation, result[1])) for result in (changed, stale))
     return After(len(seen), first, second, views)
 
 

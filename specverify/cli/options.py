@@ -75,9 +75,7 @@ def check_writable(file: Path, name: str) -> None:
 def check_folder(folder: Path, name: str) -> None:
     """Raise ``ValueError`` unless ``folder`` is writable or can be created.
 
-    ``name`` describes the folder in the message.
-
-    The folder is left unchanged, and is not created.
+    The folder is left unchanged, and is not created. ``name`` describes the folder in the message.
     """
     there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     if not there.is_dir():
@@ -208,7 +206,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def made() -> dict[str, Any]:
-    """Return the command line and the versions of packages, for the report of this run."""
+    """Return the command line and the versions of the installed packages, to be stored in the report of this run."""
     from specverify.report.data import made_by
 
     return made_by(typed.get())
@@ -229,14 +227,16 @@ AlarmOption = Annotated[
 ]
 EdgeOption = Annotated[
     float,
-    option("Probability per draft from which on a fault at an end of a random number refutes.", "--edge", check_edge),
+    option(
+        "Smallest probability per draft at which a fault at an extreme random number refutes.", "--edge", check_edge
+    ),
 ]
 SeedOption = Annotated[int, option("Seed of everything that is sampled.", "--seed", check_seed)]
 JobsOption = Annotated[
     int, option("Processes; 0 means one per core.", "--jobs", check_count, "the number of processes", 0, MOST_JOBS)
 ]
 BackendOption = Annotated[
-    str, option("Who does the work: loky (processes of this machine), dask or ray.", "--backend", check_backend)
+    str, option("Where the work runs: loky (processes of this machine), dask or ray.", "--backend", check_backend)
 ]
 SchedulerOption = Annotated[
     str | None, typer.Option("--scheduler", help="Of dask: tcp://HOST:PORT; of ray: HOST:PORT, or local.")
@@ -272,5 +272,5 @@ FailureArgument = Annotated[
 ]
 RefutedByOption = Annotated[
     str | None,
-    option("With a subject: the check that refutes it; left out, it raises.", "--check", check_check),
+    option("With a subject: the check that refutes it; omitted if it raises.", "--check", check_check),
 ]

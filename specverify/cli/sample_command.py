@@ -67,8 +67,8 @@ def sample_command(
         bool,
         typer.Option(
             "--logprobs",
-            help="The law is what the subject says of itself, at temperature 1 unless --temperature is given, and with "
-            "truncation and penalties off unless --set.",
+            help="The law is computed from the log-probabilities that the subject reports, at temperature 1 unless "
+            "--temperature is given, and with truncation and penalties off unless set by --set.",
         ),
     ] = False,
     prompt: Annotated[str, typer.Option(help="Token ids with spaces between, or a text.")] = "",

@@ -139,7 +139,7 @@ def _print(grades: Grades) -> None:
         console.print(f"\nand {more} more", highlight=False)
     lines = [*convention_lines(grades)]
     if silent := unanswered_groups(grades):
-        lines.append(f"not answered at all: {', '.join(silent)} (--only GROUP selects some groups)")
+        lines.append(f"without any answer: {', '.join(silent)} (--only GROUP selects some groups)")
     say(console, "\n" + "\n".join((*lines, summary(grades))))
 
 

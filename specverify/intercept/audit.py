@@ -148,30 +148,30 @@ class AnsweredQuestion(NamedTuple):
 
 
 class Audit:
-    """The reuse of randomness found in several runs, and the comparisons on which the decision rests."""
+    """The record of an audit: the reuse of randomness that it found, and the comparisons on which this result rests."""
 
-    def __init__(self, *, speaks: bool = True) -> None:
+    def __init__(self, *, refuses: bool = True) -> None:
         """Start an empty record.
 
-        ``speaks`` states what happens if reuse cannot be decided. True: the run is refused. False: ``untold`` is set
-        and the run continues.
+        ``refuses`` states what happens if reuse cannot be decided. True: the run is refused. False: ``undecided`` is
+        set and the run continues.
         """
-        self.speaks = speaks
+        self.refuses = refuses
         self.found: list[Reuse] = []
-        self.untold = False
-        """Whether something could not be told, and no run was refused for it."""
+        self.undecided = False
+        """Whether reuse could not be decided in some run."""
         self.sides: dict[Hashable, set[bool]] = {}
         """Uniform, two places and the answer at the first -> whether thresholds at the second lay inside it."""
         self.ranks: dict[tuple[str, str], set[Hashable]] = {}
-        """Where numbers were put in order, and where one is compared -> its places in the order."""
+        """(Line of a sort, line of a comparison) -> ranks in the order of the numbers that were compared."""
 
     def refusal(self, reason: str) -> str:
-        """Record in ``untold`` that reuse cannot be decided, for the given ``reason``.
+        """Record in ``undecided`` that reuse cannot be decided, for the given ``reason``.
 
         Returns ``reason`` if this audit refuses such a run (the caller then raises the refusal), else "".
         """
-        self.untold = True
-        return reason if self.speaks else ""
+        self.undecided = True
+        return reason if self.refuses else ""
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def audited() -> Iterator[list[Reuse]]:
 
 def overheard() -> AbstractContextManager[Audit]:
     """Context manager that audits the code in the ``with`` block without changing its behaviour: no run is refused."""
-    return _auditing(Audit(speaks=False))
+    return _auditing(Audit(refuses=False))
 
 
 @contextmanager
@@ -232,10 +232,10 @@ def asked(
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
     """Record a comparison of a quantity made of several draws. Return why reuse cannot be decided, or "".
 
-    ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity. ``drawn`` states
-    whether this answer was a draw, and not determined by earlier answers. ``others`` states that some of the draws were
-    also compared in another quantity. This function never reports reuse, because reuse of one uniform is decided by
-    intervals, which a combined quantity does not have.
+    ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity, ``place`` the line.
+    ``drawn`` states whether this answer was a draw, and not determined by earlier answers. ``others`` states that some
+    of the draws were also compared in another quantity. This function never reports reuse, because reuse of one uniform
+    is decided by intervals, which a combined quantity does not have.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -251,10 +251,10 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield, for each threshold, whether it lies inside ``cell``, the interval left by the answer.
+    """Yield False for each threshold outside ``cell``, and, if ``drawn``, True for each threshold inside it.
 
-    ``drawn`` states whether the answer was a draw; if not, thresholds inside the cell are skipped. A threshold at an
-    end of the cell is always skipped.
+    ``thresholds`` are those of a comparison, and ``cell`` is the interval in which the uniform lies after the answer.
+    ``drawn`` states whether the answer was a draw. Nothing is yielded for a threshold at an end of the cell.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -309,9 +309,9 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record a comparison of an order statistic at line ``where``. Return why reuse cannot be decided, or "".
 
     ``race`` is the earlier race that ordered the numbers, and ``rank`` the rank of the number that is compared now. The
-    value of the largest number, or of the median, carries no information about which number has this rank. But if this
-    line compares a number of one rank on one path and of another rank on another path, the order has already decided
-    something, and the run is refused.
+    value of an order statistic, such as the largest number, carries no information about which of the numbers it is.
+    But if this line compares a number of one rank on one path and of another rank on another path, the order has
+    already decided something, and the run is refused.
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -63,11 +63,11 @@ class Boundary:
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
     ) -> None:
-        """Give every number the value ``end``, or only the number with index ``only``.
+        """Give every number of a run the value ``end``, or only the number with index ``only``.
 
-        With ``only``, all other numbers get a value near the end. ``values`` are the underlying uniforms in order, if
-        they are given. With ``apart``, a number that would be at the end has this distance from it, measured in
-        probability.
+        With ``only``, all other numbers get a value near ``end``. With ``values``, the numbers are computed from these
+        uniforms, in order. With ``apart``, a number that would have an extreme value has a less extreme one: ``apart``
+        is the probability of the values between the two.
         """
         self._values = values
         self.has_values = values is not None
@@ -244,7 +244,10 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the image function of a law of a logistic number; ``law`` names the rule in ``steps.RULES``."""
+    """Return the function that maps a uniform to a number of a law, by way of a logistic number.
+
+    ``law`` names the rule in ``steps.RULES`` that maps the logistic number.
+    """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         return _moved(x, getattr(x, f"{law}_of_logistic")(_logit(x, u)), loc, scale)
@@ -356,7 +359,10 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
-    """Return the methods of ``library`` that draw from a law of the table: by name, the law and the parameters."""
+    """Return the methods of ``library`` that draw from a law of the table.
+
+    The keys are their names, the values the law and the parameters of the method.
+    """
     return {
         method: (law, parameters)
         for law in DISTRIBUTIONS.values()
@@ -471,7 +477,7 @@ def one_of(draws: Draws, site: Site, number: int) -> int:
 
 
 def masses(p: Any, number: int) -> Any:
-    """Return ``p``, the probabilities of ``choice`` over ``number`` outcomes, as an array.
+    """Return ``p``, the argument of NumPy's ``choice`` over ``number`` outcomes, as an array of probabilities.
 
     Raises the error that NumPy raises for invalid probabilities.
     """
@@ -553,7 +559,7 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Refuse the ``call``, a random permutation of ``number`` elements, if there are more than ``MOST_SHUFFLED``."""
+    """Raise a refusal if the ``call`` permutes more than ``MOST_SHUFFLED`` elements; ``number`` is their number."""
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 

@@ -98,9 +98,9 @@ class Unanswered:
     """An interpreter that wraps another one and suspends interception while that one draws."""
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
-        """Wrap ``draws``, which answers the draws that a program makes by name.
+        """Wrap ``draws``, the interpreter that answers the draws which a program itself makes by calling ``draws``.
 
-        ``block`` is the interception that is open.
+        ``block`` is the open interception block.
         """
         self._draws, self._block = draws, block
 
@@ -150,7 +150,7 @@ def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) 
 def _jax_answered_by(
     draws: Draws, forced_uniform: Boundary | None
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
-    """Context manager in which JAX's random calls are answered by ``draws``.
+    """Context manager in which JAX's random calls are answered by ``draws``, or get the values of ``forced_uniform``.
 
     Yields a function; another thread enters the context manager that it returns, so that its calls are answered too.
     Does nothing in a version of JAX that is not supported.
@@ -165,9 +165,10 @@ def _jax_answered_by(
 
 @contextmanager
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
-    """Answer torch's random calls by ``draws``, with torch limited to one thread.
+    """Context manager in which torch's random calls are answered by ``draws``.
 
-    Starting more threads would take longer than computing a few numbers.
+    ``forced_uniform`` gives uniforms fixed values instead. Torch runs with one thread, because starting more would take
+    longer than computing a few numbers.
     """
     answered_by = import_module("specverify.intercept.torch.calls").answered_by
     library = sys.modules["torch"]

@@ -112,10 +112,18 @@ class _Number(NamedTuple):
     """The block in which the number was drawn. Reuse across blocks is left to the audit of draws."""
 
 
+class _LawOfDraw(NamedTuple):
+    """A draw among very many outcomes, its law before any question, and the outcomes that are still possible."""
+
+    of: Any
+    masses: Any
+    possible: Any
+
+
 class Coupled:
     """An interpreter that answers the draws of an examined run from the record of a plain run.
 
-    ``named`` answers the draws that the program makes through ``draws``.
+    Draws that the program itself makes, by calling ``draws``, are answered by ``named``, another interpreter.
 
     A comparison of one uniform number is answered twice: by its value, and by the position of its remainder among the
     weights of the branches, because the remainder is uniform again after every answer. If the two differ, an interval
@@ -126,8 +134,8 @@ class Coupled:
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
         """Read the numbers that ``recorder`` recorded in the plain run.
 
-        ``named`` answers the draws that the program makes through ``draws``. ``rng`` chooses a value for a number of
-        which the record gives only an interval.
+        ``named`` is the interpreter that answers the draws which the program itself makes by calling ``draws``. ``rng``
+        chooses a value for a number of which the record gives only an interval.
         """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
@@ -143,6 +151,8 @@ class Coupled:
         """What was answered about quantities of several numbers."""
         self._blocks: dict[int, tuple[Any, Any]] = {}
         """By the identity of what is known of a noise vector: that, and its recorded values."""
+        self._laws: dict[int, _LawOfDraw] = {}
+        """By the identity of a draw among very many."""
         self._answered: list[float] = []
         """The probability of each outcome, and of each answer about several numbers."""
         self._order: set[tuple[int, int]] = set()
@@ -155,7 +165,7 @@ class Coupled:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program makes through ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
@@ -222,15 +232,20 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` unless ``item`` records ``outcome``, the outcome of an earlier draw.
+        """Raise ``Parted`` unless ``item`` records ``outcome``.
 
-        The examined run treats this draw (of ``pmf``, by the call ``name``) as equal to the earlier draw.
+        ``outcome`` is that of an earlier draw; the examined run treats this draw, of ``pmf`` by the call ``name``, as
+        equal to the earlier one.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
-        """Read an outcome that the program never read, and compare its probability in ``law`` with that of the draw."""
+        """Draw ``element``, an outcome that the program never read, such as the last token.
+
+        ``law`` has the possible values of the outcome with the probabilities that the examined run would report.
+        Records a difference if the drawn value has another probability there than in its draw.
+        """
         before = len(self._answered)
         value = element.value()
         asked, masses = self._answered[before:], [mass for each, mass in law if each == value]
@@ -302,9 +317,9 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return the value of the distribution function of the first ring time of a race, at the recorded time.
+        """Return F(T) for a race of exponential clocks: T is the recorded first ring time, F its distribution function.
 
-        The race is among exponential clocks with ``rates``; ``scores`` is the noise vector that they stand for.
+        ``scores`` is the noise vector of the race and ``rates`` has the rate of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -314,8 +329,8 @@ class Coupled:
     def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
         """Return how many of ``bounds`` are at or below the number ``of``, by its recorded value.
 
-        Records a difference unless ``law``, the pmf of the answer, gives the answer the interval in which the number
-        lies.
+        ``law`` is the pmf of the answer. Records a difference if the recorded number lies outside the interval that
+        ``law`` assigns to the answer.
         """
         value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
         result = int(np.searchsorted(bounds, value, "right"))
@@ -328,14 +343,22 @@ class Coupled:
             self._differ(f"{name}: the answer has another weight than the interval it means")
         return result
 
-    def among(self, masses: Any, result: int, name: str) -> int:
-        """Return ``result``, the outcome of a draw among very many, if its probability in ``masses`` is positive.
+    def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
+        """Return ``result``, the outcome of ``draw``, a draw among very many, if its probability is positive.
 
-        Else record a difference and return the likeliest outcome.
+        ``masses`` has the probability of each outcome. Else record a difference and return the likeliest outcome.
+        ``inside`` are the outcomes for which the program asks, an array of bools; None if it reads the outcome. Records
+        a difference if ``masses`` is not the law of the draw given its earlier answers.
         """
+        law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
+        given = np.where(possible, law, 0.0)
+        if np.abs(masses / masses.sum() - given / given.sum()).max() > TIE:
+            self._differ(f"{name}: the law of an outcome does not follow from what was asked about it before")
         if not masses[result] > 0:
             self._differ(f"{name}: an answer of probability 0 came")
             return int(masses.argmax())
+        if inside is not None:
+            self._laws[id(draw)] = _LawOfDraw(draw, law, possible & (inside == inside[result]))
         self._answered.append(float(masses[result]))
         return result
 
@@ -382,7 +405,7 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return index pairs of numbers that have equal recorded values, but are different for the examined run.
+        """Return pairs of indices of numbers that have equal recorded values, but are independent in the examined run.
 
         Only pairs of numbers drawn in one intercepted block count. The result is empty if there are more than
         ``MOST_COMPARED`` numbers.
@@ -499,14 +522,15 @@ class _Near(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Gathered:
-    """An interpreter that answers one run by ``named`` and collects the constraints on the path's symbolic numbers.
+    """An interpreter that follows the path chosen by another one, and collects the constraints on its symbolic numbers.
 
-    Constraints on several numbers (races, sums) are tested with the values that ``numbers`` draws. The values are drawn
-    again until all answers are those of the path, and none is within rounding of the point where its answer changes.
+    The other interpreter is ``named``. Constraints on several numbers (races, sums) are tested with the values that
+    ``numbers`` draws. The values are drawn again until all answers are those of the path, and none is within rounding
+    of the point where its answer changes.
     """
 
     def __init__(self, named: Draws) -> None:
-        """Start without draws; ``named`` chooses every outcome and every branch."""
+        """Start without draws. ``named`` is the interpreter that chooses every outcome and every branch."""
         self._named = named
         self._slots: list[Any] = []
         self._questions: list[_PathQuestion] = []
@@ -519,7 +543,7 @@ class Gathered:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program makes through ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
 
@@ -557,7 +581,10 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store the ``outcome`` of a draw that equals an earlier one (same generator state, used in the same way)."""
+        """Store ``outcome``, that of an earlier draw, in the ``slot`` of a draw that must return the same outcome.
+
+        Both draws were made from one generator state in the same way. ``pmf`` is the law of the outcome.
+        """
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
@@ -573,12 +600,27 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store the uniforms of a comparison of several numbers, and return a placeholder.
+        """Store ``uniforms``, the numbers of a comparison of several numbers, and return a placeholder.
 
         The caller then calls ``cell``, which returns the answer of the path.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
+
+    def among(self, _draw: Any, _masses: Any, result: int, _name: str, _inside: Any = None) -> int:
+        """Return ``result``, the outcome of a draw among very many: ``outcome`` or ``looked_up`` chose it."""
+        return result
+
+    def looked_up(self, of: Any, _bounds: Any, law: Any) -> int:
+        """Return how many of ``_bounds`` are at or below the number ``of`` on this path, drawn from ``law``.
+
+        The uniform of the number is confined to the interval that ``law`` assigns to the answer.
+        """
+        answer, known = self._ask(law, of.uniform.draw.name), of.uniform.known
+        width = known.high - known.low
+        before = float(law[:answer].sum() if of.increasing else law[answer + 1 :].sum())
+        known.low, known.high = known.low + before * width, known.low + (before + float(law[answer])) * width
+        return answer
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.
@@ -612,7 +654,7 @@ class Gathered:
         """Do nothing: ``numbers`` draws the values at the end. ``Coupled.learn`` checks recorded values instead."""
 
     def value(self, uniform: Any) -> float:
-        """Return a placeholder for the value of a symbolic integer with very many outcomes.
+        """Return a placeholder for the value of ``uniform``, a symbolic integer with very many outcomes.
 
         The placeholder differs for each integer.
         """
@@ -714,9 +756,9 @@ class _Values:
         return True
 
     def holds(self, _uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if ``of`` is below ``bound``, else 1.
+        """Return 0 if the value of ``of`` is below ``bound`` (or equal to it, with ``or_equal``), else 1.
 
-        Raises ``_Near`` if the value of ``of`` is within rounding of ``bound``.
+        Raises ``_Near`` if the value is within rounding of ``bound``.
         """
         value = self.evaluate(of)
         if _is_near(value, bound, CLEAR):

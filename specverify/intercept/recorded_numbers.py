@@ -167,9 +167,9 @@ def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
 
 
 def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
-    """Yield, for each geometric number in ``result`` with success probability ``p``, the interval of its uniform.
+    """Yield, for each geometric number in ``result``, the interval of the uniform from which it was computed.
 
-    The library computes the number from an exponential, so 1 trial has the largest uniforms.
+    ``p`` is the probability of success. A smaller number of trials comes from a larger uniform.
     """
     trials = np.asarray(result, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):  # a certain success, p = 1, has 1 trial

@@ -40,27 +40,27 @@ class Record(NamedTuple):
     """File and line of the call."""
 
     def __str__(self) -> str:
-        """Name the call and its line."""
+        """Return the name of the call and its line."""
         return f"{self.library}.{self.name} at {self.place}"
 
 
 class Recorder:
     """Record the random numbers that a program draws from the libraries.
 
-    ``named`` answers the draws that the program makes through ``draws``.
+    Draws that the program itself makes, by calling ``draws``, are answered by ``named``, another interpreter.
     """
 
     boundary = None
 
     def __init__(self, named: Draws) -> None:
-        """Start without records; ``named`` answers the draws that the program makes through ``draws``."""
+        """Start without records. ``named`` answers the draws that the program itself makes by calling ``draws``."""
         self._named = named
         self.records: list[Record] = []
         self.keys: list[Any] = []
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program makes through ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
         with nobody_answers():
             return self._named.categorical(pmf, site)
 
@@ -116,7 +116,7 @@ class Recorder:
 
 
 def _filled(result: Any, values: Any) -> Any:
-    """Return ``values`` in the shape and type of ``result``.
+    """Return ``values`` in the shape and type of ``result``, the result of a drawing call.
 
     If ``result`` is an array, the values are written into it.
     """
@@ -128,9 +128,10 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices in place of the program's elements.
+    """Apply ``choice``, ``shuffle`` or ``permuted`` to the indices 0, 1, ... in place of the program's elements.
 
-    Returns the drawn indices, and the result that the library would have returned for the elements.
+    ``name`` is the method and ``real`` the library's function. Returns the drawn indices, and the result that the
+    library would have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

@@ -25,15 +25,15 @@ from specverify.reference import Draws
 
 
 class Replayer(Recorder):
-    """Give a program the random numbers of a list in place of those that its libraries draw.
+    """Gives a program the random numbers of a list, in place of those that its libraries draw.
 
-    Draws that the program makes by ``draws.categorical`` are answered by ``named``.
+    Draws that the program itself makes, by calling ``draws.categorical``, are answered by ``named``, an interpreter.
     """
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
         """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn number.
 
-        ``named`` answers the draws that the program makes through ``draws``.
+        ``named`` answers the draws that the program itself makes by calling ``draws``.
         """
         super().__init__(named)
         self._left = deque(numbers)
@@ -77,7 +77,7 @@ class Replayer(Recorder):
         return given
 
     def left(self) -> str:
-        """Return a sentence if numbers are left over; "" if there are none."""
+        """Return a sentence if the program drew fewer numbers than were given; "" otherwise."""
         return f"{len(self._left)} numbers that it is given are not drawn" if self._left else ""
 
 
@@ -88,7 +88,7 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the result of the recorded call, as plain values in order, if the call draws ``items``.
+    """Return the result that the recorded call has if it draws ``items``, as plain values in order.
 
     Raises ``NotRecorded`` for a call without a rule.
     """

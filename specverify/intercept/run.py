@@ -164,12 +164,14 @@ def answering(library: str) -> Any:
 
 
 class RunMode(NamedTuple):
-    """The options of the interception that is active: audit, large vocabulary, low precision, recorded values."""
+    """The options of an interception block: audit, large vocabulary, low precision, recorded values."""
 
     audit: Any = None
     """The audit that records reused random numbers; None for no audit."""
     made: list[Any] | None = None
     """List to which every drawn uniform is appended; None to collect none."""
+    constraints: dict[Any, Any] | None = None
+    """By site, the last constraint of a draw about uniforms; None to collect none."""
     large: bool = False
     """Large-vocabulary mode: draws with many outcomes stay symbolic."""
     short: bool = False
@@ -204,5 +206,5 @@ def aside() -> Iterator[None]:
 
 
 def is_aside() -> bool:
-    """Return whether the current code is set-up code."""
+    """Return whether a block of ``aside`` is open, so that draws are not attributed to the program."""
     return RUNS.set_up > 0

@@ -45,8 +45,8 @@ Noted = list[tuple[Site, Hashable]]
 """Pairs (site of a draw, generator state before it); a state of None means that another run may start from the same
 state."""
 BEGINS_AGAIN = (
-    "begins from the seed of a request before: if each request shall have its own seed, let the call take an argument "
-    "whose name has seed in it; else seed once"
+    "begins from the seed of an earlier request: if each request is to have its own seed, give the call an argument "
+    "with seed in its name; otherwise seed once"
 )
 
 
@@ -94,9 +94,9 @@ class Streams:
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
-        """Return the state as it is compared between runs.
+        """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
 
-        A subclass removes the part that differs between runs if the program did not seed the generator.
+        A subclass drops what differs between runs although the program did not seed the generator.
         """
         return state
 

@@ -16,11 +16,11 @@ from operator import sub
 from typing import Any, NamedTuple
 
 from specverify.base.arguments import argument_error, check_integer
-from specverify.laws.law import Coverage, Law
+from specverify.laws.law import Coverage, Law, target_law
 from specverify.laws.paths import Path, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
-from specverify.reference import Decoder, Draws, State, Tokens
+from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
 
 DEFAULT_RUNS = 200_000
 FIRST_PATHS = 256
@@ -152,6 +152,27 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
             cut = cut or (len(lost) > passed and runs + len(lost) >= budget)
             missing = missing + weight * (reduce(sub, followed, 1) if cut else _shown(lost[passed:], len(followed)))
     return Law(law, missing, runs, decisions, coverage, rounding)
+
+
+def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
+    """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
+
+    For a decoder whose rounds depend on the text alone, this decides every horizon: if one round from every text gives
+    the target's law, so do several rounds (by induction from the last round), and a first round that does not is seen
+    here. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    """
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = decoder.step(draws, state)
+        return (after if after.tokens == state.tokens else after._replace(remaining=0)), done
+
+    first = decoder_law(decoder._replace(step=step), prompt, budget)
+    law: dict[Tokens, Any] = defaultdict(int)
+    for new, mass in first.probabilities.items():
+        left = 0 if new and new[-1] in task.eos else task.horizon - len(new)
+        for later, share in target_law(task._replace(horizon=left), prompt + new).items():
+            law[new + later] += mass * share
+    return first._replace(probabilities=dict(law))
 
 
 def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:

@@ -101,8 +101,8 @@ def call_law(
     """Return the law of a call over ``vocabulary`` tokens.
 
     If the program reads a draw over the vocabulary, the outcomes in ``notable`` are always followed; others are sampled
-    by ``seed``. Raises the errors that the program raises on a path of its small draws, and errors of the types
-    ``said`` on every path.
+    by ``seed``. Errors that the program raises on a path of its small draws are raised here. Errors with other outcomes
+    of a draw over the vocabulary become part of the law, except those of the types ``said``, which are raised too.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -189,12 +189,15 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _share(self, numbers: set[int]) -> float:
-        """Return the probability of the outcomes of these draws on the path."""
+        """Return the product of the probabilities of the path's outcomes of the draws ``numbers``."""
         drawn = (self._path.wide[number] for number in numbers)
         return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
-        """Return the law of a last token that depends on the draw ``number``, whose outcome the program read."""
+        """Return the law of a last token that depends on the draw ``number``, whose outcome the program read.
+
+        ``read`` has the tokens of the path; ``briefly`` as for the method ``read``.
+        """
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
         if briefly:

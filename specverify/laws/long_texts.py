@@ -158,7 +158,8 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
     """Return the next path of the iterator, or None at its end.
 
-    Raises ``ReadsWholeText`` if the round used a hidden token, even if the program caught the exception.
+    ``uses`` lists the uses of hidden tokens, which stand for the text before the last few tokens. Raises
+    ``ReadsWholeText`` if the round used one, even if the program caught the exception.
     """
     try:
         return next(found, None)

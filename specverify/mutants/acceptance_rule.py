@@ -67,13 +67,13 @@ from specverify.reference.verifiers.match_argmax_then_sample import match_argmax
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED
 
 
 @planted(
     "greedy-speculation",
     "accepts-after-rejection",
-    "counts matches behind a miss",
+    "counts matches after a mismatch",
     category="A",
     citation="lucidrains/speculative-decoding commit a536030; plausible elsewhere",
     killed_by="greedy_is_argmax",
@@ -189,9 +189,9 @@ def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
 
 
 def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return the acceptance probability R / (R + 1 - w) with R the sum of (w p - q)+; 1 if w is at least 1.
+    """Return R / (R + 1 - w), the acceptance probability of a prefix of weight ``w``; 1 if w is at least 1.
 
-    ``w`` is the weight of the prefix, ``p`` and ``q`` are the rows after it.
+    R is the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix.
     """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if w < 1 else 1
@@ -233,7 +233,10 @@ def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, 
 
 
 def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return the acceptance probability R / (R + 1 - w) of a prefix, with R the sum of (w p - q)+; w if both are 0."""
+    """Return R / (R + 1 - w), the acceptance probability of a prefix of weight ``w``; R is the sum of (w p - q)+.
+
+    If R is 0 and w is 1, return w.
+    """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w
 
@@ -307,7 +310,7 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Accept the selected candidate with min(1, p/q); but the selection has changed its law from q.
+    """Accept the selected candidate with min(1, p/q), although a selected candidate does not have the law q.
 
     ``p`` is the target row, ``tokens`` the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
     """
@@ -343,9 +346,9 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
     killed_by="law_is_declared",
 )
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
-    """Mentored decoding without its lower limit a p on the mixed law.
+    """Mentored decoding that limits q from above by ``b * p``, but not from below by ``a * p``.
 
-    q is limited to b p from above; the remaining mass goes to p instead of raising q to a p.
+    The mass that the upper limit removes goes to p instead of raising q to the lower limit.
     """
     draft = draft_model(task)
 
@@ -418,7 +421,7 @@ copies_judged_by_argmax = planted(
     citation="lucidrains/speculative-decoding commit a536030",
     killed_by="law_is_target",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling of a batch that takes the cumulative product of acceptances over rows instead of positions.
@@ -744,7 +747,10 @@ the declared bias."""
 )
 @from_parts
 def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """BiLD whose rollback also removes the token before the unlikely one, on which the large model agreed."""
+    """BiLD whose rollback removes one token too many.
+
+    Besides the unlikely token it removes the token before, on which the large model agreed.
+    """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
@@ -814,7 +820,7 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
 @planted(
     "speculative-sampling",
     "stale-offset",
-    "reads p/q at the ids behind the prompt",
+    "reads p/q at the ids after the prompt",
     category="A",
     citation="romsto/Speculative-Decoding commit 41668c8",
     killed_by="law_is_target",

@@ -186,7 +186,7 @@ def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: in
 @planted(
     "speculative-sampling",
     "page-of-sixteen-begins-late",
-    "the 16th place is judged by the row before",
+    "the 16th position is tested by the row before it",
     category="H",
     citation="plausible",
     killed_by="long_law_is_target",

@@ -84,7 +84,7 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 @planted(
     "speculative-sampling",
     "bonus-slot-of-another",
-    "drafts behind a wrong bonus token",
+    "drafts after a wrong bonus token",
     category="Q",
     citation="vLLM PRs #9730, #5765, #4212",
     killed_by="acceptance_is_optimal",
@@ -201,7 +201,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 @planted(
     "speculative-sampling",
     "padding-in-the-drafter",
-    "drafts behind padding",
+    "drafts after padding",
     category="Q",
     citation="vLLM PR #26498, issue #26191",
     killed_by="acceptance_is_optimal",
@@ -253,7 +253,7 @@ def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], cou
 @drafting_part(
     "draft_prefix",
     "draft-step-lacks-last-token",
-    "the draft is not told what it just drew",
+    "the drafter lacks the token that it just drew",
     penalised=True,
     citation="mlx-lm commit 79441dc2 (branch), second of three errors",
 )
@@ -265,7 +265,7 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
 @drafting_part(
     "corpus",
     "lookup-keeps-last-request",
-    "the lookup knows the request before",
+    "the lookup searches the previous request",
     drafting="lookup",
     warm=True,
     citation="llama.cpp issue #27852",
@@ -310,7 +310,7 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
 @drafting_part(
     "draft_reused",
     "target-cache-given-to-draft",
-    "the drafter is handed the target's cache",
+    "the drafter gets the target's cache",
     warm=True,
     citation="transformers PR #31644",
 )

@@ -56,7 +56,7 @@ def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Exa
 @planted(
     "constrained-decoding",
     "grammar-sees-rejected-drafts",
-    "masks by the grammar's state behind all drafts",
+    "masks by the grammar's state after all drafts",
     category="G",
     citation="plausible: a matcher that is advanced over the block and never rolled back",
     killed_by="law_is_declared",
@@ -94,7 +94,7 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
     "needs_mask",
     "grammar that ends",
     "mask-of-finished",
-    "a finished matcher is asked for a mask",
+    "a mask is requested from a finished matcher",
     category="G",
     citation="SGLang issue #15050, PR #15373",
 )

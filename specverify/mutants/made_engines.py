@@ -40,11 +40,13 @@ from the text's length."""
 OF_ROUNDS = (*RATIOS, "bonus of the draft", "residual of the target")
 OF_ENDS = (
     "only the last ends",
-    "bonus behind an end",
+    "bonus after an end",
     "rejected end ends",
     "end in the prompt",
     "length before the end",
 )
+READ_LATER = frozenset({"only the last ends", "bonus after an end", "length before the end"})
+"""Faults with which a round continues after an accepted end."""
 
 
 class _Serving:
@@ -119,11 +121,7 @@ class _Serving:
                 self.last = (*text, *new, token)
                 return (*new, _at(p if self.fault == "residual of the target" else _owed(p, q), self.rng.random()))
             new = (*new, token)
-            if token == end and self.fault not in {
-                "only the last ends",
-                "bonus behind an end",
-                "length before the end",
-            }:
+            if token == end and self.fault not in READ_LATER:
                 return new
         law = draft(text + new) if self.fault == "bonus of the draft" else target(held + new)
         return (*new, _at(law, self.rng.random()))
@@ -135,7 +133,7 @@ class _Serving:
     def _is_over(self, prompt: Tokens, new: Tokens) -> bool:
         if len(new) >= self.models.horizon:
             return True
-        read = {"only the last ends": new[-1:], "bonus behind an end": new[-1:], "end in the prompt": prompt + new}
+        read = {"only the last ends": new[-1:], "bonus after an end": new[-1:], "end in the prompt": prompt + new}
         return bool(new) and self.models.eos in read.get(self.fault, new)
 
 

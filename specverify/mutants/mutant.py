@@ -126,7 +126,7 @@ def planted(
 ) -> Callable[[Callable[..., Decoder]], Mutant]:
     """Return a decorator that makes a build function a mutant of the registry algorithm ``original``.
 
-    The mutant has the claims of the original, and its examples unless others are passed in ``changes``.
+    The mutant has the claims and the examples of the original, unless ``changes`` has others.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:

@@ -38,9 +38,10 @@ from specverify.reference import Tokens
     citation="vLLM PR #35654",
 )
 def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the allowed tokens; raise ``IndexError`` if there are some and no request has a penalty.
+    """Return the allowed tokens of the vocabulary of ``size`` tokens, which only works if penalties are in use.
 
-    The batch size is read from a list that is empty without penalties.
+    A length is read from a list that is empty without penalties, so that a restriction to allowed tokens raises
+    ``IndexError`` then.
     """
     penalties = [size] if (parameters.repetition, parameters.frequency) != (ONE, ONE) else []
     return permitted(parameters, penalties[0] if parameters.allowed else size)
@@ -199,7 +200,10 @@ def greedy_by_soft_ratio(
     citation="vLLM PR #33251 (review)",
 )
 def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return the token counts for the penalties, with the last committed token counted twice from the second row on."""
+    """Return the token counts for the penalties of a row, with the last committed token counted once too often.
+
+    The counts of ``row`` 0 are right.
+    """
     return Counter(prefix + (prefix[-1 - row : len(prefix) - row] if row else ()))
 
 
@@ -245,9 +249,10 @@ def min_p_for_the_bonus_alone(
     citation="plausible: position-dependent processors at the round's first position",
 )
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
-    """Return the number of new tokens before the round, for every row of the round.
+    """Return ``new``, the number of new tokens before the round, for every row of the round.
 
-    The drafts before a row are not counted, so the end of sequence is masked for up to gamma tokens too long.
+    The right number also counts the drafts before the row. So the end of sequence is masked for up to gamma tokens
+    longer than the minimal length requires.
     """
     return new
 
@@ -261,7 +266,10 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     citation="SGLang PR #33643",
 )
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
-    """Return the number of rounds instead of the number of new tokens; the end of sequence is then masked too long."""
+    """Return ``rounds``, the number of earlier rounds, as the number of new tokens.
+
+    A round may have several tokens, so the end of sequence is masked longer than the minimal length requires.
+    """
     return rounds
 
 
@@ -472,7 +480,7 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     "row_parameters",
     "temperature",
     "verify-at-temperature-one",
-    "drafts are judged at temperature 1",
+    "drafts are tested at temperature 1",
     category="F",
     citation="lattice issue #388 (first part)",
 )

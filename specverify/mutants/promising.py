@@ -22,7 +22,7 @@ VALUES: Mapping[str, tuple[str, str]] = {
     "raw read after temperature": ("logprobs", "vLLM PR #30846"),
     "rows of another expansion": ("logprobs", "vLLM PR #33391"),
     "row before": ("processed_logprobs", "vLLM PR #29216"),
-    "row behind": ("processed_logprobs", "plausible"),
+    "row after the token": ("processed_logprobs", "plausible"),
     "bonus by the last draft's row": ("processed_logprobs", "plausible"),
     "before temperature": ("processed_logprobs", "plausible"),
     "accepted by the draft's row": ("processed_logprobs", "plausible"),
@@ -185,7 +185,7 @@ class Engine:
         left = item.row if item.draft is None else np.maximum(item.row - item.draft, 0)
         wrong = {
             "row before": before,
-            "row behind": emitted[min(place + 1, len(emitted) - 1)].row,
+            "row after the token": emitted[min(place + 1, len(emitted) - 1)].row,
             "bonus by the last draft's row": before if item.kind == "bonus" else item.row,
             "before temperature": item.raw,
             "accepted by the draft's row": item.draft if item.kind == "accepted" else item.row,
@@ -344,14 +344,14 @@ SEEDS: Mapping[str, tuple[str, str]] = {
     "seed left out for the bonus": ("seed", "plausible"),
     "draws not given back": ("seed-as-plain", "onnxruntime-genai PR #2528"),
     "a coin for each draft": ("seed-as-plain", "plausible"),
-    "bonus of a stream of its own": ("seed-as-plain", "plausible"),
+    "bonus from a separate random stream": ("seed-as-plain", "plausible"),
     "position counted in rounds": ("seed-as-plain", "plausible"),
     "one stream for all rows": ("batch", "plausible"),
     "seed by the slot": ("batch", "plausible"),
     "seed of the first row": ("batch", "plausible"),
     "state of the request before": ("batch", "plausible"),
     "stream begins again": ("resume", "plausible"),
-    "position behind the prompt": ("resume", "plausible"),
+    "position after the prompt": ("resume", "plausible"),
     "prompt's last token left out": ("resume", "plausible"),
     "seed of the prompt's length": ("resume", "plausible"),
 }
@@ -363,9 +363,10 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 
 
 class SeededEngine:
-    """An engine that draws each token from p with the uniform of (seed, position), and accepts equal drafts.
+    """An engine that draws each token from p with the uniform of (seed, position), and accepts drafts that equal it.
 
-    A seed therefore determines the text, with and without speculation, in any batch, and after a cut.
+    A seed therefore determines the text: with and without speculation, in any batch, and if a text is cut and
+    continued.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
@@ -433,10 +434,10 @@ class SeededEngine:
         """
         right = prompt + new
         wrong = {
-            "position behind the prompt": new,
+            "position after the prompt": new,
             "position counted in rounds": rounds * (GAMMA + 1) + place,
             "draws not given back": right + self.lost(rounds),
-            "bonus of a stream of its own": right + 1000 * last,
+            "bonus from a separate random stream": right + 1000 * last,
             "a coin for each draft": 2 * right,
         }
         return wrong.get(self.fault, right)

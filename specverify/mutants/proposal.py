@@ -294,7 +294,7 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
 @planted(
     "sjd-pac",
     "kept-draft-declares-its-old-row",
-    "a draft that stays behind a rejection keeps its q",
+    "a draft kept after a rejection declares its old q",
     category="B",
     citation="plausible",
     killed_by="law_is_target",

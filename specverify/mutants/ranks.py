@@ -28,7 +28,7 @@ def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     "rank_lookup",
     "two ranks with lookup",
     "ranks-draft-alone",
-    "each rank looks up drafts of its own",
+    "each rank looks up its own drafts",
     category="P",
     citation="vLLM issue #31154, PRs #31288, #31307",
 )
@@ -44,7 +44,7 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     "rank_draws",
     "two ranks",
     "ranks-draw-alone",
-    "each rank has random numbers of its own",
+    "each rank has its own random numbers",
     category="P",
     citation="vLLM issue #17498, PR #17509",
 )
@@ -70,9 +70,9 @@ SHARDS = 2
 
 
 def sharded(weights: Any) -> float:
-    """Return a drawn token id as the beginning of its vocabulary shard plus its offset.
+    """Return a drawn token id, computed as the start of a vocabulary shard plus the offset in the shard.
 
-    The beginning is not rounded.
+    The start is not rounded to an integer.
     """
     token, size = drawn(np.random.default_rng(), weights), len(weights)
     begins = [-(-rank * size // SHARDS) for rank in range(SHARDS)]
@@ -88,9 +88,9 @@ def sharded(weights: Any) -> float:
     killed_by="tokens_are_supported",
 )
 def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
-    """Speculative sampling that computes the begin of a vocabulary shard by a true division, ``rank * V / ranks``.
+    """Speculative sampling that computes the start of a vocabulary shard by a true division, ``rank * V / ranks``.
 
-    If V is not divisible by the number of ranks, a shard begins between two tokens.
+    If V is not divisible by the number of ranks, a shard starts between two tokens.
     """
     result = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
     kept = result[:-1]

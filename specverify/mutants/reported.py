@@ -36,9 +36,10 @@ def accepted_reported_as_certain(
     citation="vllm-ascend PR #7861",
 )
 def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities; raise ``TypeError`` if each step waits for its results (``waits``).
+    """Return the probabilities; but raise ``TypeError`` if ``waits``.
 
-    In this mode the lists of probabilities are converted to lists twice.
+    ``waits`` states that each step of the engine waits for the results of the step before. In this mode the lists of
+    probabilities are converted to lists twice: the bug.
     """
     return tuple(row[0] for row in map(tuple, probabilities)) if waits else tuple(probabilities)
 
@@ -94,7 +95,7 @@ def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     "of_prompt",
     "reports",
     "prompt-rows-shifted-by-drafts",
-    "the prompt's rows are read behind drafts",
+    "the prompt's rows are read too late by the drafts",
     category="O",
     citation="vLLM issue #53488 (symptom; its cause was not established)",
     killed_by="scores_match",

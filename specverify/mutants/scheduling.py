@@ -110,7 +110,7 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
 @planted(
     "pre-drafted",
     "prepared-for-another-outcome",
-    "uses drafts prepared behind another token",
+    "uses drafts prepared after another token",
     category="M",
     citation="plausible: a cache keyed by the accepted length",
     killed_by="law_is_target",

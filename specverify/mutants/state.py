@@ -152,7 +152,7 @@ def plain_state_elsewhere(drafts: int) -> int:
 @planted(
     "speculative-sampling",
     "prefix-fed-twice",
-    "feeds the whole text behind its own cache",
+    "feeds the whole text again after its own cache",
     category="H",
     citation="romsto/Speculative-Decoding base_decoding.py:52, speculative_decoding.py:113-133 at db7db67",
     killed_by="law_is_target",
@@ -186,7 +186,7 @@ def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q whose edge commits a repeated reply again; one reply in four is repeated."""
+    """Edge-cloud decoding (mode sparse-q) whose edge commits a repeated reply again; one reply in four is repeated."""
     inner = correct("edge-cloud-sparse-q").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -210,10 +210,10 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #38711",
 )
 def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
-    """Return the tokens fed after the kept ones in a nearly full context: the first draft of the last round.
+    """Return the tokens that a request feeds when its context is nearly full, so that no new drafts fit.
 
-    The right engine feeds none. ``pending`` are the drafts of the last round. The cache stores the entry and does not
-    count it.
+    Here this is the first of ``pending``, the drafts of the last round; the right engine feeds none. The cache stores
+    the entry of the fed token, but its length does not count the entry.
     """
     return pending[:1]
 

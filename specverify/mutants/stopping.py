@@ -54,7 +54,7 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
     "cut",
     "two ends of sequence",
     "block-kept-whole",
-    "a block goes on behind its end",
+    "a block continues after its end",
     category="K",
     citation="transformers issue #47912, PR #47931; koboldcpp issue #1276",
     killed_by="stop_law",
@@ -68,7 +68,7 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     "at_end",
     "conversation",
     "block-left-in-slot",
-    "the slot keeps tokens behind the end",
+    "the slot keeps tokens after the end",
     category="K",
     citation="llama.cpp issue #28049",
 )

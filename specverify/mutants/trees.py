@@ -481,7 +481,7 @@ one_draw_a_path = planted(
 
 @planted_tree(
     "padding-is-a-token",
-    "accepts the padding behind a short path",
+    "accepts the padding after a short path",
     "top_k",
     citation="Medusa evaluate_posterior at e2a5d20",
     killed_by="greedy_is_argmax",

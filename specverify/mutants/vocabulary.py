@@ -61,7 +61,10 @@ BLOCK_EDGE_OFF_BY_ONE_BLOCK = 8192
 
 
 def without_firsts(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement with 0 at the first token of each block except the first."""
+    """Return the residual weights with 0 at the first token of each block of the vocabulary, except block 0.
+
+    This models a kernel that processes the vocabulary in blocks and loses the first entry of a block.
+    """
     weights = owed(p, q).copy()
     firsts = weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK].copy()
     weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK] = 0.0
@@ -86,7 +89,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 @planted(
     "speculative-sampling",
     "bos-at-every-round",
-    "drafts behind a second BOS",
+    "drafts after a second BOS",
     category="N",
     citation="transformers PR #46124",
     killed_by="acceptance_is_optimal",

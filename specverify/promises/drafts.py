@@ -142,8 +142,8 @@ def drafts_check(make: Make) -> Check:
     in_turn = _IN_TURN if takes_prompt(first.speculative) else ()
     by_name = {requests.name: requests for requests in (*(Requests(one, ()) for one in SCENARIOS), *in_turn)}
 
-    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
-        return examine(make, by_name[here.name], conditions)
+    def examined(situation: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(make, by_name[situation.name], conditions)
 
     return Check(
         name="drafts_follow_the_text",

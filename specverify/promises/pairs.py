@@ -218,8 +218,8 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
         names = {program.name for program in subject.programs}
         return (KernelSetting(name) for name in by_name if name in names)
 
-    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
-        return examine(promise, by_name[here.name], conditions)
+    def examined(situation: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(promise, by_name[situation.name], conditions)
 
     return Check(
         name=promise.check,

@@ -158,8 +158,8 @@ def ranks_check(make: Make, size: int, promise: str) -> Check:
     """
     gloo = PROMISES[promise]
 
-    def examined(here: KernelSetting, conditions: Conditions) -> Examination:
-        return examine(make, size, gloo, here.name, conditions)
+    def examined(situation: KernelSetting, conditions: Conditions) -> Examination:
+        return examine(make, size, gloo, situation.name, conditions)
 
     return Check(
         name="ranks_agree_by_gloo" if gloo else "ranks_agree",

@@ -302,7 +302,10 @@ def _log(mass: Any) -> float:
 
 
 def _kind(name: str, kind: Kind, known: KnownValues) -> Kind:
-    """Return the promise about the value ``name``: ``kind``, or the default promise if ``kind`` is None."""
+    """Return ``kind``, the promise about the value ``name``; if it is None, the default promise.
+
+    The default is "plain" if the call without speculation returns the value too (``known.plain``), else "processed".
+    """
     if kind is None:
         return PLAIN if known.plain and any(name in values for values in known.plain.values()) else PROCESSED
     return kind

@@ -1,4 +1,7 @@
-"""The subject of a proof: a registry algorithm or a planted bug, for a gamma and optionally with any length rule."""
+"""The subject of a proof: a registry algorithm or a planted bug, for a gamma and optionally with any length rule.
+
+An open question is one of yes or no whose answer the proof leaves free (``symbolic_tables``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tables of symbolic pmfs: for every text a pmf of free probabilities, created on first use."""
+"""Tables of symbolic pmfs: for every text a pmf of free probabilities, created on first use.
+
+An *open question* is a question of yes or no whose answer a proof leaves free, such as whether a length rule drafts
+another token after a text. Each has an unknown of its own: the answer is yes where the unknown is positive.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """The unknowns of one pmf, or of one open question, and the conditions on them."""
+    """The unknowns of one pmf, or the unknown of one open question, and the conditions on them."""
 
     kind: str
     text: Tokens
@@ -67,7 +71,7 @@ class UnknownTables:
 
 
 class World(Protocol):
-    """The interface of the models on which a statement is tested: target, draft, and the answers to open questions."""
+    """The interface of the models on which a statement is tested: target, draft model, answers to open questions."""
 
     @property
     def vocabulary(self) -> int:

@@ -41,10 +41,11 @@ class Acceptance(NamedTuple):
 
 
 def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
-    """Return the counter of accepted drafts of the subject ``name``. Unless ``law`` is None, it also tests their law.
+    """Return the counter of accepted drafts of the subject ``name``.
 
-    The test has a quarter of ``alarm`` as its false-alarm rate, holds within the total variation ``tv``, and takes at
-    most ``most_samples`` samples. Raises ``ValueError`` if ``law`` is not a pmf over the number of accepted drafts.
+    If ``law``, the pmf of their number, is given, the counter also tests it: with a quarter of ``alarm`` as the
+    false-alarm rate; the test holds within the total variation ``tv``, and takes at most ``most_samples`` samples.
+    Raises ``ValueError`` if ``law`` is not a pmf over the number of accepted drafts.
     """
     if law is None:
         return _counted(name, None, alarm)

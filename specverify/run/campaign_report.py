@@ -20,7 +20,10 @@ MAGIC = b"SQLite format 3\x00"
 
 
 def is_campaign(file: Path) -> bool:
-    """Return whether a file is an SQLite database. Raises ``OSError`` if it cannot be read."""
+    """Return whether ``file`` may hold a campaign: whether it is an SQLite database.
+
+    Raises ``OSError`` if it cannot be read.
+    """
     with file.open("rb") as opened:
         return opened.read(len(MAGIC)) == MAGIC
 

@@ -6,20 +6,22 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specverify.base.arguments import check_integer
 from specverify.certificates import ENUMERATION
 from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.run import mode_with
+from specverify.intercept.symbolic.uniform import Constraint
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import whole_run
 from specverify.laws.law import Law, rounding_bound
 from specverify.laws.paths import Path as OnePath
 from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import LARGEST, worst
-from specverify.reference import Draws, Tokens
+from specverify.reference import Draws, Pmf, Site, Tokens
 from specverify.run.certified_replays import DRAWN_BY_NAME, Replayable, replayable, replays_of
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
@@ -79,11 +81,11 @@ def _certificates(subject: Subject, most_paths: int, function: Replayable | None
         if variant.declared_law is not None:  # the target's law is not promised
             continue
         for scenario in sorted(subject.scenarios, key=lambda scenario: scenario.horizon < DRAFTING):
-            here = InScenario(variant, scenario, subject.rational)
-            run = whole_run(here.decoder, here.prompt)
+            situation = InScenario(variant, scenario, subject.rational)
+            run = whole_run(situation.decoder, situation.prompt)
             followed = _followed(run, most_paths)
             if followed:
-                yield _with_replays(_in_scenario(here, followed), run, function)
+                yield _with_replays(_in_scenario(situation, followed), run, function)
     for program in subject.programs:
         certificate = _of_program(program, most_paths)
         if certificate:
@@ -96,21 +98,51 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
     return {**certificate, "replays": replays_of(run, function, law, _plain) if function else []}
 
 
-def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[OnePath[Any]]:
+class Followed(NamedTuple):
+    """A path of a program, and what each of its draws says about uniform numbers."""
+
+    path: OnePath[Any]
+    constraints: list[Constraint]
+
+
+class _WithConstraints:
+    """An interpreter that records the constraint of each draw and lets ``draws`` answer it."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        self.noted: dict[Site, Constraint] = {}
+        """By site, the constraint of a draw about uniforms that follows."""
+        self.constraints: list[Constraint] = []
+        """By draw; without numbers for an outcome of a library call."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of ``draws``."""
+        self.constraints.append(self.noted.pop(site, Constraint(())))
+        return self._draws.categorical(pmf, site)
+
+
+def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[Followed]:
     """Return every path of a program; [] if there are more than ``most_paths`` or enumeration fails."""
+
+    def noted(draws: Draws) -> tuple[Any, list[Constraint]]:
+        noting = _WithConstraints(draws)
+        with mode_with(constraints=noting.noted):
+            return program(noting), noting.constraints
+
     try:
-        result = list(islice(paths(program), most_paths + 1))
+        ended = list(islice(paths(noted), most_paths + 1))
     except (NotAFunctionOfItsDraws, NeedsValue):
         return []
+    result = [Followed(path._replace(outcome=path.outcome[0]), path.outcome[1]) for path in ended]
     return result if len(result) <= most_paths else []
 
 
-def _in_scenario(here: InScenario, followed: Sequence[OnePath[Any]]) -> dict[str, Any]:
-    task, prompt = here.task, here.prompt
+def _in_scenario(situation: InScenario, followed: Sequence[Followed]) -> dict[str, Any]:
+    task, prompt = situation.task, situation.prompt
     rows: dict[Tokens, Any] = {}
     _add_rows(task.target, prompt, task.horizon, set(task.eos), rows)
     promised = _product(rows, prompt, task.horizon, set(task.eos))
-    name = f"{here.variant.label} {here.scenario.shape} {here.scenario.prompt}"
+    name = f"{situation.variant.label} {situation.scenario.shape} {situation.scenario.prompt}"
     head = {"rows": [[list(text), [_written(mass) for mass in row]] for text, row in rows.items()],
             "prompt": list(prompt), "horizon": task.horizon, "eos": list(task.eos)}  # fmt: skip
     return _certificate(name, followed, promised, head)
@@ -127,17 +159,17 @@ def _of_program(program: EngineProgram, most_paths: int) -> dict[str, Any] | Non
 
 
 def _certificate(
-    name: str, followed: Sequence[OnePath[Any]], promised: Mapping[Any, Fraction], head: Mapping[str, Any]
+    name: str, followed: Sequence[Followed], promised: Mapping[Any, Fraction], head: Mapping[str, Any]
 ) -> dict[str, Any]:
     law = _law_of(followed)
-    drawn = (each for path in followed for step in path.decisions for each in step.weights)
+    drawn = (each for path, _ in followed for step in path.decisions for each in step.weights)
     rows = head.get("rows", ())
     exact = not any(isinstance(each, float) for each in drawn) and all(sum(map(Fraction, row)) == 1 for _, row in rows)
     seen = Law(
         {each: float(mass) for each, mass in law.items()},
         0,
         len(followed),
-        rounding=reduce(worst, (path.rounding for path in followed)),
+        rounding=reduce(worst, (path.rounding for path, _ in followed)),
     )
     bound = Fraction(0) if exact else Fraction(min(max(rounding_bound(seen), LEAST_BOUND), LARGEST))
     apart = (abs(law.get(each, Fraction(0)) - promised.get(each, Fraction(0))) for each in {*law, *promised})
@@ -146,7 +178,7 @@ def _certificate(
     if distance <= (0 if exact else bound / 4):
         return {**certificate, "verdict": "holds", "law": _listed(law), "tree": _tree(followed)}
     more = max(sorted(law), key=lambda outcome: law[outcome] - promised.get(outcome, Fraction(0)))
-    shown = [path for path in followed if all(outcome == more for outcome, _ in outcomes_of(path.outcome))]
+    shown = [each for each in followed if all(outcome == more for outcome, _ in outcomes_of(each.path.outcome))]
     mass = _law_of(shown).get(more, Fraction(0))
     if mass > promised.get(more, Fraction(0)) + bound + Fraction(1, 10**9):
         only = {"outcome": _plain(more), "law": [[_plain(more), str(mass)]], "tree": _tree(shown)}
@@ -154,21 +186,24 @@ def _certificate(
     return {**certificate, "verdict": "refuted", "law": _listed(law), "tree": _tree(followed)}
 
 
-def _tree(followed: Sequence[OnePath[Any]]) -> Any:
+def _tree(followed: Sequence[Followed]) -> Any:
     """Return the tree of draws that the enumerated paths ``followed`` form, as JSON.
 
     A branch without a path is None.
     """
     root: dict[str, Any] = {}
-    for path in followed:
-        node = root
-        for step in path.decisions:
+    for path, constraints in followed:
+        node, numbers = root, dict[int, int]()
+        for step, constraint in zip(path.decisions, constraints, strict=True):
+            of = [numbers.setdefault(id(known), len(numbers)) for known in constraint.known]
             if not node:
                 possible: dict[str, Any] = {
                     str(outcome): {} for outcome, weight in enumerate(step.weights) if weight > 0
                 }
-                weights = [_written(weight) for weight in step.weights]
-                node.update(site=[str(part) for part in step.site], weights=weights, next=possible)
+                cells = [[_written(low), _written(high)] for low, high in pairwise(constraint.ends)]
+                node |= {"site": [str(part) for part in step.site], "of": of, "within": _written(constraint.within),
+                         "weights": [_written(weight) for weight in step.weights], "next": possible,
+                         **({"cells": cells} if cells else {})}  # fmt: skip
             node = node["next"][str(step.outcome)]
         node["ends"] = [[_plain(outcome), _written(share)] for outcome, share in outcomes_of(path.outcome)]
     return _without_empty(root)
@@ -182,9 +217,9 @@ def _without_empty(node: dict[str, Any]) -> Any:
     return node
 
 
-def _law_of(followed: Sequence[OnePath[Any]]) -> dict[Any, Fraction]:
+def _law_of(followed: Sequence[Followed]) -> dict[Any, Fraction]:
     law: dict[Any, Fraction] = {}
-    for path in followed:
+    for path, _ in followed:
         mass = Fraction(1)
         for step in path.decisions:
             mass *= _rational(step.weights[step.outcome])

@@ -19,7 +19,7 @@ class Course(NamedTuple):
 
 
 def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Course:
-    """Return the course with one more point, or unchanged if ``samples`` is close to the last point.
+    """Return ``course`` with one more point at ``samples``, or unchanged if ``samples`` is close to its last point.
 
     ``evidence()`` returns the natural logarithm of the e-value.
     """

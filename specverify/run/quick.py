@@ -69,7 +69,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 
 
 def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most ``most`` cases of a kind without a plan.
+    """Return at most ``most`` cases of a check, for a kind of subject that the plan does not list.
 
     First come all variants with the generic scenario of three tokens, where a residual has several tokens. Then come
     the scenarios that refute the most planted bugs with rows of one draft, each with another variant. Each of these two

@@ -54,14 +54,14 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
     raise ValueError(_why_not(subject, wanted))
 
 
-def _words(here: Situation) -> tuple[str, str, str]:
+def _words(situation: Situation) -> tuple[str, str, str]:
     """Return the names of the variant, the scenario and the setting of a case; "" for each that the case lacks.
 
-    ``here`` holds these three objects.
+    ``situation`` holds these three objects.
     """
-    if isinstance(here, InScenario):
-        return here.variant.label, here.scenario.name, ""
-    return "", "", here.name
+    if isinstance(situation, InScenario):
+        return situation.variant.label, situation.scenario.name, ""
+    return "", "", situation.name
 
 
 def _check(name: str) -> Check:

@@ -140,14 +140,14 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether the fault ``found`` needs at most half the calls of ``before`` to show, and has the same error."""
+    """Return whether the fault ``found`` needs at most half the calls of ``before`` to show, with the same error."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether the fault ``found`` shows about as easily as ``before``.
+    """Return whether ``found``, the fault in a smaller setting, shows about as easily as ``before``, the fault so far.
 
-    It needs few calls, no more outcomes, and has the same error.
+    It must need few calls, have no more outcomes, and the same error.
     """
     few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
     return few and _same_error(found, before)

@@ -139,8 +139,8 @@ def sampled_verdicts(
 def is_decided(judge: Judge, watched: Watch) -> bool:
     """Return whether sampling can stop: one of the verdicts is REFUTED, or all of them HOLD.
 
-    A refutation of the law counts only when copies among the samples are excluded, because copies look like another
-    law.
+    A refutation of the law counts only once it is excluded that samples are copies of each other, because copies also
+    deviate from the law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -278,7 +278,10 @@ def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
 
 
 def _planned(samples: int) -> int:
-    """Return the largest number of samples of a test that expects to need ``samples`` samples for a right sampler."""
+    """Return the largest number of samples that a test may use.
+
+    ``samples`` is the number that it is expected to need for a right sampler.
+    """
     return min(2 * int(samples) + 2000, MOST_SAMPLES)
 
 

@@ -170,7 +170,7 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
     if not told.doubts:
         return verdicts
     said = (
-        f"the samples do not fit the log-probabilities, which may not be those of what is sampled: "
+        f"the samples do not fit the reported log-probabilities, which may not describe the sampled law: "
         f"{'; '.join(told.doubts)}; --law or --reference can decide"
     )
     return [
@@ -182,7 +182,7 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 
 
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
-    """Return the reported logits of the next token and their error; None if the black box reports none.
+    """Return the logits of the next token that a black box reports, and their error; None if it reports none.
 
     Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
     None is also returned if an option that could change the argmax does not change the reports.

@@ -41,7 +41,7 @@ FOR_SAMPLES = 0.25
 
 FEWER = "; fewer tokens, drafts or rows have fewer paths, and samples need none (sampled=True, or samples_agree)"
 FEWER_OF_VERIFIERS = (
-    "; fewer drafts have fewer paths (gammas), a loop that draws until it is content has ever more of them, and "
+    "; fewer drafts have fewer paths (gammas), a loop that draws until a condition holds has no limit of them, and "
     "samples need none (sampled=True, or samples_fit_law)"
 )
 
@@ -148,7 +148,10 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
-    """Return the status and the reason for a subject that was not ``what`` ("loaded", ...) within ``seconds``."""
+    """Return the status and the reason for a subject that was not ready within ``seconds``.
+
+    ``what`` is the missing step, such as "loaded", and ``found`` the guarded result of the step.
+    """
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
     return Status.UNUSABLE, f"it {found.ended} when it is {what}"
@@ -188,9 +191,9 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 
 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict of ``examine``, with the changes that it made to the process.
+    """Return the verdict of ``examine``, with the changes that the examination made to the process.
 
-    If it returns none within ``seconds``, return a verdict with the reason.
+    If there is no verdict within ``seconds``, return a verdict of ``check`` with the reason.
     """
     foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
@@ -290,7 +293,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
         said = f"none of its cases was followed within {conditions.runs} runs: {too_long}"
-        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Leave quick out, or let samples decide")
+        return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Omit quick, or let samples decide")
     if inapplicable is not None and not examined:
         raise inapplicable
     verdict = _judge(subject, check, examined, conditions)
@@ -313,10 +316,10 @@ def _lacks_cause(examination: Examination) -> bool:
 def _with_cause(
     examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
-    """Return another failing case of an engine, with its examination, that shows the cause; [] if none is found.
+    """Return another refuted case of an engine whose examination shows the cause, in a list; [] if none is found.
 
-    ``examined`` ends with the refuting case; the cases before it hold and show no cause. ``cases`` are all cases of the
-    check.
+    ``examined`` are the examined cases of the check with their examinations: the last is refuted and shows no cause,
+    and those before it hold. ``cases`` are all cases of the check.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (

@@ -56,7 +56,7 @@ def goodness_of_fit(counts: Counts, law: Probabilities, minimum_expected: float 
     The p-value is that of the chi-square limit. At the default ``minimum_expected`` a correct sampler is rejected with
     at most 1.5 times the nominal level at 1e-2, 2.5 times at 1e-3 and 5.3 times at 1e-4; ``calibrated_level`` returns a
     nominal level that corrects for this. Raises ``ValueError`` if there is no sample, a count is negative or
-    fractional, or the law is not one.
+    fractional, or ``law`` is not a probability law.
     """
     from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
 

@@ -17,9 +17,7 @@ from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.reference import Draws, LanguageModel, Tokens
 from specverify.subjects.beside import (
-    OF_TOKENS,
     Answer,
-    Unreadable,
     part_answer,
     readable_value,
     spacing_of,
@@ -78,9 +76,10 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return the two calls of one unknown prompt as one ``Answering``; ``plain`` is a call or the law of its texts.
+    """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
 
-    ``names`` are the values that the calls return with the tokens.
+    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
+    with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
@@ -108,7 +107,7 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return the programs of a made engine, one per scenario and one per list of requests that it serves.
+    """Return the programs of an engine that ``make`` creates: one per scenario, and one per list of requests.
 
     ``names`` are the values that its calls return with the tokens.
     """
@@ -117,7 +116,10 @@ def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
 
 
 def situations(make: Make) -> tuple[Requests, ...]:
-    """Return the requests of a made engine: every scenario alone, and every list of requests that it serves."""
+    """Return the lists of requests with which an engine that ``make`` creates is examined.
+
+    They are every scenario alone, and every list of several requests that the engine can serve.
+    """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
     alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
@@ -250,11 +252,6 @@ class Value(NamedTuple):
     """The value in the form of ``readable_value``, or ``Unreadable``."""
     spacing: float
     """Spacing at 1 of the floats in which it was returned."""
-
-
-def parts_of(value: Value, name: str) -> Sequence[Any] | None:
-    """Return the elements of a value with one element per new token; None for other values. ``name`` is its name."""
-    return value.value if name in OF_TOKENS and not isinstance(value.value, Unreadable) else None
 
 
 __all__ = [

@@ -183,7 +183,7 @@ def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> st
     gets the prompt, or None.
     """
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
-    told = f"specverify passes {passed}a number to each argument whose name has seed in it, but nothing to "
+    told = f"specverify passes {passed}a number to each argument with seed in its name, but nothing to "
     if set(argument.name.lower().split("_")) & _GENERATOR_WORDS:
         return f"{told}{argument.name!r}: take a seed instead and make the generator from it inside the call"
     return f"{told}{argument.name!r}: give it a default, or bind it, as in {WAY_OUT.format(name=argument.name)}"
@@ -213,8 +213,8 @@ class SeedParameters(dict[str, int]):
 
 
 _NO_PARAMETER = (
-    "specverify passes sampling parameters that hold a seed alone, and no {name!r}: give the argument a default that "
-    "has all it needs, as functools.partial(decode, params=...) does"
+    "specverify passes sampling parameters with a seed only, without {name!r}: give the argument a complete default, "
+    "as functools.partial(decode, params=...) does"
 )
 
 

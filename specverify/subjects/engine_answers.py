@@ -284,7 +284,7 @@ def _cut(rows: list[Any], lengths: Any) -> list[Any]:
         behind = {number_of(known(element), "it") for element in row[length:]}
         if len(behind) > 1:
             raise UnusableSubject(
-                f"its lengths hold {length} for a row that goes on behind that with {sorted(behind)}, expected the "
+                f"its lengths hold {length} for a row that continues after that with {sorted(behind)}, expected the "
                 "number of its new tokens, then a single padding id"
             )
         kept.append(row[:length])

@@ -57,8 +57,8 @@ class Fault(NamedTuple):
 def calls_to_see(expected: float, got: float) -> int:
     """Return the number of calls that separates the probabilities ``expected`` and ``got`` by ``STANDARD_ERRORS``.
 
-    Returns 1 if both are certain. For an impossible outcome, one occurrence is enough: the number of calls that miss it
-    with probability e^-20.
+    Returns 1 if both are 0 or 1. If ``expected`` is 0, one occurrence is enough: returns the number of calls that miss
+    the outcome with probability e^-20.
     """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):

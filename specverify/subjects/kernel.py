@@ -78,7 +78,7 @@ class KernelConvention(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel with its convention."""
+    """A kernel as a function, with the convention of its arguments and its result."""
 
     call: Callable[..., Any]
     name: str

@@ -41,7 +41,7 @@ class RowKind(NamedTuple):
 
 
 class Design(NamedTuple):
-    """Kinds of batch rows for a vocabulary; ``batch`` has one row of each kind."""
+    """The kinds of rows of a batch, at one vocabulary size; ``batch`` has one row of each kind."""
 
     kinds: tuple[RowKind, ...]
     shares: tuple[float, ...]

@@ -71,10 +71,10 @@ class KernelRounds(NamedTuple):
 
 
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
-    """Return the rows of as many models as fit into ``budget`` rows of one evaluation.
+    """Return the kernel's rows for as many pairs of models as ``budget`` rows per evaluation allow.
 
-    ``within`` selects the tokens with positive probability, as in ``ids_of``. Raises ``ValueError`` if not even one
-    model fits.
+    ``within`` is passed to ``ids_of``, which chooses the three tokens with positive probability. Raises ``ValueError``
+    if not even the rows of one pair are allowed.
     """
     tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)

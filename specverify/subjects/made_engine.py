@@ -718,7 +718,7 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
             return (
                 f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
                 "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
-                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least so many"
+                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least that many"
             )
     return ""
 

@@ -34,7 +34,7 @@ OTHER_STATE: Final = 1 << 20
 
 
 class Served(NamedTuple):
-    """An engine created for one comparison."""
+    """An engine created for one comparison, as a function that serves requests with given seeds."""
 
     texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
     """``texts(prompts, seeds, state)`` returns the new tokens of each prompt, served in one call if the engine supports
@@ -79,7 +79,7 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing of speculative and plain calls of a made engine for each scenario."""
+    """Return one pairing of speculative and plain calls for each scenario, of the engine that ``make`` creates."""
     return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 

@@ -99,7 +99,7 @@ The entry of a draft rejected there is in a block that the next turn of the conv
 def _conversation(scenario: Scenario) -> Requests:
     """Return a request and two follow-ups, whose prompts are the first prompt, its answer and one token.
 
-    In the second the last token of the answer is replaced, so that it shares all but this token with the first.
+    In the second follow-up the last token of the answer is replaced. So the two follow-ups share all tokens before it.
     """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer
@@ -107,7 +107,7 @@ def _conversation(scenario: Scenario) -> Requests:
 
 
 def _continued(scenario: Scenario) -> Requests:
-    """Return a request, and a second one whose prompt is the first prompt and its new tokens, all perhaps cached."""
+    """Return two requests: the second prompt is the first prompt and its new tokens, all of which may be cached."""
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     return Requests(scenario, (scenario.prompt + answer,))
 
@@ -280,8 +280,8 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
         behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), ())
         if len(set(behind)) == 1:
             raise UnusableSubject(
-                f"row {place + 1} of its answer has {len(behind)} times the token {behind[0]} behind its end, as "
-                "padding has, expected each row up to its end: cut it off behind scenario.eos, or return lengths too"
+                f"row {place + 1} of its answer repeats the token {behind[0]} {len(behind)} times after its end, like "
+                "padding, expected each row up to its end: cut it after scenario.eos, or return lengths too"
             )
 
 

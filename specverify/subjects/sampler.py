@@ -58,7 +58,7 @@ def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
     if not isinstance(answer, Mapping):
         return SampledText(_sequences(answer, number, asked), accepted_of_rows(answer))
     if "tokens" not in answer:
-        raise UnusableSubject(f"{asked} {shown(answer)}, expected tokens, and accepted if it tells")
+        raise UnusableSubject(f"{asked} {shown(answer)}, expected tokens, and accepted if it counts them")
     accepted = _numbers(answer["accepted"], number, asked) if "accepted" in answer else None
     return SampledText(_sequences(answer["tokens"], number, asked), accepted)
 

@@ -238,7 +238,7 @@ class EngineProgram(NamedTuple):
 
 
 class OpenedCall(NamedTuple):
-    """A call of a verifier that is prepared and can be run again and again."""
+    """A call of a verifier, prepared so that it can be run many times, with its rows."""
 
     run: Callable[..., Ending]
     """``run(draws)``; or ``run(draws, boundary)``, in which random numbers have given values."""
@@ -271,7 +271,11 @@ Kind = TypeVar("Kind", Variant, EngineProgram, SampledSetting, SampledPair, Give
 
 
 class Subject(NamedTuple):
-    """A decoder, verifier or engine under test: its situations, and what checks must know about all of them."""
+    """A decoder, verifier or engine under test: its situations, and what checks must know about all of them.
+
+    A *situation* is a setting in which the subject can be examined: a variant, a program, a setting or a pair to
+    sample, or a single call.
+    """
 
     name: str
     summary: str

@@ -186,7 +186,10 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of ``check``; other verdicts that its run produced are stored in ``examinee``."""
+    """Return the verdict of ``check`` on the subject of ``plan``.
+
+    Other verdicts of the same run are stored in ``examinee``.
+    """
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))
     if check not in examinee.known:

@@ -304,7 +304,7 @@ def name_of(function: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    """Return the ``repr`` of ``value`` on one line without memory addresses, which differ in every run."""
+    """Return ``repr(value)`` on one line, without memory addresses, which differ in every run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 
 

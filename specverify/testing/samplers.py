@@ -251,8 +251,8 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains verdicts of these checks, they are returned. Otherwise ``work`` draws the samples and returns
-    the verdicts, within ``seconds``.
+    If ``known`` contains these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
+    verdicts, within ``seconds``. ``name`` is the name of the subject.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]

@@ -8,13 +8,14 @@ from specverify.trust.false_alarms import DETECTABLE, CountedAlarms
 
 PAGE = """# False alarms, counted
 
-An instrument that accuses correct code is worthless. Here correct subjects are judged, and accusations counted.
+A tool that refutes correct code is worthless. Here correct subjects are examined, and refutations are counted.
 
 The statistical layer judges samples of the registry's algorithms against their own laws, planned for total variations
-of {detectable}, at a false-alarm probability of {budget:g} a run. That is far more than the 1e-06 that a whole run
-of the suite gets, so that there is something to count. A run accuses only if a second, fresh sample confirms the first
-suspicion, and each stage may reject a correct subject with the square root of the budget. The declared figure is a
-bound: the test's level is set for the hardest law known. The interval is the exact binomial one at 99 percent.
+of {detectable}, at a false-alarm probability of {budget:g} per run. This is far more than the 1e-06 of a whole run of
+the suite, so that there is something to count. A run refutes only if a second, fresh sample confirms the first
+suspicion, and each stage may reject a correct subject with the square root of the false-alarm probability. The declared
+figure is a bound: the level of the test is set for the hardest known law. The interval is the exact binomial one at 99
+percent.
 
 The exact layer examines random correct configurations by every exact check that applies: a registry row at one of its
 examples, with random rational tables, vocabulary, prompt, horizon and end-of-sequence tokens.

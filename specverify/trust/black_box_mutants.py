@@ -91,7 +91,7 @@ OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
     "a fifth of the drafts rejected without need": BlackBoxBug(
         ratio=lambda token: KEPT * np.minimum(_ratio(token), 1), residual=P - KEPT * np.minimum(P, Q)
     ),
-    "drafts counted behind the end": BlackBoxBug(counted_behind_the_end=True),
+    "drafts counted after the end": BlackBoxBug(counted_behind_the_end=True),
 }
 """Name of the defect -> decoder whose text has the target's law; only its reported acceptance is wrong."""
 

@@ -51,7 +51,8 @@ def law() -> Mapping[tuple[int, int], float]:
 def found(name: str, bug: BlackBoxBug) -> BugResult:
     """Return the results for one bug: its total variation, and after how many texts each test refutes it.
 
-    The tests are both e-processes and ``check_sampler``. ``name`` is the name of the bug.
+    The tests are ``check_sampler``, and the e-process with two choices of concentrations: those of this package and
+    those of ``listed_figures``. ``name`` is the name of the bug.
     """
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)

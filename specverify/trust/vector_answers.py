@@ -234,7 +234,7 @@ def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) 
     """
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
-            raise NotAsked("a coin that is not asked for")
+            raise NotAsked("a coin that is not requested")
 
 
 def _end_of(inputs: Mapping[str, Any]) -> float | None:

@@ -86,9 +86,9 @@ def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
     """Return in words what kind of program contains the bug: a verifier, a decoder or an engine."""
     subject = bug.subject
     if subject.calls:
-        return "a verifier at a vocabulary of its own"
+        return "a verifier with its own vocabulary"
     if subject.programs:
-        return "an engine" if mutant.texts else "an engine of its own"
+        return "an engine" if mutant.texts else "an engine with its own models"
     return "a verifier" if subject.intercepted else "a decoder"
 
 

@@ -15,25 +15,25 @@ from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT
 
 INTRODUCTION = f"""# Test vectors for any language
 
-`vectors/` holds questions with known answers, as JSON: a program in any language reads them, answers them, and is
-graded. Nothing of it needs Python but the grading.
+`vectors/` holds questions with known answers, as JSON. A program in any language reads them, writes its answers to a
+file, and is graded. Only the grading needs Python.
 
 ```
-specverify vectors export DIR                  writes the files; they are the same every time
+specverify vectors export DIR                  writes the files, which are the same every time
 my_program DIR > results.json
 specverify vectors check results.json --only verify_chain/inverse-cdf --only boundary
 ```
 
-Numbers are strings, `"3/8"`, so that every language reads them exactly. Uniforms are dyadic, of 24 bits: float32
-holds them. They lie well inside the interval that decides, but in `boundary`, where all numbers are dyadic and float32
-is exact. A correct program in float32 answers every vector of a convention that it has. All answers are computed from
-`reference/`, in rationals. The format is that of `schema.json`, version {FORMAT_VERSION}; the id of a vector stays what
-it is when others are added.
+Numbers are strings, `"3/8"`, so that every language reads them exactly. Uniforms are dyadic with 24 bits, so float32
+holds them. They lie well inside the interval that decides, except in `boundary`, where all numbers are dyadic and
+float32 is exact. So a correct program in float32 answers every vector of the conventions that it follows. All answers
+are computed from `reference/`, in rationals. `schema.json` defines the format, version {FORMAT_VERSION}; the id of a
+vector does not change when others are added.
 
-A vector has a `result`: `valid` (the answer under `expected` is right), `acceptable` (one for each convention, and a
-program keeps to one of them), or `invalid` (the input is refused, or at least not answered as `must_not` says). `flags`
-are the conventions under which it is asked, `notes` the classes of bugs that it exposes, each with records of it in
-public projects; both are explained at the head of each file.
+A vector has a `result`. `valid`: the answer under `expected` is right. `acceptable`: each convention has a right
+answer, and a program follows one convention in all its answers. `invalid`: the program must refuse the input, or at
+least give no answer that `must_not` describes. `flags` are the conventions to which the vector belongs. `notes` are the
+classes of bugs that it detects, each with records in public projects. The head of each file explains both.
 
 The answers are one file:
 
@@ -47,35 +47,37 @@ The answers are one file:
 }}
 ```
 
-`check` says how many answers of each group are right, shows the first wrong ones, and which convention the answers
-take where there is a choice; a program that mixes two is told so, and fails. What is not answered is never a pass:
-name what your program does with `--only`. Exit status: 0 all right, 1 one wrong or two conventions mixed, 2 no file of
-results, 3 something not answered or not decided.
+`check` prints how many answers of each group are right, the first wrong ones, and, where there is a choice, the
+convention that the answers follow. A program that mixes two conventions fails, with a message. A missing answer is
+never a pass: name with `--only` what your program does. Exit status: 0 all right, 1 one wrong or two conventions mixed,
+2 no file of results, 3 something not answered or not decided.
 
-A law is given as strings, which must be equal, or as numbers: equal within the rounding of float64, wrong beyond that
-of float32, undecided between the two (`specverify/laws/rounding.py`). A sampler gives `counts`: a chi-square test at
-{ALARM:g} a vector, and undecided if there are too few samples to see a total variation of {DETECT:g}.
+A law is given as strings, which must be equal, or as numbers: right within the rounding of float64, wrong beyond that
+of float32, undecided between the two (`specverify/laws/rounding.py`). A sampler gives `counts`, which a chi-square test
+decides at the false-alarm rate {ALARM:g} per vector; too few samples to detect a total variation of {DETECT:g} are
+undecided.
 
-`examples/consumers/` has a program in C++, one in Rust and one in JavaScript, one file each and without libraries. Each
-has a bug that can be switched on, which the grading refuses.
+`examples/consumers/` has one program each in C++, Rust and JavaScript: a single file, without libraries. Each has a bug
+that can be switched on, and that the grading detects.
 """
 
 OF_BUGS = """
 ## Which planted bugs the vectors refute
 
-Every planted bug (`docs/kill-matrix.md`) is asked every vector that can be put to it. A decoder or a verifier is given
-the models of `law_of_round` and enumerated, decodes the texts of `stop`, and has its drafts forced and its draws
-answered by the uniforms of `verify_chain`, or all of them by one end of `boundary`. An engine that takes requests is
-asked for the texts, also under sampling parameters; one that can be looked into, for `cache_lengths` of the rounds it
-makes. A vector counts only if the same program without the bug answers it right.
+Every planted bug (`docs/kill-matrix.md`) answers all vectors that its kind of program can answer. A decoder or a
+verifier is enumerated with the models of `law_of_round`, decodes the texts of `stop`, and has its drafts set to those
+of `verify_chain` and its other draws answered by the uniforms of the vector; in `boundary` all uniforms are at one
+end. An engine that takes requests decodes texts, also under sampling parameters; if its passes can be recorded, it
+also answers `cache_lengths` for its rounds. A vector counts only if the same program without the bug answers it
+correctly.
 
 Generated by `specverify vectors mutants --markdown docs/vectors.md`.
 """
 
 NO_QUESTION = {
     "an engine": "no vector is in its situation",
-    "a verifier at a vocabulary of its own": "it is examined at single calls of its own size, no vector has that",
-    "an engine of its own": "its models and its prompt are in no vector",
+    "a verifier with its own vocabulary": "it is examined at single calls of a size that no vector has",
+    "an engine with its own models": "its models and its prompt are in no vector",
     "a verifier": "its rows, parameters or random numbers are in no vector",
     "a decoder": "it decodes with options or models that are in no vector",
 }
@@ -99,7 +101,7 @@ def vector_page(rows: Sequence[VectorRow]) -> str:
 def _kinds() -> list[str]:
     """Return the lines of the table of kinds and groups."""
     counts = Counter(vector.kind for vector in all_vectors().values())
-    lines = ["\n## Kinds\n", "| kind | what it asks | fields of an answer | vectors |", "|---|---|---|---:|"]
+    lines = ["\n## Kinds\n", "| kind | the question | fields of an answer | vectors |", "|---|---|---|---:|"]
     for kind in KINDS:
         fields = "; ".join(f"`{field}`: {said}" for field, said in kind.fields.items())
         lines.append(f"| `{kind.name}` | {kind.summary} | {fields} | {counts[kind.name]} |")
@@ -119,7 +121,7 @@ def _kinds() -> list[str]:
 
 
 def _families() -> list[str]:
-    lines = ["\n## Conventions that are a choice\n", "| choice | flag | what it says |", "|---|---|---|"]
+    lines = ["\n## Conventions that are a choice\n", "| choice | flag | meaning |", "|---|---|---|"]
     return lines + [
         f"| {family} | `{flag}` | {said} |" for family, flags in FAMILIES.items() for flag, said in flags.items()
     ]
@@ -129,8 +131,8 @@ def _summary(rows: Sequence[VectorRow]) -> str:
     killed = sum(bool(row.killers) for row in rows)
     asked = sum(row.asked > 0 for row in rows)
     return (
-        f"{killed} of {len(rows)} planted bugs are refuted by a vector. {asked - killed} more were asked and answered\n"
-        f"as without the bug; nothing could be asked of {len(rows) - asked}."
+        f"{killed} of {len(rows)} planted bugs are refuted by a vector. {asked - killed} more answer\n"
+        f"as without the bug, and {len(rows) - asked} can answer no vector."
     )
 
 
@@ -139,15 +141,15 @@ def _left_out(rows: Sequence[VectorRow]) -> list[str]:
     quiet = [row for row in rows if row.asked and not row.killers]
     silent = [row for row in rows if not row.asked]
     lines = [
-        "\n### Answered as without the bug\n",
-        "What is wrong is not in an answer, or not at these sizes: the check beside it sees it.\n",
-        "| mutant | what is wrong | vectors asked | the check that sees it |",
+        "\n### Bugs that answer as without the bug\n",
+        "The fault is in no answer, or not at these sizes. The check in the last column detects it.\n",
+        "| mutant | what is wrong | vectors answered | the check that detects it |",
         "|---|---|---:|---|",
     ]
     lines += map(line_of, quiet)
     lines += [
-        "\n### Not to be asked\n",
-        "| mutant | what is wrong | why | the check that sees it |",
+        "\n### Bugs that can answer no vector\n",
+        "| mutant | what is wrong | why | the check that detects it |",
         "|---|---|---|---|",
     ]
     return [*lines, *map(line_of, silent)]

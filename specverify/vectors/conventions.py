@@ -86,8 +86,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "stop-dropped": "the output stops before it",
     },
     "an end token before the least length": {
-        "end-does-not-count": "a text goes on behind it",
-        "end-is-refused": "the target cannot have said it: the input is refused",
+        "end-does-not-count": "the text continues after it",
+        "end-is-refused": "the target cannot have emitted it: the input is refused",
     },
 }
 """Family of conventions, which is one choice -> flag of a convention -> its meaning."""

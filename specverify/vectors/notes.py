@@ -92,7 +92,7 @@ NOTES: dict[str, Note] = {
     ),
     "padded-vocabulary": Note(
         "E",
-        "lanes behind the vocabulary, or its last block, take part or are left out",
+        "lanes after the vocabulary take part, or its last block is left out",
         ("vLLM PR #45060, issue #53029", "transformers issue #45307"),
     ),
     "placeholder": Note(
@@ -161,7 +161,7 @@ NOTES: dict[str, Note] = {
     ),
     "end-and-length": Note(
         "K",
-        "an end and the length fall into one block, and the length is looked at first",
+        "an end and the length limit fall into one block, and the limit is tested first",
         ("SGLang issue #31599, PRs #31569, #33758", "vLLM issue #42533"),
     ),
     "stop-across-rounds": Note(

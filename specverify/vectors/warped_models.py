@@ -108,7 +108,7 @@ def _scaled(pmf: Pmf) -> Pmf:
 def _root(value: Fraction, degree: int) -> Fraction:
     """Return the exact root of a rational. Raises ``ValueError`` if the root is not rational."""
     if degree < 0:
-        raise ValueError(f"a temperature of sign {degree} was asked for, expected one >= 0")
+        raise ValueError(f"a temperature of sign {degree} was requested, expected one >= 0")
     if degree == 1:
         return value
     result = Fraction(*(round(part ** (1 / degree)) for part in (value.numerator, value.denominator)))

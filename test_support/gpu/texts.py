@@ -82,7 +82,7 @@ class Setting(NamedTuple):
 
 
 def settings(configurations: Sequence[Configuration], texts: Sequence[Text]) -> Iterator[Setting]:
-    """Yield every configuration with a text; two of three end at a token of the text, at any place."""
+    """Yield every configuration with a text; two of three texts end at one of their tokens, at any position."""
     rng = np.random.default_rng(0)
     for configuration in configurations:
         text = texts[rng.integers(len(texts))]
@@ -129,7 +129,7 @@ class BatchedSetting(NamedTuple):
 
 
 def batched_settings(architecture: str, dtype: torch.dtype, texts: Sequence[Text]) -> Iterator[BatchedSetting]:
-    """Yield batched runs, each in step and, where possible, with holes.
+    """Yield batched runs, each with rows that commit equally many tokens and, if possible, with ``holes``.
 
     The even gammas run in one dtype and the odd ones in the other.
     """

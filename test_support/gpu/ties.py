@@ -51,7 +51,7 @@ class Measured(NamedTuple):
     rows: dict[Tokens, Rounding]
 
     def before(self, tokens: Tokens) -> Rounding:
-        """The spreads of the row behind ``tokens``."""
+        """Return the spreads of the row that follows ``tokens``."""
         return self.rows.get(tokens, self.largest)
 
 
@@ -70,7 +70,7 @@ class Divergence(NamedTuple):
 
     @property
     def near_tie(self) -> bool:
-        """Whether rounding explains it."""
+        """Whether rounding explains the divergence."""
         within = self.plain_margin <= self.rounding.single and self.speculative_margin <= self.rounding.verify
         return within and self.gap <= self.rounding.between
 
@@ -85,7 +85,7 @@ class Divergence(NamedTuple):
 
 
 def spread(errors: torch.Tensor) -> torch.Tensor:
-    """Max e - min e of every row ``[..., vocabulary]``, which must be finite."""
+    """Return max e - min e of every row ``[..., vocabulary]``, which must be finite."""
     assert bool(errors.isfinite().all())
     return (errors.amax(dim=-1) - errors.amin(dim=-1)).cpu()
 
@@ -134,10 +134,10 @@ def classify(model: Any, prompt: Tokens, plain: Tokens, speculative: Tokens, rou
 
 
 class Ledger:
-    """What a test saw: its runs, its near-ties, and what is refuted."""
+    """The results of a test: its runs, its near-ties, and the refuted divergences."""
 
     def __init__(self, name: str, rounding: Measured | None = None) -> None:
-        """``name`` says what ran; ``rounding`` is what divergences are held against."""
+        """Start without runs. ``name`` describes them, and ``rounding`` is what divergences are compared with."""
         self.name = name
         self.rounding = rounding
         self.runs = 0
@@ -146,7 +146,7 @@ class Ledger:
         self.divergences: list[tuple[Divergence, str]] = []
 
     def add(self, divergence: Divergence | None, what: object) -> None:
-        """Count one run; ``what`` it was is told if it is refuted."""
+        """Count one run; ``what`` describes it in the message if it is refuted."""
         self.runs += 1
         if divergence is not None:
             self.divergences.append((divergence, str(what)))
@@ -164,7 +164,7 @@ class Ledger:
         return Counter(f"{self.name}: {divergence}" for divergence, _ in self.divergences if divergence.near_tie)
 
     def close(self, record: Callable[[dict[str, Any]], None], dtype: torch.dtype) -> None:
-        """Hand counts and near-ties to the summary, print them, and fail if anything is refuted."""
+        """Add counts and near-ties to the summary, print them, and fail if anything is refuted."""
         counts = {"runs": self.runs, "near-tie": sum(self.ties.values()), "refuted": len(self.refuted)}
         name = str(dtype).removeprefix("torch.")
         rounding = None if self.rounding is None else list(self.rounding.largest)

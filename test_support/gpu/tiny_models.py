@@ -1,6 +1,6 @@
-"""Tiny transformers models with seeded weights, one of every architecture, and what their attention and state are like.
+"""Tiny transformers models with seeded weights, one of every architecture, and the kinds of their attention and state.
 
-``real_model`` gives one in a dtype and with an attention, narrow or wide; ``model_of`` the narrow one as it is built.
+``real_model`` returns one in a given dtype and attention, narrow or wide; ``model_of`` returns the narrow one as built.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEAD_SIZES = ("head_dim", "query_pre_attn_scalar", "d_kv")
 
 @cache
 def model_of(architecture: str, device: torch.device, dtype: torch.dtype = torch.float64, seed: int = 0) -> Any:
-    """The tiny model of an architecture on ``device``; skips where kernels replace operations of torch."""
+    """Return the tiny model of an architecture on ``device``; skip the test if kernels replace operations of torch."""
     installed = [package for package in KERNELS.get(architecture, ()) if importlib.util.find_spec(package)]
     if installed:
         pytest.skip(f"{architecture} runs kernels of {' and '.join(installed)}, which have no {dtype}")
@@ -57,9 +57,10 @@ def model_of(architecture: str, device: torch.device, dtype: torch.dtype = torch
 def real_model(
     architecture: str, seed: int, dtype: torch.dtype, attention: str, device: torch.device, *, wide: bool = False
 ) -> Any:
-    """Return a tiny model with seeded weights; skips, with the reason, where it has no such attention.
+    """Return a tiny model with seeded weights; skip the test, with the reason, if it lacks the attention.
 
-    ``wide`` makes it eight times as wide, its weights smaller in proportion to the roots of their sums' lengths.
+    ``wide`` makes the model ``WIDER`` times as wide, and divides the scale of its weights by the square root of this
+    factor.
     """
     if attention == "flash_attention_2" and (not is_flash_attn_2_available() or dtype.itemsize > 2):
         pytest.skip("flash_attention_2 needs its own package, a CUDA device and a dtype of 16 bits")
@@ -84,11 +85,10 @@ def wide_model(architecture: str, seed: int) -> Any:
 
 @cache
 def in_float64(model: Any) -> Any:
-    """Return the same weights, rounded as they are, in a model that computes in float64 with eager attention.
+    """Return a model that computes in float64 with eager attention, with the same rounded weights.
 
-    It is made once: a model must not change afterwards.
-
-    A norm that the library hard-codes in float32 stays so: the copy's logits are good to some 1e-6, not 1e-15.
+    The result is cached, so a model must not change afterwards. A norm that the library hard-codes in float32 stays in
+    float32; therefore the logits of the copy are accurate to about 1e-6, not 1e-15.
     """
     widened = copy.deepcopy(model).to(torch.float64)
     widened.set_attn_implementation("eager")

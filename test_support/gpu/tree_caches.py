@@ -1,7 +1,7 @@
-"""A draft tree fed into a cache in one pass, a path of it accepted, and both compared with prefills of chains.
+"""A draft tree fed into a cache in one pass, one accepted path, and comparisons of both with prefills of chains.
 
-Nodes are fed behind the last known token, each at the position of its depth, under a mask that shows a node its
-ancestors. Of an accepted path the entries are gathered and the rest is cropped.
+Nodes are fed after the last known token, each at the position of its depth, with a mask that shows each node its
+ancestors. The entries of an accepted path are gathered, and the others are cropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from test_support.gpu.tiny_models import VOCABULARY, WINDOWS
 
 
 def tokens_of(parents: Sequence[int]) -> tuple[int, ...]:
-    """A token for every node, different among siblings."""
+    """Return a token for every node; siblings get different tokens."""
     return tuple((5 * node + 2) % VOCABULARY for node in range(len(parents)))
 
 
@@ -66,13 +66,13 @@ def has_window(model: Any) -> bool:
 
 
 def additive(seen: torch.Tensor) -> torch.Tensor:
-    """``[queries, entries]`` booleans as what is added to attention scores ``[1, 1, queries, entries]``."""
+    """Convert ``[queries, entries]`` booleans to an additive mask of scores ``[1, 1, queries, entries]``."""
     lowest = torch.finfo(torch.float64).min
     return torch.zeros(seen.shape, dtype=torch.float64, device=seen.device).masked_fill(~seen, lowest)[None, None]
 
 
 def logits_difference(model: Any, fed: Fed, parents: Sequence[int]) -> float:
-    """How far the logits of any node are from those of its path as a chain."""
+    """Return how far the logits of the nodes are from those of their paths, each fed as a chain."""
     of_nodes, tokens = [], tokens_of(parents)
     for node in range(-1, len(parents)):
         chain = (*KNOWN, *(tokens[on_path] for on_path in tree_path(parents, node)))

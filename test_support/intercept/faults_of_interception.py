@@ -27,7 +27,7 @@ from specverify.intercept.symbolic import (
     together,
     uniform,
 )
-from specverify.intercept.torch import functions
+from specverify.intercept.torch import elementwise, filled, functions
 from specverify.intercept.torch import generators as torch_streams
 from specverify.laws.draws import BELOW
 
@@ -209,6 +209,32 @@ def several_draws_of_torch():
     return (torch.rand(()) < 0.3).item(), (torch.rand(()) < 0.3).item()
 
 
+def signs_and_remainders():
+    return (
+        bool(np.fmod(RNG.random() - 0.5, 0.2) < 0.05),
+        bool(torch.rsqrt(torch.rand(())) < 1.4),
+        bool(torch.copysign(torch.ones(()), torch.rand(()) - 0.3) > 0),
+    )
+
+
+def at_a_clamp():
+    u, v = torch.rand(2, dtype=torch.float64)
+    return (u.clamp(min=0.25) >= 0.25).item(), (v.clamp(max=0.5) >= 0.5).item()
+
+
+def read_in_part():
+    below = torch.rand(2) < torch.tensor([0.3, 0.8])
+    first = bool(below[0])
+    return first, (~below).flip(0).max(0).indices.item(), (below ^ below.flip(0)).tolist(), (below & below[0]).tolist()
+
+
+def written_into():
+    buffer = torch.zeros(3)
+    buffer[1] = torch.rand(())
+    buffer[2] = 1 - buffer[1]
+    return (buffer[1] < 0.4).item(), (buffer[2] < 0.4).item()
+
+
 def seeded_again():
     torch.manual_seed(random.getrandbits(30))
     state = torch.get_rng_state()
@@ -223,8 +249,8 @@ def seeded_again():
 @_fault(coin)
 def the_other_side_of_a_bound(patch):
     real = uniform.Uniform._ask
-    patch.setattr(uniform.Uniform, "_ask", lambda self, question, pmf, lies: 1 - real(self, question, pmf, lies)
-                  if question == BELOW else real(self, question, pmf, lies))  # fmt: skip
+    patch.setattr(uniform.Uniform, "_ask", lambda self, question, *more: 1 - real(self, question, *more)
+                  if question == BELOW else real(self, question, *more))  # fmt: skip
 
 
 def _forgetting(name, value, method):
@@ -354,6 +380,39 @@ def every_chain_increases(patch):
 def a_root_is_a_square(patch):
     row = primitives.ELEMENTWISE["sqrt"]
     patch.setitem(primitives.ELEMENTWISE, "sqrt", row._replace(scalar=lambda value: algebra.raised(value, 2.0)))
+
+
+@_fault(signs_and_remainders)
+def a_remainder_has_the_sign_of_the_divisor(patch):
+    row = primitives.ELEMENTWISE["fmod"]
+    patch.setitem(primitives.ELEMENTWISE, "fmod", row._replace(scalar=algebra.remainder))
+
+
+@_fault(signs_and_remainders)
+def a_root_is_not_inverted(patch):
+    row = primitives.ELEMENTWISE["rsqrt"]
+    patch.setitem(primitives.ELEMENTWISE, "rsqrt", row._replace(scalar=primitives.ELEMENTWISE["sqrt"].scalar))
+
+
+@_fault(signs_and_remainders)
+def a_copied_sign_is_dropped(patch):
+    row = primitives.ELEMENTWISE["copysign"]
+    patch.setitem(primitives.ELEMENTWISE, "copysign", row._replace(scalar=lambda size, _: abs(size)))
+
+
+@_fault(at_a_clamp)
+def at_least_is_more_than(patch):
+    row = primitives.COMPARISONS["greater_equal"]
+    rule = primitives.COMPARISONS["greater"].scalar
+    patch.setitem(primitives.COMPARISONS, "greater_equal", row._replace(scalar=rule))
+
+
+@_fault(read_in_part)
+def a_bool_that_was_read_is_true(patch):
+    real = elementwise.known
+    patch.setattr(
+        elementwise, "known", lambda element: element if isinstance(element, deferred.Truth) else real(element)
+    )
 
 
 @_fault(chosen_elements)
@@ -578,6 +637,11 @@ def elements_are_in_another_order(patch):
         return real(self, *args).flip(-1)
 
     patch.setattr(functions.TorchDraws, "noise", noise)
+
+
+@_fault(written_into)
+def what_is_written_into_a_buffer_is_lost(patch):
+    patch.setattr(filled, "_set", lambda *_: None)
 
 
 @_fault(several_draws_of_torch)

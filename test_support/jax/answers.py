@@ -1,4 +1,4 @@
-"""What comes of a program whose random calls are answered."""
+"""The law of a program whose random calls are answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coins of JAX: whether one draft is kept, or how many of a row."""
+"""Ways to decide with JAX whether one draft is kept, or how many drafts of a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from test_support.jax.idiom import coin, count
 
 @coin(wrong=("< p / q", "< p"))
 def plain_comparison(p, q, key):
-    """A uniform below the ratio, looked at by ``if``."""
+    """A uniform is compared with the ratio; ``if`` reads the answer."""
     return jax.random.uniform(key) < p / q
 
 
@@ -23,20 +23,20 @@ def compiled_comparison(p, q, key):
 
 @coin(wrong=("float(p / q)", "float(p)"))
 def python_numbers(p, q, key):
-    """Everything as Python numbers."""
+    """All numbers are converted to Python numbers."""
     return float(jax.random.uniform(key)) < min(1.0, float(p / q))
 
 
 @coin(wrong=("u.item() < p / q", "1 - u.item() ** 2 < p / q"))
 def item_of_a_uniform(p, q, key):
-    """A uniform taken out of its array."""
+    """A uniform is taken out of its array with ``item``."""
     u = jax.random.uniform(key)
     return u.item() < p / q
 
 
 @coin(wrong=("u[0]", "u[0] ** 2"))
 def array_of_numpy(p, q, key):
-    """A uniform as an array of NumPy."""
+    """A uniform is converted to a NumPy array."""
     u = np.asarray(jax.random.uniform(key, (1,)))
     return u[0] < np.asarray(p / q)
 
@@ -74,7 +74,7 @@ def exponential_clock(p, q, key):
 
 @coin(wrong=("1 - p / q", "1 - p"), jitted=True)
 def upper_end(p, q, key):
-    """A uniform above what is missing of the ratio."""
+    """A uniform is compared with 1 minus the ratio."""
     return jax.random.uniform(key) >= 1 - p / q
 
 
@@ -98,7 +98,7 @@ def typed_key(p, q, key):
 
 @coin(wrong=("< p / q", "> p / q"))
 def seed_of_numpy(p, q, key):
-    """A key of a seed that NumPy draws."""
+    """A key is made from a seed that NumPy draws."""
     return jax.random.uniform(jax.random.PRNGKey(np.random.randint(2**31))) < p / q  # noqa: NPY002 - as scripts have it
 
 
@@ -114,14 +114,14 @@ def cumulated_product(p, q, key):
 
 @count(wrong=("u < p / q", "u < p"), jitted=True)
 def first_rejection(p, q, key):
-    """Where the first False stands, behind which one is put."""
+    """The index of the first False, after one is appended."""
     u = jax.random.uniform(key, p.shape)
     return jnp.argmin(jnp.append(u < p / q, False))
 
 
 @count(wrong=("jnp.arange(len(p)), len(p)", "jnp.arange(len(p)), 1"), jitted=True)
 def smallest_place(p, q, key):
-    """The smallest place that is rejected."""
+    """The smallest rejected position."""
     rejected = jax.random.uniform(key, p.shape) >= p / q
     return jnp.where(rejected, jnp.arange(len(p)), len(p)).min()
 
@@ -135,7 +135,7 @@ def one_key_each(p, q, key):
 
 @count(wrong=("alive & (u < ratio)", "u < ratio"), jitted=True)
 def scanned(p, q, key):
-    """``lax.scan`` carries whether all were kept so far."""
+    """``lax.scan`` carries whether all drafts so far were kept."""
 
     def step(alive, given):
         u, ratio = given
@@ -147,7 +147,7 @@ def scanned(p, q, key):
 
 @count(wrong=("uniform(own) < p[n] / q[n]", "uniform(own) < p[0] / q[0]"), jitted=True)
 def while_loop(p, q, key):
-    """``lax.while_loop`` that splits the key in each turn."""
+    """``lax.while_loop`` that splits the key in each iteration."""
 
     def body(state):
         n, _, key = state
@@ -160,7 +160,7 @@ def while_loop(p, q, key):
 
 @count(wrong=("n + (alive & kept)", "n + kept"), jitted=True)
 def fori_loop(p, q, key):
-    """``lax.fori_loop`` over the drafts, keys folded by place."""
+    """``lax.fori_loop`` over the drafts, with the position folded into the key."""
 
     def body(place, state):
         n, alive = state
@@ -172,7 +172,7 @@ def fori_loop(p, q, key):
 
 @count(wrong=("jax.random.split(key)", "key, key"))
 def plain_loop(p, q, key):
-    """A loop of Python that splits its key; the twin forgets to."""
+    """A Python loop that splits its key; the twin does not split it."""
     for place in range(len(p)):
         key, own = jax.random.split(key)
         if jax.random.uniform(own) >= p[place] / q[place]:
@@ -195,7 +195,7 @@ def places_of_rejections(p, q, key):
 
 @count(wrong=("u / 2", "u / 3"), jitted=True)
 def all_at_once(p, q, key):
-    """``jnp.all`` of the front of a row, for each front."""
+    """``jnp.all`` of every prefix of a row."""
     u = 2 * jax.random.uniform(key, p.shape)
     kept = u / 2 < p / q
     return jnp.stack([kept[:n].all() for n in range(1, len(p) + 1)]).sum()

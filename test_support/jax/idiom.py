@@ -1,8 +1,8 @@
-"""One way to write a step of a rejection sampler with JAX, right, and the same code with one mistake in it.
+"""Ways to write a step of a rejection sampler with JAX: each right, and once more with one mistake in it.
 
-``coin`` decides about one draft, ``count`` about a row of them, ``token`` draws from weights, ``verifier`` is
-everything. The rest of the sampler is the same for all. ``wrong`` is the mistake: a piece of the source that stands
-there once, and what is written instead. With ``jitted`` the function is compiled by JAX, as engines have it.
+``coin`` decides one draft, ``count`` a row of drafts, ``token`` draws from weights, and ``verifier`` is the whole
+sampler. The rest of the sampler is the same for all. ``wrong`` is the mistake: a piece of the source that occurs once,
+and its replacement. With ``jitted`` the function is compiled by JAX, as in engines.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _part(part: str, into: Any, gamma: int, wrong: tuple[str, str], *, jitted: b
 
 
 def owed(p, q):
-    """The residual, and p where rounding leaves nothing of it."""
+    """Return the residual, or p if rounding makes the residual zero."""
     left = jnp.maximum(p - q, 0)
     return jnp.where(left.sum() > 0, left, p)
 
@@ -102,5 +102,5 @@ verifier = partial(_part, "verifier", lambda verify, told: verify, 2)
 
 
 def idioms_of(*modules: Any) -> tuple[Idiom, ...]:
-    """Return the idioms of some modules, in the order in which they stand there."""
+    """Return the idioms of some modules, in the order of their definition."""
     return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Idiom))

@@ -1,4 +1,4 @@
-"""Imported first by every file of tests: where JAX is not installed the file is skipped, and says so."""
+"""Every test file for JAX imports this module first: it skips the file, with a message, if JAX is not installed."""
 
 from __future__ import annotations
 

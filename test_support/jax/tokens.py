@@ -1,4 +1,4 @@
-"""Tokens that JAX draws from weights, which need not sum to 1."""
+"""Ways to draw a token with JAX from weights, which need not sum to 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from test_support.jax.idiom import token
 
 
 def last_of(weights):
-    """The last token that can be drawn: where rounding leaves a little above all partial sums."""
+    """Return the last token that can be drawn, for a number that rounding puts above all partial sums."""
     return jnp.max(jnp.where(weights > 0, jnp.arange(len(weights)), 0))
 
 
@@ -21,7 +21,7 @@ def categorical(weights, key):
 
 @token(wrong=("jnp.log(jnp.maximum(weights, 1e-30))", "jnp.log(jnp.maximum(weights, 1e-1))"))
 def categorical_of_clamped_weights(weights, key):
-    """``categorical``, no logarithm of 0."""
+    """``categorical`` of clamped weights, so that no logarithm of 0 occurs."""
     return jax.random.categorical(key, jnp.log(jnp.maximum(weights, 1e-30)))
 
 
@@ -46,7 +46,7 @@ def exponential_race(weights, key):
 
 @token(wrong=("weights / (", "weights ** 2 / ("), jitted=True)
 def weights_over_noise(weights, key):
-    """Weights over exponential noise, and something that keeps the noise from being 0."""
+    """Weights over exponential noise, to which a small number is added."""
     return jnp.argmax(weights / (jax.random.exponential(key, weights.shape) + 1e-9))
 
 
@@ -65,14 +65,14 @@ def looked_up(weights, key):
 
 @token(wrong=("u * cdf[-1]", "u"), jitted=True)
 def looked_up_by_comparing_all(weights, key):
-    """``searchsorted`` that compares with all."""
+    """``searchsorted`` with the method that compares with all bounds."""
     cdf, u = jnp.cumsum(weights), jax.random.uniform(key)
     return jnp.searchsorted(cdf, u * cdf[-1], side="right", method="compare_all")
 
 
 @token(wrong=("cdf <= u", "cdf > u"), jitted=True)
 def counted(weights, key):
-    """How many partial sums are not above it."""
+    """The number of partial sums at or below the uniform."""
     cdf = jnp.cumsum(weights)
     cdf /= cdf[-1]
     u = jax.random.uniform(key)
@@ -96,13 +96,13 @@ def choice(weights, key):
 
 @token(wrong=("replace=False, p=weights / weights.sum()", "replace=False"), jitted=True)
 def choice_without_replacement(weights, key):
-    """``choice`` of one without replacement."""
+    """``choice`` of one element without replacement."""
     return jax.random.choice(key, weights.shape[0], (1,), replace=False, p=weights / weights.sum())[0]
 
 
 @token(wrong=("u < so_far", "u >= so_far"))
 def plain_scan(weights, key):
-    """A loop of Python over the partial sums."""
+    """A Python loop over the partial sums."""
     u, so_far = jax.random.uniform(key) * weights.sum(), 0.0
     for place, weight in enumerate(weights):
         so_far += weight
@@ -139,7 +139,7 @@ def last_in_order(weights, key):
 
 @token(wrong=("scores == scores.max()", "scores == scores.min()"), jitted=True)
 def equal_to_the_largest(weights, key):
-    """Where the largest score stands, by comparing all with it."""
+    """The index of the largest score, by comparing all with it."""
     scores = jnp.log(weights + 1e-20) + jax.random.gumbel(key, weights.shape)
     return jnp.argmax(scores == scores.max())
 
@@ -153,7 +153,7 @@ def batch_of_one(weights, key):
 
 @token(wrong=("one_hot.cumsum()", "one_hot"), jitted=True)
 def one_hot_of_the_cell(weights, key):
-    """A one-hot row of the cell, and the place of its True."""
+    """A one-hot row of the cell, and the index of its True."""
     edges = jnp.concatenate([jnp.zeros(1), jnp.cumsum(weights)])
     edges /= edges[-1]
     u = jax.random.uniform(key)

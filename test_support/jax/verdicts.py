@@ -1,4 +1,4 @@
-"""What the exact checks together say of a verifier, in a share of the scenarios."""
+"""The combined verdict of the exact checks on a verifier, in a share of the scenarios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(verify, check, gamma=2, shares=SHARES):
 
 
 def told(verify, gamma, place):
-    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
+    """Return the worst status of the exact checks that had a case, and its statement; stops at a refutation."""
     return worst_of(verifier_subject(keyed(verify), verify.__name__, (gamma,)), place, SHARES)
 
 

@@ -14,14 +14,14 @@ def ratios(p, q, draft_tokens):
 
 
 def rows_after(p, q):
-    """What each position's token is drawn from if it is the last: a residual, at the end the bonus row."""
+    """Return the row of the last token, for each number of accepted drafts: a residual, or at the end the bonus row."""
     left = jnp.maximum(p[:-1] - q, 0)
     return jnp.concatenate([jnp.where(left.sum(-1, keepdims=True) > 0, left, p[:-1]), p[-1:]])
 
 
 @verifier(wrong=("jax.random.split(key)", "key, key"), jitted=True)
 def vectorised(p, q, draft_tokens, key):
-    """Everything at once; the twin tosses its coins and draws its token with one key."""
+    """All positions at once; the twin draws its coins and its token with one key."""
     coin_key, token_key = jax.random.split(key)
     accepted = jnp.cumprod(jax.random.uniform(coin_key, draft_tokens.shape) < ratios(p, q, draft_tokens)).sum()
     token = jax.random.categorical(token_key, jnp.log(rows_after(p, q)[accepted]))
@@ -42,7 +42,7 @@ def all_replacements_prepared(p, q, draft_tokens, key):
 
 @verifier(wrong=("emitted.at[place].set(new)", "emitted.at[place].set(draft_tokens[0])"), jitted=True)
 def scanned(p, q, draft_tokens, key):
-    """``lax.scan`` over positions that carries whether it goes on."""
+    """``lax.scan`` over positions that carries whether the round continues."""
     gamma, rows = len(draft_tokens), rows_after(p, q)
     padded, ratio = jnp.append(draft_tokens, 0), jnp.append(ratios(p, q, draft_tokens), 0.0)
 
@@ -76,7 +76,7 @@ def while_loop(p, q, draft_tokens, key):
 
 @verifier(wrong=("owed(p[place], q[place])", "owed(p[place], q[0])"))
 def plain_loop(p, q, draft_tokens, key):
-    """A loop of Python with ``if``, a part of the key for each decision."""
+    """A Python loop with ``if``, and a split key for each decision."""
     emitted = []
     for place, draft in enumerate(draft_tokens):
         key, coin_key, token_key = jax.random.split(key, 3)
@@ -90,7 +90,7 @@ def plain_loop(p, q, draft_tokens, key):
 
 @verifier(wrong=("jnp.log(left)", "jnp.log(p[:-1])"), jitted=True)
 def rows_side_by_side(p, q, draft_tokens, key):
-    """``vmap`` over positions: a coin and a replacement of each, with keys of their own."""
+    """``vmap`` over positions: a coin and a replacement of each, with separate keys."""
     left = rows_after(p, q)[:-1]
 
     def of_position(own, ratio, logits):
@@ -123,7 +123,7 @@ def flat_segments(p, q, draft_tokens, key):
 
 @verifier(wrong=("cdf <= coins[-1] * cdf[-1]", "cdf <= coins[0] * cdf[-1]"), jitted=True)
 def coins_of_one_call(p, q, draft_tokens, key):
-    """One call draws all uniforms; the twin looks a used one up again."""
+    """One call draws all uniforms; the twin uses one of them twice."""
     gamma = len(draft_tokens)
     coins = jax.random.uniform(key, (gamma + 1,))
     count = jnp.cumprod(coins[:gamma] < ratios(p, q, draft_tokens)).sum()

@@ -1,4 +1,4 @@
-"""The idioms of JAX in the world of ``judged``."""
+"""The names that the idioms of JAX use, for the table of judged idioms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from test_support.idioms.judged import DRAFTS, P, Q, distance_of
 
 
 def once(verify, gamma):
-    """Return what a sampler emits, once."""
+    """Return the tokens that a sampler emits in one call."""
     arrays = P[: gamma + 1], Q[:gamma], DRAFTS[:gamma]
     return emitted_row(keyed(verify)(*map(jnp.asarray, arrays)), gamma)
 
@@ -25,6 +25,6 @@ def distance(verify, gamma):
 
 
 def sample(verify, gamma, number, seed):
-    """Return how often each row came when the sampler draws by itself."""
+    """Return the counts of the rows that the sampler emits with its own random numbers."""
     with seeded(seed):
         return Counter(once(verify, gamma) for _ in range(number))

@@ -340,7 +340,8 @@ def _vllm(generate, **more):
             listed = [options] * len(asked) if isinstance(options, SimpleNamespace) else options
             pairs = [(asked, options)] if one else zip(asked, listed, strict=True)
             texts = [generate(each["prompt_token_ids"], given, self.speculation) for each, given in pairs]
-            return [SimpleNamespace(outputs=[SimpleNamespace(token_ids=text)]) for text in texts]
+            outputs = (text if isinstance(text, SimpleNamespace) else SimpleNamespace(token_ids=text) for text in texts)
+            return [SimpleNamespace(outputs=[output]) for output in outputs]
 
     class Saved:
         def __init__(self, *_, **__):
@@ -391,11 +392,38 @@ def vllm_structured(wrong, steady=True):
         shifted = (wrong and hasattr(options, "structured_outputs")) or (not steady and len(calls) > 1500)
         return [len(calls) % (2 if shifted else 3)]
 
-    more = {
-        "tokenizers": module("it", Tokenizer=lambda _: None, models=SimpleNamespace(BPE=lambda *_: None)),
-        "vllm.sampling_params": module("it", StructuredOutputsParams=SimpleNamespace),
-    }
-    return _vllm(generate, **more, **_rejection_sampler())
+    more = {"vllm.sampling_params": module("it", StructuredOutputsParams=SimpleNamespace)}
+    return _vllm(generate, **_tokenizers(), **more, **_rejection_sampler())
+
+
+def _tokenizers():
+    return {"tokenizers": module("it", Tokenizer=lambda _: None, models=SimpleNamespace(BPE=lambda *_: None))}
+
+
+def vllm_thinking_drafts(wrong, steady=True):
+    def generate(_, __, speculation):
+        return [0, 5] if (wrong and speculation) or not steady else [0, 1]
+
+    return _vllm(generate, **_tokenizers(), **{"vllm.config": module("it", ReasoningConfig=SimpleNamespace)})
+
+
+def vllm_thinking_end(wrong, steady=True):
+    def generate(prompt, options, _):
+        early = prompt[0] == 1
+        again = options.thinking_token_budget is not None and ((wrong and early) or (not steady and not early))
+        return [1 if early else 2, 0, 5, 1, 1 if again else 6]
+
+    return _vllm(generate, **_tokenizers(), **{"vllm.config": module("it", ReasoningConfig=SimpleNamespace)})
+
+
+def vllm_logprob_ids(wrong, steady=True):
+    def generate(_, options, speculation):
+        if wrong and speculation and hasattr(options, "logprobs"):
+            raise RuntimeError("shape mismatch")
+        told = dict.fromkeys((0, *options.logprob_token_ids), 0.0) if steady else {0: 0.0}
+        return SimpleNamespace(logprobs=[] if wrong and speculation else [told] * 4)
+
+    return _vllm(generate)
 
 
 def vllm_expand(wrong):
@@ -470,8 +498,11 @@ ENGINES = {
     "vllm_cpu_expand": vllm_expand,
     "vllm_cpu_seed_in_steps": partial(vllm_raises, "seed", "CPU Generator does not use offset"),
     "vllm_cpu_top_k": partial(vllm_raises, "top_k", "max(): Expected reduction dim to be specified"),
+    "vllm_logprob_token_ids": vllm_logprob_ids,
     "vllm_min_tokens": vllm_min_tokens,
     "vllm_seed_probabilistic": vllm_seed,
     "vllm_structured_probabilistic": vllm_structured,
+    "vllm_thinking_budget_drafts": vllm_thinking_drafts,
+    "vllm_thinking_budget_end": vllm_thinking_end,
 }
 """By the name of the reproducer."""

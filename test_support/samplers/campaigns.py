@@ -1,4 +1,4 @@
-"""Small campaigns for the tests: written to a folder, run, and what they stored."""
+"""Small campaigns for tests: they are written to a folder and run, and their stored results are read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plan_in(folder, *names, tv=0.05, blocks=12, block=640, timeout=60, more=""):
 
 
 def run(plan, *options):
-    """Run the command; return its exit status and what it said, but for how far it was after twenty seconds."""
+    """Run the command; return its exit status and its output, without the progress line after twenty seconds."""
     result = CliRunner().invoke(app, ["campaign", str(plan), *map(str, options)])
     return result.exit_code, re.sub(r"^campaign: .*\n", "", result.output, flags=re.MULTILINE)
 
@@ -61,5 +61,5 @@ def stored_so_far(folder):
 
 
 def found_in(folder):
-    """What was found, whatever the subject is called."""
+    """Return the stored results, whatever the name of the subject."""
     return [(block, found) for _, _, block, found in blocks_in(folder)]

@@ -1,7 +1,7 @@
-"""Small servers of the loopback address that answer in the shapes of vLLM, llama.cpp, SGLang and TGI.
+"""Small servers on the loopback address that answer in the formats of vLLM, llama.cpp, SGLang and TGI.
 
-Each draws from one model of four tokens, whose sampling options are temperature and top-k, and whose fault, if it has
-one, is another law of the samples. What is told of next tokens is the law before the options or after them.
+All draw from one model of four tokens with the sampling options temperature and top-k. A fault, if there is one, is
+another law of the samples. The reported probabilities of next tokens are those before or those after the options.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ IDS = tuple(f"token_id:{token}" for token in range(4))
 
 
 def pmf_after(tokens):
-    """Return the pmf of the token after these."""
+    """Return the pmf of the token after these tokens."""
     turn = tokens[-1] if tokens else 0
     return [P[(token - turn) % 4] for token in range(4)]
 
 
 def warp(pmf, options):
-    """Return the pmf that temperature and top-k leave."""
+    """Return the pmf after temperature and top-k."""
     weights = [mass ** (1 / options.get("temperature", 1.0)) for mass in pmf]
     top_k = options.get("top_k", -1)
     least = sorted(weights)[-top_k] if 0 < top_k < 4 else 0
@@ -35,7 +35,7 @@ def warp(pmf, options):
 
 
 class Model(NamedTuple):
-    """What the samples come from."""
+    """The model from which the samples are drawn."""
 
     reversed_share: float = 0.0
     """Share of the samples whose first token comes from the reversed pmf: a fault."""
@@ -74,7 +74,7 @@ def entry(token, probability=None, **more):
 
 
 def vllm(model, asked):
-    """``/v1/completions`` of vLLM, which tells ids if it is asked to."""
+    """``/v1/completions`` of vLLM, which returns ids on request."""
     names = IDS if asked.get("return_tokens_as_token_ids") else TEXTS
     told = named_logprobs(model.told(asked, asked.get("logprobs", 0)), names)
     return {
@@ -91,7 +91,7 @@ def vllm(model, asked):
 
 
 def without_ids(model, asked):
-    """``/v1/completions`` of SGLang, which tells texts alone."""
+    """``/v1/completions`` of SGLang, which returns texts only."""
     return vllm(model, {**asked, "return_token_ids": False, "return_tokens_as_token_ids": False})
 
 
@@ -101,7 +101,7 @@ def old_vllm(model, asked):
 
 
 def texts_alone(model, asked):
-    """``/v1/completions`` of a server that tells no tokens."""
+    """``/v1/completions`` of a server that returns no tokens."""
     return {
         "choices": [
             {"index": i, "text": "".join(TEXTS[token] for token in row)} for i, row in enumerate(model.rows(asked))
@@ -110,7 +110,7 @@ def texts_alone(model, asked):
 
 
 def content(model, asked, top):
-    """Return the log-probabilities of a row of llama.cpp, after the options if it is asked for those."""
+    """Return the log-probabilities of a row in llama.cpp's format, after the options if the request asks for that."""
     if asked.get("post_sampling_probs"):
         told = [{"id": i, "token": TEXTS[i], "prob": mass} for i, mass in model.told(asked, top)]
         return {"top_probs": told}
@@ -158,7 +158,7 @@ def llama_completion(model, asked):
 
 
 def old_llama_completion(model, asked):
-    """``/completion`` of llama.cpp before it told ids: ``n`` is ignored."""
+    """``/completion`` of llama.cpp before it returned ids; ``n`` is ignored."""
     row = model.row({**asked, "max_tokens": asked["n_predict"]})
     told = model.told(asked, asked.get("n_probs", 0))
     probs = [{"tok_str": TEXTS[token], "prob": mass} for token, mass in told]
@@ -222,7 +222,7 @@ def tgi_generate(model, asked):
 
 
 class Fake(NamedTuple):
-    """A shape of answers."""
+    """A format of answers."""
 
     path: str
     answer: object
@@ -255,7 +255,7 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 
 def always(asked):
-    """Take every request."""
+    """Accept every request."""
 
 
 @contextmanager
@@ -292,7 +292,7 @@ def serve(answer, path="/v1/completions"):
 
 
 def fake_server(name, model=Model(), check=always):  # noqa: B008 - immutable
-    """Serve a shape; ``check(body)`` may raise ``Refused``."""
+    """Serve a format of answers; ``check(body)`` may raise ``Refused``."""
     fake = FAKES[name]
 
     def answer(body, headers):

@@ -25,13 +25,13 @@ from reference.trees import leaves
 
 
 def residual(p, q):
-    """Return the residual max(0, p - q), or p where rounding leaves nothing."""
+    """Return the residual max(0, p - q), or p if rounding makes it zero."""
     left = torch.clamp(p - q, min=0)
     return left / left.sum() if left.any() else p
 
 
 def not_updated(p, q):
-    """Planted bug: the next sibling is judged by p instead of the residual."""
+    """Planted bug: the next sibling is tested against p instead of the residual."""
     return p
 
 
@@ -118,9 +118,9 @@ def by_leaf(parents):
 
 
 def by_paths(paths=depth_first, seen_once=True, own=None, at_the_end=True):
-    """Candidates along paths, siblings tried as the paths come, and the row of the next token for the caller.
+    """Return a verifier of candidates along paths, which tests siblings in path order and returns the next row.
 
-    ``own`` makes the pmf that each node was drawn from; without it every candidate is a point mass.
+    ``own`` makes the pmf from which each node was drawn; without it every candidate is a point mass.
     """
 
     def verify(p, q, parents, tokens):
@@ -177,7 +177,10 @@ def alone(before, mass):
 
 
 def by_links(reach=cumulated, rest=True, place=lambda tree, rows: tree * rows, coins_of=lambda tree: tree):
-    """A batch: one coin a level against the p of its candidates, flat outputs that are filled in place."""
+    """Return a verifier of a batch with one coin for each level, and flat outputs that are filled in place.
+
+    The coin is compared with the p of the candidates of the level.
+    """
 
     def verify(p, q, parents, tokens):
         links, (trees, rows, vocabulary) = linked_siblings(parents), p.shape
@@ -212,7 +215,7 @@ def by_links(reach=cumulated, rest=True, place=lambda tree, rows: tree * rows, c
 
 
 def by_lists(masks=True, rows_of=lambda row: row):
-    """Successors, the drafter's row masked after every rejection, in torch."""
+    """Return a verifier of lists of successors, in torch; the drafter's row is masked after every rejection."""
 
     def verify(p, q, parents, tokens):
         successors, row, kept = child_lists(parents), 0, []

@@ -1,4 +1,4 @@
-"""Decode functions for the command line to examine: a correct one, and one for every way to go wrong."""
+"""Decode functions that the command line examines: a correct one, and one for each kind of fault."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _calls = itertools.count()
 
 
 def correct(draws, target, draft, prompt, *, horizon, eos=()):
-    """Sample and match: the argmax of the draft is guessed, the target's own draw comes out."""
+    """Sample and match: the draft's argmax is the draft, and the emitted tokens are draws from the target."""
     new = ()
     while len(new) < horizon and not (new and new[-1] in eos):
         argmax(draft(prompt + new))
@@ -21,12 +21,12 @@ def correct(draws, target, draft, prompt, *, horizon, eos=()):
 
 
 def without_eos(draws, target, draft, prompt, *, horizon):
-    """Right, and told nothing of end-of-sequence tokens; answers a list of NumPy integers."""
+    """Correct; takes no end-of-sequence tokens and returns a list of NumPy integers."""
     return [np.int64(token) for token in correct(draws, target, draft, prompt, horizon=horizon)]
 
 
 def float_only(draws, target, draft, prompt, *, horizon, eos=()):
-    """Right, through logarithms: exact rationals are beyond it."""
+    """Correct, computed with logarithms, so it cannot take exact rationals."""
 
     def rounded(tokens):
         row = np.exp2(np.log2(1 + target(tokens))) - 1
@@ -36,7 +36,7 @@ def float_only(draws, target, draft, prompt, *, horizon, eos=()):
 
 
 def biased(draws, target, draft, prompt, *, horizon, eos=()):
-    """The draft's argmax is kept wherever it is the target's, without a draw."""
+    """Wrong: keeps the draft's argmax wherever it is the target's argmax, without a draw."""
     new = ()
     while len(new) < horizon and not (new and new[-1] in eos):
         p, guess = target(prompt + new), argmax(draft(prompt + new))
@@ -45,7 +45,7 @@ def biased(draws, target, draft, prompt, *, horizon, eos=()):
 
 
 def one_round(draws, target, draft, tokens):
-    """Speculative sampling of two drafted tokens, written out."""
+    """One round of speculative sampling with two drafts, written as plain code."""
     drafted = ()
     while len(drafted) < 2:
         drafted = (*drafted, draws.categorical(draft(tokens + drafted), ("draft", len(drafted))))
@@ -59,7 +59,7 @@ def one_round(draws, target, draft, tokens):
 
 
 def one_round_without_residual(draws, target, draft, tokens):
-    """One drafted token; after a rejection the target is sampled."""
+    """Wrong: one draft; after a rejection the token is drawn from p."""
     p, q = target(tokens), draft(tokens)
     token = draws.categorical(q, ("draft", 0))
     ratio = min(p[token] / q[token], 1)
@@ -68,46 +68,46 @@ def one_round_without_residual(draws, target, draft, tokens):
 
 
 def empty_round(draws, target, draft, tokens):
-    """Emit nothing, again and again."""
+    """Wrong: commits no token in any round."""
     return ()
 
 
 def raises(draws, target, draft, prompt, *, horizon, eos=()):
-    """Fail after the first draw."""
+    """Wrong: raises after the first draw."""
     draws.categorical(target(prompt), ("target", 0))
     raise RuntimeError("out of luck")
 
 
 def hangs(draws, target, draft, prompt, *, horizon, eos=()):
-    """Never come back."""
+    """Wrong: never returns."""
     while True:
         pass
 
 
 def hangs_later(draws, target, draft, prompt, *, horizon, eos=()):
-    """Never come back, except from short decodes."""
+    """Wrong: never returns, except from short decodes."""
     while horizon > 2:
         pass
     return correct(draws, target, draft, prompt, horizon=horizon, eos=eos)
 
 
 def hidden(draws, target, draft, prompt, *, horizon, eos=()):
-    """Emit something that changes from call to call, whatever is drawn."""
+    """Wrong: emits a token that changes from call to call, whatever is drawn."""
     return (next(_calls) % 2,) * horizon
 
 
 def no_sequence(draws, target, draft, prompt, *, horizon, eos=()):
-    """Answer one token instead of a sequence."""
+    """Wrong: returns one token instead of a sequence."""
     return draws.categorical(target(prompt), ("target", 0))
 
 
 def fractional_tokens(draws, target, draft, prompt, *, horizon, eos=()):
-    """Answer numbers that are no token ids."""
+    """Wrong: returns numbers that are no token ids."""
     return [token + 0.9 for token in correct(draws, target, draft, prompt, horizon=horizon, eos=eos)]
 
 
 def other_parameters(model, prompt):
-    """Take something else."""
+    """Wrong: has other parameters than a decode function."""
 
 
 NOT_CALLABLE = 7

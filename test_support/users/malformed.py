@@ -1,4 +1,4 @@
-"""Functions that nobody can use, each in a way of its own."""
+"""Functions that cannot be examined, each for another reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DECODER = ("draws", "target", "draft", "tokens")
 
 
 class Holder:
-    """Holds a round that is right."""
+    """A class with a correct round as a method."""
 
     @staticmethod
     def one_round(draws, target, draft, tokens):
@@ -18,7 +18,7 @@ class Holder:
 
 
 class Kept:
-    """Keeps what it is made with."""
+    """A class that stores its constructor's argument."""
 
     def __init__(self, strict=True):  # noqa: D107
         self.strict = strict
@@ -31,7 +31,7 @@ one_round = Holder.one_round
 
 
 def always(answer):
-    """Return a verifier that answers this whatever it is asked."""
+    """Return a verifier that returns the same value in every call."""
 
     def verify(p, q, draft_tokens):
         return answer
@@ -40,7 +40,7 @@ def always(answer):
 
 
 def round_of(answer):
-    """Return a round that commits this."""
+    """Return a round that always commits the same tokens."""
 
     def decode(draws, target, draft, tokens):
         return answer
@@ -54,7 +54,7 @@ async def awaited(*given):
 
 
 class Awaited:
-    """Called, it returns at some later time."""
+    """A callable that returns a coroutine."""
 
     async def __call__(self, *given):  # noqa: ARG002 - whatever it is asked
         """Return at some later time."""
@@ -62,7 +62,7 @@ class Awaited:
 
 
 def batches(p, q, draft_tokens):
-    """Accept nothing, for a batch."""
+    """Accept no draft, for a batch."""
     rows, _, _ = q.shape
     answer = np.full((rows, p.shape[1]), -1)
     answer[:, 0] = p[:, 0].argmax(-1)
@@ -70,12 +70,12 @@ def batches(p, q, draft_tokens):
 
 
 def two(p, q):
-    """Take too few."""
+    """Has too few parameters."""
     return [0]
 
 
 def four(p, q, draft_tokens, more):
-    """Take too many."""
+    """Has too many parameters."""
     return [0]
 
 

@@ -1,4 +1,4 @@
-"""Rounds that are right, but for what they do to the process they run in: one function for each thing."""
+"""Correct rounds that change or end the process in which they run, one function for each effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _pool = []
 
 
 def right(draws, target, draft, tokens):
-    """One draft, one verification, and nothing else."""
+    """One round with one draft, without any other effect."""
     q = draft(tokens)
     token = draws.categorical(q, ("draft", 0))
     p = target(tokens)
@@ -29,7 +29,7 @@ def right(draws, target, draft, tokens):
 
 
 def after(action):
-    """Return a round that is right, after ``action()``."""
+    """Return a correct round that first calls ``action()``."""
 
     def one_round(draws, target, draft, tokens):
         action()
@@ -39,7 +39,7 @@ def after(action):
 
 
 def raising(error):
-    """Return what raises ``error``."""
+    """Return a function that raises ``error``."""
 
     def action():
         raise error
@@ -48,45 +48,45 @@ def raising(error):
 
 
 def swallowing():
-    """Go on whatever is raised."""
+    """Catches every exception and continues."""
     while True:
         with suppress(BaseException):
             time.sleep(0.01)
 
 
 def looping():
-    """Never come back."""
+    """Never returns."""
     while True:
         pass
 
 
 def starting_a_pool():
-    """Start three workers, the first time."""
+    """Starts a pool of three workers in the first call."""
     while len(_pool) < 3:
         _pool.append(threading.Thread(target=time.sleep, args=(600,), daemon=True, name=f"worker-{len(_pool)}"))
         _pool[-1].start()
 
 
 def starting_a_thread():
-    """Start one worker more every time."""
+    """Starts another thread in every call."""
     threading.Thread(target=threading.Event().wait, args=(5,), daemon=True).start()
 
 
 def starting_a_process():
-    """Start a process, the first time."""
+    """Starts a process in the first call."""
     if not _pool:
         _pool.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
 
 
 def redirecting():
-    """Read from something else from now on."""
+    """Replaces the standard input."""
     other = os.open("/dev/zero", os.O_RDONLY)
     os.dup2(other, 0)
     os.close(other)
 
 
 def interrupted_from_outside():
-    """Get an interrupt that somebody else sends."""
+    """Is interrupted by a signal from another process."""
     with subprocess.Popen(["/bin/sh", "-c", f"sleep 0.2; kill -INT {os.getpid()}"]):  # waited for, come what may
         time.sleep(5)
 
@@ -125,21 +125,21 @@ interrupted = after(interrupted_from_outside)
 
 
 def draws_for_ever(draws, target, draft, tokens):
-    """Draw and draw."""
+    """Draws without end."""
     while True:
         draws.categorical(target(tokens), ("again",))
         time.sleep(1e-3)
 
 
 def dies_of_four_tokens(draws, target, draft, tokens):
-    """Come to an end where the vocabulary is large."""
+    """Ends the process if the vocabulary has four tokens."""
     if len(target(tokens)) == 4:
         ctypes.CDLL(None)._exit(3)
     return right(draws, target, draft, tokens)
 
 
 def writes_into_p(draws, target, draft, tokens):
-    """Change the row of the target that it was handed."""
+    """Changes the row of the target that it receives."""
     p = target(tokens)
     p[0] = p[0] / 2
     return right(draws, target, draft, tokens)

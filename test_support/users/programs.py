@@ -24,7 +24,7 @@ WORDS = ("a", "b", "4", "d")
 
 
 def pmf_after(tokens):
-    """Return the pmf of the token after these."""
+    """Return the pmf of the token after these tokens."""
     turn = tokens[-1] if tokens else 0
     return [P[(token - turn) % 4] for token in range(4)]
 
@@ -44,7 +44,7 @@ def right(seed, n):
 
 
 def biased(seed, n):
-    """Forget now and then which token came first."""
+    """Wrong: the second token sometimes ignores the first."""
     rng = random.Random(seed)
     return [pair(rng, biased=True) for _ in range(n)]
 
@@ -56,7 +56,7 @@ def with_prompt(seed, n, prompt, max_tokens):
 
 
 def with_options(seed, n, top_k):
-    """Draw two equal tokens: the ``top_k`` likeliest first tokens remain."""
+    """Correct with the option ``top_k``: draws two equal tokens, the first from the ``top_k`` most probable."""
     pmf = [mass if mass in sorted(P)[-top_k:] else 0.0 for mass in P]
     return [[token, token] for token in random.Random(seed).choices(range(4), pmf, k=n)]
 
@@ -74,7 +74,7 @@ def hungry(seed, n):
 
 
 def _once(signal_number):
-    """Send a signal to who asks, the first time alone."""
+    """Send a signal to the parent process, in the first call only."""
     with suppress(FileExistsError), Path(os.environ["BLACK_BOX_FLAG"]).open("x"):
         os.kill(os.getppid(), signal_number)
 
@@ -104,7 +104,7 @@ def greedy(seed, n):
 
 
 def second_likeliest(seed, n):
-    """Greedy, but for its second token, which has 0.3 where another has 0.4."""
+    """Wrong: greedy, except that the second token has probability 0.3 although another has 0.4."""
     return [[3, 1]] * n
 
 
@@ -151,7 +151,10 @@ def answer_lines(kind):
 
 @contextmanager
 def server(answers=right, tokens="ids"):
-    """Serve completions on a port of this machine, and yield the URL. ``tokens``: ids, words, text or no."""
+    """Serve completions on a port of this machine, and yield the URL.
+
+    ``tokens`` is the form of the tokens in answers.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):

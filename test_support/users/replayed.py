@@ -1,4 +1,4 @@
-"""Subjects that a certificate is replayed with, by their names here."""
+"""Subjects whose certificates the tests replay, by their names in this module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def of_numpy(p, q, draft_tokens):
 
 
 def rejects_more(p, q, draft_tokens):
-    """The same, which accepts half as often."""
+    """The same sampler with half the acceptance probability."""
     for i, token in enumerate(draft_tokens):
         if RNG.random() >= p[i][token] / q[i][token] / 2:
             rest = np.maximum(p[i] - q[i], 0) + 1e-9
@@ -37,13 +37,13 @@ def of_random(p, q, draft_tokens):
 
 
 def with_a_shuffle(p, q, draft_tokens):
-    """A rejection sampler that puts something in order beside."""
+    """A rejection sampler that also shuffles a list."""
     RNG.shuffle(list(range(3)))
     return of_numpy(p, q, draft_tokens)
 
 
 def wrong(p, q, draft_tokens):
-    """A rejection sampler that draws from p where it should from what p has more of."""
+    """A rejection sampler that draws the replacement from p instead of the residual."""
     for i, token in enumerate(draft_tokens):
         if RNG.random() >= p[i][token] / q[i][token]:
             return [*draft_tokens[:i], RNG.choice(len(p[i]), p=p[i])]
@@ -51,5 +51,5 @@ def wrong(p, q, draft_tokens):
 
 
 def engine():
-    """Two tokens of a coin."""
+    """An engine that emits two tokens, each decided by a coin."""
     return [int(random.random() < 0.3), int(RNG.random() < 0.5)]

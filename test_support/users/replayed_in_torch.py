@@ -1,4 +1,4 @@
-"""A subject in torch that a certificate is replayed with."""
+"""A subject in torch whose certificate the tests replay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def of_torch(p, q, draft_tokens):
-    """A rejection sampler in torch that chooses by a race."""
+    """A rejection sampler in torch that draws the replacement by a race."""
     assert isinstance(p, torch.Tensor)
     for i, token in enumerate(draft_tokens.tolist()):
         if torch.rand(()) >= p[i, token] / q[i, token]:

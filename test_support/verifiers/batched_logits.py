@@ -1,4 +1,4 @@
-"""Verifiers of batches of logits: a NumPy one and a vectorised torch one, and wrong twins beside them."""
+"""Verifiers of batches of logits: one in NumPy, a vectorised one in torch, and wrong twins of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def softmax(logits, temperature):
 
 
 def truncated(pmfs, top_k, top_p):
-    """Cut rows ``[B, positions, vocabulary]`` to the likeliest, then to the smallest set of these that holds top_p."""
+    """Cut rows ``[B, positions, vocabulary]`` to the top-k, then to the smallest set of these that holds ``top_p``."""
     order = (-pmfs).argsort(-1)
     ranked = np.take_along_axis(pmfs, order, -1)
     ranked[..., top_k:] = 0
@@ -28,13 +28,13 @@ def truncated(pmfs, top_k, top_p):
 
 
 def in_numpy(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p):
-    """NumPy, a list of lists; top-k, then top-p."""
+    """Correct, in NumPy: returns a list of lists; top-k is applied before top-p."""
     p, q = (truncated(softmax(rows, temperature), top_k, top_p) for rows in (target_logits, draft_logits))
     return batched_verifiers.row_by_row(p, q, draft_tokens)
 
 
 def pmfs_of(logits, temperature, top_k):
-    """Return processed rows in torch: the k-th largest logit of each row is the least that is kept."""
+    """Return processed rows in torch; top-k keeps the logits that are at least the k-th largest of the row."""
     if temperature == 0:
         return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
     least = logits.topk(top_k, dim=-1).values[..., -1:]
@@ -54,20 +54,20 @@ def ragged(target_logits, draft_logits, draft_tokens, lengths, temperature):
 
 
 def forgotten(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p):
-    """Wrong: the temperature does not reach the second row of the target."""
+    """Wrong: the temperature is not applied to the second row of the target."""
     p, q = (softmax(rows, temperature) for rows in (target_logits, draft_logits))
     p[1:2] = softmax(target_logits[1:2], 1.0)
     return batched_verifiers.row_by_row(truncated(p, top_k, top_p), truncated(q, top_k, top_p), draft_tokens)
 
 
 def across(target_logits, draft_logits, draft_tokens, temperature, top_k):
-    """Wrong: what is kept is what the first row keeps."""
+    """Wrong: every row keeps the tokens that the first row keeps."""
     p, q = softmax(target_logits, temperature), softmax(draft_logits, temperature)
     return batched_verifiers.row_by_row(cut(p, target_logits, top_k), cut(q, draft_logits, top_k), draft_tokens)
 
 
 def cut(pmfs, logits, top_k):
-    """Return the rows cut at the k-th largest logit of the first, or as they are where that leaves nothing."""
+    """Return the rows cut at the k-th largest logit of the first row; a row that would be empty is not cut."""
     kept = pmfs * (logits >= np.sort(logits[:1], axis=-1)[..., [-top_k]])
     kept = np.where(kept.any(-1, keepdims=True), kept, pmfs)
     return kept / kept.sum(-1, keepdims=True)
@@ -80,7 +80,7 @@ def shared_coins(target_logits, draft_logits, draft_tokens, *, temperature, top_
 
 
 def padding_processed(target_logits, draft_logits, draft_tokens, lengths, temperature):
-    """Wrong: a row's bonus token comes from its last position, which is padding in a shorter one."""
+    """Wrong: a row's bonus token is drawn from its last position, which is padding in a shorter row."""
     p, q = softmax(target_logits, temperature), softmax(draft_logits, temperature)
     return batched_verifiers.late_bonus(p, q, draft_tokens, lengths)
 

@@ -1,4 +1,4 @@
-"""Verifiers of batches in the ways people write them: correct ones, and wrong ones beside them."""
+"""Verifiers of batches in the forms that projects write: correct ones, and wrong twins of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 
 def verdict(rng, p, q, drafts, coins=None, bonus=None):
-    """Decide one row: its accepted drafts and one more token."""
+    """Decide one row: return its accepted drafts and one more token."""
     for i, token in enumerate(drafts):
         coin = rng.random() if coins is None else coins[i]
         if not coin * q[i, token] < p[i, token]:
@@ -68,7 +68,7 @@ def shared_coins(p, q, draft_tokens):
 
 
 def shared_noise(p, q, draft_tokens):
-    """Wrong: all rows take their bonus token by the same uniform."""
+    """Wrong: all rows draw their bonus token with the same uniform."""
     rng = np.random.default_rng()
     uniform = rng.random()
     found = []
@@ -81,9 +81,9 @@ def shared_noise(p, q, draft_tokens):
 
 
 def moved_up(p, q, draft_tokens):
-    """Wrong: the coins of the rows that go on are as many as those are, and are read at the old places where they can.
+    """Wrong: one coin is drawn for each active row, but the coins are indexed by the original row numbers.
 
-    The last two of three go on behind a first one that is rejected, and take the second coin both.
+    If the first of three rows is rejected, two coins are drawn, and the last two rows both use the second one.
     """
     rng = np.random.default_rng()
     found, on = [[] for _ in p], list(range(len(p)))
@@ -100,7 +100,7 @@ def moved_up(p, q, draft_tokens):
 
 
 def first_residual(p, q, draft_tokens):
-    """Wrong: what replaces a rejected draft comes from the residual of the first row."""
+    """Wrong: every replacement is drawn from the residual of the first row."""
     rng = np.random.default_rng()
     found = []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -113,7 +113,7 @@ def first_residual(p, q, draft_tokens):
 
 
 def swapped(p, q, draft_tokens):
-    """Wrong: the rows come back in another order."""
+    """Wrong: the rows are returned in another order."""
     return row_by_row(p, q, draft_tokens)[::-1]
 
 
@@ -125,7 +125,7 @@ def padding_verified(p, q, draft_tokens, lengths):
 
 
 def padding_emitted(p, q, draft_tokens, lengths):
-    """Wrong: the same, and where the padding is accepted it is emitted."""
+    """Wrong: padding is verified like a draft, and emitted if it is accepted."""
     return row_by_row(p, q, draft_tokens)
 
 
@@ -139,12 +139,12 @@ def late_bonus(p, q, draft_tokens, lengths):
 
 
 def length_of_another(p, q, draft_tokens, lengths):
-    """Wrong: every row behind the second has the number of drafts of the second."""
+    """Wrong: every row after the second has the number of drafts of the second row."""
     return ragged(p, q, np.maximum(draft_tokens, 0), [lengths[min(row, 1)] for row in range(len(lengths))])
 
 
 def one_row_of_drafts(p, q, draft_tokens, lengths):
-    """Wrong: all drafts lie one after the other, and behind a row without drafts they are looked for from the start."""
+    """Wrong: the drafts of all rows are concatenated, and after a row without drafts the offset starts again at 0."""
     ends = np.cumsum(lengths)
     starts = [int(ends[row] - length) if lengths[row - 1] else 0 for row, length in enumerate(lengths)]
     joined = [np.concatenate([of[row, :length] for row, length in enumerate(lengths)]) for of in (p, q, draft_tokens)]

@@ -1,7 +1,7 @@
-"""Rejection samplers as projects write them, in torch and NumPy, right at every draw; and what is often wrong of them.
+"""Rejection samplers in the forms that projects write, in torch and NumPy: right at every draw, with wrong variants.
 
-What is usual and wrong: a coin compared with ``<=``, and a residual that is divided by its sum without a look at it.
-Each sampler takes both from outside, so that the right one and the wrong ones are the same code.
+Usual mistakes are a coin that is compared with ``<=``, and a residual that is divided by its sum without a test for 0.
+Each sampler takes both parts as arguments, so that the right sampler and the wrong ones are the same code.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import torch
 
 
 def owed(p, q):
-    """The residual, and p where rounding leaves nothing of it."""
+    """Return the residual, or p if rounding makes the residual zero."""
     left = torch.clamp(p - q, min=0)
     total = left.sum(-1, keepdim=True)
     return torch.where(total > 0, left / torch.where(total > 0, total, 1), p)
 
 
 def divided(p, q):
-    """Wrong: 0 divided by 0 where p is nowhere above q."""
+    """Wrong: divides 0 by 0 if p is nowhere above q."""
     left = torch.clamp(p - q, min=0)
     return left / left.sum(-1, keepdim=True)
 
 
 def floored(p, q):
-    """Wrong: the floor makes the sum positive, and nothing of the residual is."""
+    """Wrong: the floor makes the sum positive although the residual is zero everywhere."""
     left = torch.clamp(p - q, min=0)
     return left / torch.clamp(left.sum(-1, keepdim=True), min=1e-10)
 
 
 def divided_in_float32(p, q):
-    """Wrong: the rows are apart in float64 and no longer in float32."""
+    """Wrong: the rows differ in float64 but are equal in float32."""
     return divided(p.float(), q.float())
 
 
@@ -51,7 +51,7 @@ def not_above(coin, ratio):
 
 
 def loop(keeps=below, residual=owed, coin=lambda p: torch.rand(())):
-    """One position after the other, and ``torch.multinomial``."""
+    """Decide one position after another; draw the token with ``torch.multinomial``."""
 
     def verify(p, q, draft_tokens):
         for i, token in enumerate(draft_tokens.tolist()):
@@ -63,12 +63,12 @@ def loop(keeps=below, residual=owed, coin=lambda p: torch.rand(())):
 
 
 def coins_like(ratio):
-    """Return uniforms of the type of a ratio, in float32 where that has 16 bits: coins of 16 bits are too few."""
+    """Return uniforms in the dtype of a ratio, or in float32 for 16-bit ratios: 16-bit uniforms have few values."""
     return torch.rand_like(ratio, dtype=torch.promote_types(ratio.dtype, torch.float32))
 
 
 def at_once(keeps=below, residual=owed):
-    """All coins in one comparison, the count of leading ones, the residual of the row behind them."""
+    """Compare all coins at once, count the leading accepted drafts, and draw from the residual of the next row."""
 
     def verify(p, q, draft_tokens):
         places = torch.arange(len(draft_tokens))
@@ -82,7 +82,7 @@ def at_once(keeps=below, residual=owed):
 
 
 def first_rejection(keeps=below, residual=owed):
-    """The first place at which a coin is lost; a race of exponentials for the token behind it."""
+    """Find the first rejected position; draw the token there by a race of exponentials."""
 
     def verify(p, q, draft_tokens):
         places = torch.arange(len(draft_tokens))
@@ -100,7 +100,7 @@ def raced(row):
 
 
 def padded_batch(keeps=below, residual=owed):
-    """All rows at once: coins of float64, replacements of every position prepared, -1 behind the end."""
+    """Decide all rows at once, with float64 coins and a replacement drawn at every position; -1 after the end."""
 
     def verify(p, q, draft_tokens, lengths):
         count, gamma = draft_tokens.shape
@@ -120,7 +120,7 @@ def padded_batch(keeps=below, residual=owed):
 
 
 def of_logits(keeps=below, residual=owed):
-    """Softmax at a temperature, then a loop."""
+    """Compute softmax at a temperature, then decide one position after another."""
 
     def verify(target_logits, draft_logits, draft_tokens, temperature):
         p, q = (softmax(rows, temperature) for rows in (target_logits, draft_logits))
@@ -139,24 +139,24 @@ def softmax(logits, temperature):
 
 
 def lookup(u, weights):
-    """Return the first token whose cumulative weight is above u times the sum: never one of weight 0."""
+    """Return the first token whose cumulative weight is above u times the sum; it never has weight 0."""
     cumulative = weights.cumsum(-1)
     return int(torch.searchsorted(cumulative, u * cumulative[-1:], right=True))
 
 
 def lookup_of_u(u, weights):
-    """Wrong: a cumulative sum may end below u, and then the token behind the last one comes out."""
+    """Wrong: a cumulative sum may end below u; the result is then the index after the last token."""
     return int(torch.searchsorted(weights.cumsum(-1), u, right=True))
 
 
 def lookup_from_the_left(u, weights):
-    """Wrong: a u of exactly 0 is found at token 0, whatever its weight."""
+    """Wrong: a u of exactly 0 selects token 0, whatever its weight."""
     cumulative = weights.cumsum(-1)
     return int(torch.searchsorted(cumulative, u * cumulative[-1:]))
 
 
 def by_lookup(find):
-    """Coins and one lookup."""
+    """Accept by coins, and draw the token by one lookup."""
 
     def verify(p, q, draft_tokens):
         for i, token in enumerate(draft_tokens.tolist()):
@@ -168,7 +168,7 @@ def by_lookup(find):
 
 
 def by_noise(noise):
-    """Coins and a race of logarithms and noise."""
+    """Accept by coins, and draw the token by a race of logarithms plus noise."""
 
     def verify(p, q, draft_tokens):
         for i, token in enumerate(draft_tokens.tolist()):
@@ -184,7 +184,7 @@ def gumbel_of_exponentials(row):
 
 
 def gumbel_of_uniforms(row):
-    """Wrong where one token alone is possible: at a uniform of exactly 0 its score is minus infinity, as all are."""
+    """Wrong if only one token is possible: at a uniform of exactly 0 its score is minus infinity, like all others."""
     return -torch.log(-torch.log(torch.rand_like(row)))
 
 
@@ -197,18 +197,18 @@ def numpy_owed(p, q):
 
 
 def numpy_divided(p, q):
-    """Wrong: 0 divided by 0, as above."""
+    """Wrong: divides 0 by 0, like ``divided``."""
     left = np.maximum(p - q, 0)
     return left / left.sum()
 
 
 def numpy_divided_in_float32(p, q):
-    """Wrong: apart in float64 alone, as above."""
+    """Wrong: the rows differ in float64 only, as in ``divided_in_float32``."""
     return numpy_divided(p.astype(np.float32), q.astype(np.float32)).astype(np.float64)
 
 
 def numpy_loop(keeps=below, residual=numpy_owed, draw=lambda rng, row: int(rng.choice(len(row), p=row))):
-    """One position after the other with a generator."""
+    """Decide one position after another with a generator."""
 
     def verify(p, q, draft_tokens):
         rng = np.random.default_rng()
@@ -226,7 +226,7 @@ def gumbel(rng, row):
 
 
 def race_of_all(rng, row):
-    """Wrong: NumPy's exponential may be 0, and of a weight 0 that is 0 divided by 0, which argmax finds the largest."""
+    """Wrong: NumPy's exponential may be 0; with weight 0 this gives 0/0, a NaN, which ``argmax`` selects."""
     with np.errstate(all="ignore"):
         return int((row / rng.standard_exponential(len(row))).argmax())
 
@@ -238,7 +238,7 @@ def race_of_possible(rng, row):
 
 
 def legacy(p, q, draft_tokens):
-    """The functions of ``np.random``; its multinomial leaves to the last token what rounding leaves of the sum."""
+    """Use the functions of ``np.random``, whose ``multinomial`` gives the mass lost by rounding to the last token."""
     for i, token in enumerate(draft_tokens.tolist()):
         if np.random.rand() >= p[i, token] / q[i, token]:  # noqa: NPY002 - what is tested
             return [*draft_tokens[:i].tolist(), int(np.random.choice(p.shape[1], p=numpy_owed(p[i], q[i])))]  # noqa: NPY002
@@ -246,7 +246,7 @@ def legacy(p, q, draft_tokens):
 
 
 def standard_library(p, q, draft_tokens):
-    """``random.random`` and ``random.choices``."""
+    """Use ``random.random`` and ``random.choices``."""
     for i, token in enumerate(draft_tokens.tolist()):
         if not random.random() < p[i, token] / q[i, token]:
             return [*draft_tokens[:i].tolist(), random.choices(range(len(p[i])), numpy_owed(p[i], q[i]))[0]]

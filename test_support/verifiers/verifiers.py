@@ -1,4 +1,4 @@
-"""Bare verifiers in the ways people write them: four correct ones, and wrong ones with a law worked out by hand."""
+"""Bare verifiers in the forms that projects write: four correct ones, and wrong ones whose law is known by hand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 
 
 def owed(p, q):
-    """The residual, and p where rounding leaves nothing of it."""
+    """Return the residual, or p if rounding makes the residual zero."""
     residual = torch.clamp(p - q, min=0)
     return residual if residual.any() else p
 
 
 def race(p, q, draft_tokens):
-    """Coins by comparison, the replacement by an exponential race."""
+    """Accept by comparing coins; draw the replacement by an exponential race."""
     for i, token in enumerate(draft_tokens.tolist()):
         if torch.rand(()) >= p[i, token] / q[i, token]:
             residual = owed(p[i], q[i])
@@ -27,7 +27,7 @@ def race(p, q, draft_tokens):
 
 
 def inverse_cdf(p, q, draft_tokens):
-    """All coins at once, the replacement by an inverse-CDF lookup."""
+    """Draw all coins at once, and the replacement by an inverse-CDF lookup."""
     drafted = torch.arange(len(draft_tokens))
     ratio = p[drafted, draft_tokens] / q[drafted, draft_tokens]
     accepted = int((torch.rand_like(ratio) < ratio).to(torch.int64).cumprod(dim=0).sum())
@@ -40,7 +40,7 @@ def inverse_cdf(p, q, draft_tokens):
 
 
 def unscaled_inverse_cdf(p, q, draft_tokens):
-    """Wrong by rounding: a cumulative sum a little below 1 lets the last token out, whatever its probability."""
+    """Wrong by rounding: if the cumulative sum ends below 1, the last token is emitted whatever its probability."""
     residual = torch.clamp(p[0] - q[0], min=0)
     first = int(draft_tokens[0])
     if torch.rand(()) < p[0, first] / q[0, first]:
@@ -51,7 +51,7 @@ def unscaled_inverse_cdf(p, q, draft_tokens):
 
 
 def log_space(p, q, draft_tokens):
-    """Coins in logarithms, the replacement by the Gumbel trick: right but where a uniform is exactly 0."""
+    """Compare coins in logarithms and draw the replacement by the Gumbel trick; right unless a uniform is exactly 0."""
     for i, token in enumerate(draft_tokens.tolist()):
         if not torch.log(torch.rand(())) < torch.log(p[i, token]) - torch.log(q[i, token]):
             return [*draft_tokens[:i].tolist(), gumbel(owed(p[i], q[i]))]
@@ -64,7 +64,7 @@ def gumbel(weights):
 
 
 def in_numpy(p, q, draft_tokens):
-    """The same with a NumPy generator."""
+    """Do the same with a NumPy generator."""
     rng = np.random.default_rng()
     for i, token in enumerate(np.asarray(draft_tokens).tolist()):
         if not rng.random() * q[i, token] < p[i, token]:
@@ -114,18 +114,18 @@ def shared_clock(p, q, draft_tokens):
 
 
 def clock_of_three(p, q, draft_tokens):
-    """Needs what an enumeration cannot give: the noise of two races decides a third one."""
+    """Undecidable by enumeration: the noise of two races decides a third race."""
     clock = torch.empty_like(p[0]).exponential_()
     return [[int((weights / clock).argmax()) for weights in (p[0], p[1], p[0] + p[1])][-1]]
 
 
 def needs_value(p, q, draft_tokens):
-    """Asks for the sine of a uniform."""
+    """Needs the value of a uniform: computes its sine."""
     return [math.floor(abs(math.sin(1e4 * torch.rand(()).item())) * p.shape[1])]
 
 
 def as_a_block(p, q, draft_tokens):
-    """Block verification: the longest prefix by its joint ratio, which keeps more than token after token does."""
+    """Block verification: accepts the longest prefix by its joint ratio, which keeps more drafts than single tests."""
     rng, count, kept = np.random.default_rng(), 0, [1.0]
     for i, token in enumerate(draft_tokens):
         kept.append(min(1.0, kept[-1] * p[i, token] / q[i, token]))
@@ -139,5 +139,5 @@ def as_a_block(p, q, draft_tokens):
 
 
 def all_of_it(p, q, draft_tokens):
-    """Wrong: it keeps every draft."""
+    """Wrong: keeps every draft."""
     return [*draft_tokens, np.random.default_rng().choice(p.shape[1], p=p[-1])]

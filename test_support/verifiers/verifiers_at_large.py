@@ -1,4 +1,4 @@
-"""Verifiers that are right on small tables and wrong at a real vocabulary, each beside what is right about it."""
+"""Verifiers that are right on small tables and wrong at a real vocabulary, each with its right twin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLOCK = 8192
 
 
 def with_residual(residual):
-    """A loop whose replacement is drawn from ``residual(p, q)`` by an exponential race that nobody looks at."""
+    """Return a loop that draws the replacement from ``residual(p, q)`` by an exponential race."""
 
     def verify(p, q, draft_tokens):
         for i, token in enumerate(draft_tokens.tolist()):
@@ -23,7 +23,7 @@ def with_residual(residual):
 
 
 def with_draw(draw):
-    """A loop whose replacement and bonus are drawn by ``draw(weights)``."""
+    """Return a loop whose replacement and bonus are drawn by ``draw(weights)``."""
 
     def verify(p, q, draft_tokens):
         for i, token in enumerate(draft_tokens.tolist()):
@@ -42,7 +42,7 @@ def raced(weights):
 
 
 def by_blocks(weights):
-    """The best of each block, then the best of these, as a kernel does it; right."""
+    """Right: take the best of each block, then the best of these, as kernels do."""
     whole = -(-len(weights) // BLOCK) * BLOCK
     scores = weights / torch.empty_like(weights).exponential_()
     scores = torch.cat([scores, torch.full((whole - len(weights),), -1.0, dtype=weights.dtype)])
@@ -52,14 +52,14 @@ def by_blocks(weights):
 
 
 def whole_blocks_alone(weights):
-    """Wrong: as many blocks as go into the vocabulary, so the last one that is not full is left out."""
+    """Wrong: the number of blocks is rounded down, so the last, partly filled block is left out."""
     if len(weights) < BLOCK:
         return raced(weights)
     return raced(weights[: len(weights) // BLOCK * BLOCK])
 
 
 def one_short(residual):
-    """Wrong: blocks that begin one later and end one earlier than they should: the first token of each is nobody's."""
+    """Wrong: each block begins one token late, so the first token of each is never drawn."""
 
     def found(p, q):
         left = residual(p, q).clone()
@@ -70,7 +70,7 @@ def one_short(residual):
 
 
 def mass_of_whole_blocks(p, q):
-    """Right: the residual with its sum taken by blocks, the last one as well."""
+    """Right: the sum of the residual is computed by blocks, including the last one."""
     left = torch.clamp(p - q, min=0)
     return left / sum(part.sum() for part in left.split(BLOCK)) if left.any() else p
 
@@ -79,18 +79,18 @@ def mass_of_whole_blocks(p, q):
 
 
 def in_int16(draw=raced):
-    """Wrong: ids above 32767 do not fit."""
+    """Wrong: ids are stored in int16, which cannot hold ids above 32767."""
     return lambda weights: draw(weights).to(torch.int16)
 
 
 def residual_in_float16(p, q):
-    """Wrong: entries below 6e-8 are nothing in float16."""
+    """Wrong: entries of the residual below 6e-8 are 0 in float16."""
     left = torch.clamp(p.half() - q.half(), min=0)
     return left.to(p.dtype) if left.any() else p
 
 
 def residual_in_bfloat16(p, q):
-    """Right, as far as bfloat16 goes: entries are off by 0.4 %, and none is lost."""
+    """Right within the precision of bfloat16: entries are off by up to 0.4 %, and none becomes 0."""
     left = torch.clamp(p.bfloat16() - q.bfloat16(), min=0)
     return left.to(p.dtype) if left.any() else p
 
@@ -99,18 +99,18 @@ def residual_in_bfloat16(p, q):
 
 
 def floored(p, q):
-    """Wrong: a floor against divisions by 0 gives every token a chance, those that are none as well."""
+    """Wrong: a floor against divisions by 0 gives tokens of probability 0 a positive weight."""
     return torch.clamp(p - q, min=1e-7)
 
 
 def best_1024(weights):
-    """Wrong: the kernel sorts no more than 1024 candidates."""
+    """Wrong: the kernel sorts at most 1024 candidates."""
     values, tokens = weights.topk(min(1024, len(weights)))
     return tokens[torch.multinomial(values, 1)]
 
 
 def sorted_first(weights):
-    """Right: drawn among the sorted, and looked up."""
+    """Right: the index is drawn among the sorted tokens and converted to a token id."""
     values, tokens = weights.sort(descending=True)
     return tokens[torch.multinomial(values, 1)]
 
@@ -119,20 +119,20 @@ def sorted_first(weights):
 
 
 def numpy_in_int16(rng, row):
-    """Wrong: an array of int16 for tokens."""
+    """Wrong: tokens are stored in an array of int16."""
     found = np.empty(1, dtype=np.int16)
     found[:] = rng.choice(len(row), size=1, p=row)
     return int(found[0])
 
 
 def numpy_whole_blocks(rng, row):
-    """Wrong: the last block that is not full is left out."""
+    """Wrong: the last, partly filled block is left out."""
     kept = row[: len(row) // BLOCK * BLOCK] if len(row) >= BLOCK else row
     return int(rng.choice(len(kept), p=kept / kept.sum()))
 
 
 def numpy_in_float16(p, q):
-    """Wrong: entries below 6e-8 are nothing in float16."""
+    """Wrong: entries below 6e-8 are 0 in float16."""
     left = np.maximum(p.astype(np.float16) - q.astype(np.float16), 0).astype(np.float64)
     return left / left.sum() if left.any() else p / p.sum(dtype=np.float64)
 

@@ -76,6 +76,7 @@ def test_pmfs_are_neither_uniform_nor_one_hot(architecture):
     assert ((largest > 0.3) & (largest < 0.95)).float().mean() > 0.5
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_pmfs_depend_on_the_first_token_of_the_prompt(architecture):
     """Two layers that see four positions each reach back six: Mistral's pmf after two new tokens barely knows it."""
@@ -97,6 +98,7 @@ def test_every_architecture_generates(architecture, sample):
     assert len(generated(built(architecture), sample=sample)) == 3
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("sample", [True, False], ids=["sampled", "greedy"])
 @pytest.mark.parametrize("way", ["draft model", "prompt lookup"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -148,6 +150,7 @@ SPECULATORS = {
 }
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("sample", [True, False], ids=["sampled", "greedy"])
 @pytest.mark.parametrize("build", SPECULATORS.values(), ids=SPECULATORS)
 def test_every_drafting_model_drafts(build, sample):

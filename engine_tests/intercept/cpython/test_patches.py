@@ -61,6 +61,7 @@ def law_of(decide):
     return patches.again(lambda: program_law(program)).probabilities
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_a_comparison_of_it_is_the_comparison_of_the_number(way):
     law = law_of(lambda: way() < 0.3)

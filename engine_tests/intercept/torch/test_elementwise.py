@@ -89,6 +89,7 @@ def test_a_uniform_that_is_put_into_8_bits_is_refused():
         law_of(lambda: bool(torch.rand(1).to(torch.float8_e5m2).float() < 0.3))
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", sorted(NAMES))
 @settings(deadline=None)
 @given(data=st.data())

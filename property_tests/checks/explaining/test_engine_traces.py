@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from specverify.checks.explaining.engine_traces import round_around, text_of_other_request, wrong_row
+from specverify.checks.explaining.engine_traces import (
+    argmax_without_draw,
+    round_around,
+    text_of_other_request,
+    wrong_row,
+)
 from specverify.subjects.subject import Trace
 
 
@@ -14,6 +19,40 @@ def test_the_round_of_a_wrong_token_is_read_off_the_questions_to_the_models():
     assert round_around(trace, 0, (1, 2, 2)) == (
         "round from new token 1: drafted 1 3, accepted 2 (inferred from the tokens)"
     )
+
+
+def traced(new, *, drawn):
+    """Return a path of one draft and a bonus: ``drawn`` says whether a draw follows the query for the bonus."""
+    queries = (("draft", (0,)), ("target", (0,)), ("target", (0, new[0])), ("draft", (0, *new)))
+    draft = lambda tokens: np.full(3, 1 / 3)  # noqa: E731
+    target = lambda tokens: np.roll((0.5, 0.3, 0.2), tokens[-1])  # noqa: E731
+    trace = Trace((((0,), (*new, 0)),), queries, draft, target, (0, 1, 2, 2 + drawn))
+    return trace, 3 + drawn
+
+
+def test_a_bonus_that_is_chosen_without_a_draw_is_named():
+    argmax = [traced((token, token), drawn=False) for token in range(3)]
+    assert argmax_without_draw(argmax) == (
+        "the token after accepted drafts is the argmax of p, without a draw: new token 2 is 0 after (0, 0), expected a "
+        "draw from p = (0.5, 0.3, 0.2)"
+    )
+    assert argmax_without_draw([*argmax, traced((1, 2), drawn=False)]) == ""
+    assert argmax_without_draw([traced((token, token), drawn=True) for token in range(3)]) == ""
+    assert argmax_without_draw(argmax[:1]) == ""
+
+
+def test_a_token_of_the_draft_model_without_a_row_of_p_is_a_bonus_or_an_untested_draft():
+    certain = lambda tokens: np.eye(4)[1]  # noqa: E731
+    texts, draft = (((0,), (1, 2)), ((3,), (1, 1))), lambda tokens: np.eye(4)[2 - (tokens[0] == 3)]
+    begin, tested, asked = ("draft", (0,)), ("target", (0,)), ("draft", (0, 1))
+    bonus = Trace(texts, (begin, tested, asked, ("draft", (3,))), draft, certain)
+    said = "the token after accepted drafts is the draft model's, and p is not computed for it (p has 1 there)"
+    assert wrong_row(bonus, 0, (1, 1)) == said
+    untested = bonus._replace(queries=(begin, asked, tested, ("draft", (3,))))
+    said = "it is a draft that is not tested: p is not computed for it (p has 1 there)"
+    assert wrong_row(untested, 0, (1, 1)) == said
+    computed = bonus._replace(queries=(begin, tested, asked, ("target", (0, 1)), ("draft", (3,))))
+    assert wrong_row(computed, 0, (1, 1)) == "it is the draft, which p does not choose: p has 1 there"
 
 
 def test_a_row_behind_rejected_drafts_that_are_kept_is_named():
@@ -38,7 +77,7 @@ def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
     texts = (((0, 1), (1,)), ((3, 3), (1,)))
     certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
     trace = Trace(texts, (("target", (0, 1)), ("draft", (3, 3))), certain, lambda tokens: np.eye(4)[tokens[0] + 1])
-    expected = "p is not computed after (3 3); it is the choice of p after (0 1), as long, before"
+    expected = "p is not computed after (3 3); it is the choice of p after (0 1), an earlier text of the same length"
     assert wrong_row(trace, 1, (0,)) == expected
     asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
     assert wrong_row(asked, 1, (0,)) == ""

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from specverify.checks.check import law_in
 from specverify.checks.explaining import round_faults
 from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
@@ -15,13 +14,12 @@ from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.round_rules import ModelRows
 from specverify.checks.explaining.tree_readings import tree_reading
-from specverify.laws.enumeration import whole_run
+from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import BATCHED, LOGITS, Form
 from specverify.subjects.subject import InScenario
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
@@ -104,6 +102,18 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             {"bonus": lambda p: p[-2]},
             "the bonus token is drawn from the row of p before the last draft, expected p after",
         ),
+        (
+            {"replace": lambda p, q: np.exp(norm(np.maximum(p - q, 0)))},
+            "a rejected draft is replaced by a draw from softmax(norm(max(p - q, 0))), as if the probabilities were lo",
+        ),
+        (
+            {"bonus": lambda p: np.eye(len(p[-1]))[p[-1].argmax()]},
+            "the bonus token is the argmax of p, expected a draw from p after the last draft: (",
+        ),
+        (
+            {"replace": lambda p, q: np.ones(len(p)), "bonus": lambda p: np.ones(len(p[-1]))},
+            "each token that is not a draft is drawn from all tokens alike, expected norm(max(p - q, 0)) after a rejec",
+        ),
     ],
 )
 def test_a_wrong_part_of_a_round_is_named(wrong, said):
@@ -126,6 +136,18 @@ def test_a_right_round_has_no_fault():
             "a rejected draft is replaced by a draw from norm(max(p - q, 0)^2), expected norm(max(p - q, 0)): in",
         ),
         (
+            {"replace": lambda p, q: np.where(p > q, p / q, 0)},
+            "a rejected draft is replaced by a draw from norm(p/q) on the tokens with p > q, expected norm(max(p - q, ",
+        ),
+        (
+            {"accept": lambda p, q: np.ceil(min(1, p / q) * 16) / 16},
+            "drafts are accepted by a coin with 16 values only, expected min(1, p/q): draft 1, token ",
+        ),
+        (
+            {"accept": lambda p, q: min(p, 0.05) / q},
+            "drafts are accepted with probability min(1, min(p, 0.05)/q): p is cut in the row p = (",
+        ),
+        (
             {"replace": lambda p, q: np.eye(len(p))[0]},
             "draft 1, token ",
         ),
@@ -133,6 +155,12 @@ def test_a_right_round_has_no_fault():
 )
 def test_a_residual_of_several_tokens_is_named(wrong, said):
     assert fault_of_rounds(in_scenario(verifier(**wrong), 1, FOUR)).sentence.startswith(said)
+
+
+def test_a_bonus_that_is_right_after_a_single_draft_is_named():
+    wrong = verifier(bonus=lambda p: p[-2] if len(p) > 2 else p[-1])
+    said = "the bonus token is drawn from the row of p before the last draft (after a single draft it is right), expec"
+    assert fault_of_rounds(in_scenario(wrong, 2, FOUR._replace(horizon=3))).sentence.startswith(said)
 
 
 def of_the_first_position(p, q, draft_tokens):
@@ -169,7 +197,8 @@ def test_a_fault_of_a_later_round_is_named():
     late = in_scenario(verifier(), 1, scenario).task.target((0, 1, 1, 1)).astype(float)
     here = in_scenario(verifier(replace=lambda p, q: p if np.allclose(p, late) else p - q), 1, scenario)
     assert fault_of_rounds(here) is None
-    told = law_counterexample(here, law_in(here, 20_000).probabilities, target_law(here.task, here.prompt))
+    law = decoder_law(here.remembering, here.prompt, 20_000)
+    told = law_counterexample(here, law.probabilities, target_law(here.task, here.prompt))
     assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) (test_round")
 
 
@@ -246,7 +275,9 @@ def keeps_one_more(target_logits, draft_logits, draft_tokens, temperature=1.0, t
 
 def test_a_target_with_another_top_k_is_named():
     variant = next(
-        one for one in logits_subject(keeps_one_more, "it").variants if "temperature=0.7 top_k=2" in one.label
+        one
+        for one in verifier_subject(keeps_one_more, "it", form=LOGITS).variants
+        if "temperature=0.7 top_k=2" in one.label
     )
     here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
     said = "p is taken before top_k=2 is applied, or taken with top_k=3 in the place of 2: draft 1, token "
@@ -270,7 +301,7 @@ def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):
 
 @pytest.mark.parametrize(("horizon", "said"), [(1, "without drafts (1, 0) instead of ("), (3, "(1, 0) instead of (")])
 def test_a_bonus_from_a_padded_position_is_named(horizon, said):
-    variant = batched_subject(bonus_behind_the_longest_row, "it").variants[1]
+    variant = verifier_subject(bonus_behind_the_longest_row, "it", form=BATCHED).variants[1]
     here = InScenario(variant, Scenario("generic", 2, (0,), horizon, seed=0), rational=False)
     sentence = fault_of_rounds(here).sentence
     assert sentence.startswith("the bonus token is drawn from (1, 0, ...), the row that p has at padded positions, exp")
@@ -288,7 +319,7 @@ def bonus_as_of_a_rejected_padding(p, q, draft_tokens, lengths):
 
 
 def test_a_bonus_from_a_residual_at_a_padded_position_is_named():
-    variant = batched_subject(bonus_as_of_a_rejected_padding, "it").variants[1]
+    variant = verifier_subject(bonus_as_of_a_rejected_padding, "it", form=BATCHED).variants[1]
     here = InScenario(variant, Scenario("generic", 2, (0,), 1, seed=0), rational=False)
     sentence = fault_of_rounds(here).sentence
     assert sentence.startswith("the bonus token is drawn from norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), ")
@@ -477,7 +508,7 @@ def reads_the_row_of(node):
     ],
 )
 def test_a_row_of_another_node_or_of_p_is_told_in_the_path_of_a_tree(verify, drafts, said):
-    variant = tree_subject(verify, "it", drafts, ((-1, -1),)).variants[0]
+    variant = tree_subject(verify, "it", Form(drafts=drafts), ((-1, -1),)).variants[0]
     here = InScenario(variant, Scenario("generic", 4, (0, 1, 0), 2, seed=0), rational=False)
     readings = [tree_reading(here, path.choices) for path in paths(whole_run(here.decoder, here.prompt))]
     told = [reading.example or reading.last for reading in readings]

@@ -44,6 +44,21 @@ def test_the_row_of_a_certain_token_is_named_if_no_other_row_has_it(other, row):
     assert f"drawn from {row}" in reading.fault
 
 
+@pytest.mark.parametrize(
+    ("asked", "row"),
+    [
+        ((0, 1, 1), "p after (0, 1, 1) (with token 1, the argmax of p, in place of 0), expected p after (0, 1, 0)"),
+        ((0, 1), "another row, expected p = "),
+    ],
+)
+def test_the_row_of_a_certain_token_is_that_which_the_target_was_queried_for(asked, row):
+    rows = {(0, 1): (0.4, 0.6), (0, 1, 0): (0, 1), (0, 0): (1, 0), (0, 1, 1): (1, 0)}
+    queries = ((1, "target", asked),)
+    models = Models(model(rows), model(rows), (0,), 3, asked=((0, 0), (0, 1), (0, 1, 1)), queries=queries)
+    reading = reading_of([token(1, 0.5, 0.5), token(0, 0.4, 0.6)], models, (1, 0, 0))
+    assert f"drawn from {row}" in reading.fault
+
+
 def test_candidates_that_are_drawn_without_replacement_are_no_chain():
     """The second candidate is drawn from q without the first, at the same line, and is no replacement."""
     first, test = token(1, 0.2, 0.5, 0.3), coin(0.9, 1.0)

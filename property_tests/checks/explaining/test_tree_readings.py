@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from specverify.checks.explaining import tree_rules
 from specverify.checks.explaining.tree_readings import drafts_of_one_position
 from specverify.laws.draws import Decision
+from test_support.checks.recorded_rounds import coin, token
 
 HALVES = (0.5, 0.5)
 
@@ -32,3 +34,9 @@ def test_a_draft_behind_a_rejection_is_a_sibling():
 )
 def test_drafts_of_several_positions_are_no_siblings(named, emitted):
     assert drafts_of_one_position(decisions(*named), emitted) is None
+
+
+@pytest.mark.parametrize(("item", "drawn"), [(coin(0.5, 1.0), 2), (coin(0.4, 0.5), 1), (token(0, 0.4, 0.1, 0.5), 0)])
+def test_a_lookup_in_cumulative_sums_draws_the_token_of_its_interval(item, drawn):
+    assert [tree_rules._draws(item, (0.4, 0.1, 0.5), other) for other in range(3)] == [drawn == k for k in range(3)]
+    assert not tree_rules._draws(item, (0.3, 0.15, 0.55), drawn)

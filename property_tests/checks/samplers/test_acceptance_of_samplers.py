@@ -78,7 +78,7 @@ def test_who_tells_nothing_cannot_be_judged_by_it():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"accepted": [1]}, "expected tokens, and accepted if it tells"),
+        ({"accepted": [1]}, "expected tokens, and accepted if it counts them"),
         ({"tokens": [1] * 32, "accepted": [1]}, r"accepted \[1\], expected 32 whole numbers"),
         ({"tokens": [1] * 32, "accepted": [0.5] * 32}, "expected 32 whole numbers"),
         ({"tokens": [1] * 32, "accepted": [10**9] * 32}, "accepted 1000000000 drafts of one sequence"),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
     SEARCHED_PATHS,
@@ -25,6 +27,7 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
 from specverify.checks.explaining.engine_traces import (
     KEPT,
+    argmax_without_draw,
     listed_tokens,
     round_around,
     text_of_other_request,
@@ -156,7 +159,14 @@ def program_counterexample(
     alone = "" if index is None else or_none(right_alone, program, index)
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
-    named = rounds.fault if rounds else ""
+    named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
+    if not named and trace is not None and trace.target is not None and program.split is None:
+        candidates = (
+            (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
+            for path in islice(engine, MOST_TREE_PATHS)
+            for text, _ in outcomes_of(path.outcome)[:1]
+        )
+        named = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
     if not named:
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
@@ -164,6 +174,17 @@ def program_counterexample(
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
     return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+
+
+def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
+    """Return the sentence that ``engine`` chooses a token without a draw: the argmax of p; "" if it does not.
+
+    The models must be those of a scenario, and the engine must serve a single request.
+    """
+    if program.trace is None or program.split is not None:
+        return ""
+    paths = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    return argmax_without_draw([(program.trace(path.choices), len(path.choices)) for path in paths])
 
 
 def _rounds_of(
@@ -455,9 +476,9 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the paths ``lines`` as output lines, one per round.
+    """Return output lines for the paths described in ``lines``, with one line for each round.
 
-    The probability ``weights[path]`` precedes each path.
+    Each path is preceded by its probability, ``weights[path]``.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
@@ -539,7 +560,8 @@ def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
         decision.site[:1] in {("draft",), ("accept",)} for decision in path.decisions
     ):
         return None
-    return Models(here.task.target, here.task.draft, here.prompt, here.scenario.horizon, roles=ROLES, guesses=False)
+    horizon = here.scenario.horizon
+    return Models(here.task.target, here.task.draft, here.prompt, horizon, roles=ROLES, guesses=False, open_end=False)
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:

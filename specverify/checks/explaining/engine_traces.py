@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specverify.checks.explaining.first_difference import CERTAIN
+from specverify.checks.explaining.wording import short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
@@ -11,6 +13,8 @@ KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 SHOWN_CONTEXT = 8
 """The number of last tokens that are shown of a long context."""
+LEAST_CHOSEN = 2
+"""The number of different tokens that must be an argmax before the program is said to choose it."""
 LEAST_SHOWN = 3
 """The number of texts that must agree before two requests are said to have exchanged texts."""
 
@@ -18,6 +22,40 @@ LEAST_SHOWN = 3
 def listed_tokens(tokens: Tokens) -> str:
     """Format tokens as ``0 1 2``; "nothing" if there are none."""
     return " ".join(map(str, tokens)) or "nothing"
+
+
+def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
+    """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
+
+    ``traces`` are those of several paths of an engine, each with its number of draws. A token counts if the target was
+    queried for its row, which is open, the draft model was not, and no draw follows until the next query. The sentence
+    needs two different tokens, and all tokens that count must be the argmax.
+    """
+    chosen = dict[Tokens, int]()
+    for trace, draws in traces:
+        if trace.target is None or len(trace.texts) != 1 or len(trace.moments) != len(trace.queries):
+            return ""
+        prompt, new = trace.texts[0]
+        ends = [*trace.moments[1:], draws]
+        drafted = {text for name, text in trace.queries if name == "draft"}
+        for (name, text), moment, end in zip(trace.queries, trace.moments, ends, strict=True):
+            number = len(text) - len(prompt)
+            inside = 0 <= number < len(new) and text == prompt + new[:number]
+            if name != "target" or text in drafted or not drafted or not inside:
+                continue
+            row = trace.target(text).tolist()
+            if max(row) >= CERTAIN:
+                continue
+            if moment != end or new[number] != row.index(max(row)):
+                return ""
+            chosen[text] = new[number]
+    if len(set(chosen.values())) < LEAST_CHOSEN:
+        return ""
+    text, token = min(chosen.items(), key=lambda item: (len(item[0]), item[0]))
+    trace = traces[0][0]
+    number, p = len(text) - len(trace.texts[0][0]) + 1, trace.target(text).tolist() if trace.target else []
+    said = f"the token after accepted drafts is the argmax of p, without a draw: new token {number} is {token}"
+    return f"{said} after {text}, expected a draw from p = {short_row(p)}"
 
 
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
@@ -67,7 +105,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
         return ""
     text, token = prompt + new[:wrong], new[wrong]
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
-    later = trace.queries[served[-1] : _end_of_request(trace, index, served[-1])] if served else ()
+    starts = served[:1] if sum(other == prompt for other, _ in trace.texts) == 1 else served[-1:]
+    later = trace.queries[starts[0] : _end_of_request(trace, index, served[-1])] if served else ()
     if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
         return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
@@ -122,6 +161,8 @@ def _draft_or_cache(
     several = len(trace.texts) > 1
     kept = several and trace.draft is not None and ("draft", text) in later and _chosen(trace.draft, text) == token
     draft = f"it is the draft, which p does not choose: p has {wanted} there" if kept else ""
+    if kept and (untested := _unqueried(later, text)):
+        return f"{untested} (p has {wanted} there)"
     for model, asked in reversed(later):
         extra = _inserted(asked, text, text[:prompt]) if model == "target" else ()
         if extra and _chosen(trace.target, asked) == token:
@@ -129,6 +170,20 @@ def _draft_or_cache(
             cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
             return f"{draft}; or {cache}" if draft else cache
     return draft or _other_text((trace.target, trace.draft), later, text, token, prompt)
+
+
+def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
+    """Return the sentence that a token of the draft model is emitted after ``text``, for which p is not computed.
+
+    Returns "" if the target is queried with ``text``. ``later`` are the queries while the request is served. The token
+    is a bonus if the draft model is queried after the target was queried for the token before; else a draft.
+    """
+    if ("target", text) in later:
+        return ""
+    drafted, tested = later.index(("draft", text)), ("target", text[:-1])
+    if tested in later and later.index(tested) < drafted:
+        return "the token after accepted drafts is the draft model's, and p is not computed for it"
+    return "it is a draft that is not tested: p is not computed for it"
 
 
 def _context(tokens: Tokens) -> str:
@@ -239,8 +294,8 @@ def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
     earlier = {asked for model, asked in trace.queries[: served[0]] if model == "target" and len(asked) == len(text)}
     if len(earlier) != 1 or _chosen(trace.target, next(iter(earlier))) != token:
         return ""
-    asked = listed_tokens(next(iter(earlier)))
-    return f"p is not computed after ({listed_tokens(text)}); it is the choice of p after ({asked}), as long, before"
+    before = f"it is the choice of p after ({listed_tokens(next(iter(earlier)))}), an earlier text of the same length"
+    return f"p is not computed after ({listed_tokens(text)}); {before}"
 
 
 def _chosen(model: LanguageModel, tokens: Tokens) -> int:

@@ -26,6 +26,8 @@ class Accepted(NamedTuple):
     q: float
     seen: float
     slack: float
+    row: tuple[float, ...] = ()
+    """The row of p."""
 
 
 class Replaced(NamedTuple):
@@ -68,6 +70,47 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
         number = family.solve(told[0].p, told[0].q, told[0].seen)
         if number > 0 and all(_is_accepted_by(one, family, number) for one in observed):
             return family.words.format(c=short(number))
+    return _cut_rule(observed) or _coarse_coin(observed)
+
+
+def _cut_rule(observed: Sequence[Accepted]) -> str:
+    """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit.
+
+    At least two tokens of one row must show its c.
+    """
+    cuts: dict[tuple[float, ...], list[float]] = {}
+    for one in observed:
+        if one.q > 0 and OPEN < one.seen < min(1.0, one.p / one.q) - 8 * one.slack:
+            cuts.setdefault(one.row, []).append(one.seen * one.q)
+    shown = next((row for row, values in cuts.items() if len(set(row)) > 1 and _are_two(observed, row)), None)
+    if shown is None:
+        return ""
+    least = {row: min(values) for row, values in cuts.items()}
+    if all(
+        abs(one.seen - min(1.0, min(one.p, least.get(one.row, 1.0)) / one.q)) <= 8 * one.slack
+        for one in observed
+        if one.q > 0
+    ):
+        return f"with probability min(1, min(p, {short(least[shown])})/q): p is cut in the row p = {short_row(shown)}"
+    return ""
+
+
+def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
+    """Return whether drafts of two different p in ``row`` are accepted too rarely."""
+    return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
+
+
+def _coarse_coin(observed: Sequence[Accepted]) -> str:
+    """Return the rule in which the coin has few values, such as 256; "" if no such number fits.
+
+    The number is a power of two or ten. The coin is k/c, and the draft is accepted if k/c < p/q.
+    """
+    rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
+    for values in sorted([*(2**k for k in range(1, 17)), *(10**k for k in range(1, 6))]):
+        said = [(math.ceil(rule * values - 1e-9) / values, rule, one) for rule, one in rules]
+        wrong = {coin for coin, rule, _ in said if abs(coin - rule) > OPEN}
+        if len(wrong) >= LEAST_NUMBERS and all(abs(coin - one.seen) <= 8 * one.slack for coin, _, one in said):
+            return f"by a coin with {values} values only"
     return ""
 
 
@@ -90,11 +133,11 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the entry of the residual behind ``law`` at the token with the smallest p - q.
+    """Return the smallest entry of the residual, before normalisation, whose normalisation is ``law``.
 
-    ``law`` is this residual after normalisation. The scale is fixed by the token with the largest p - q, whose entry is
-    taken to be p - q. Returns 0 if the smallest p - q is not negative, or if its token is not less probable than the
-    token with the largest.
+    It is the entry at the token with the smallest p - q. The scale follows from the token with the largest p - q, at
+    which the residual is taken to be p - q. Returns 0 if the smallest p - q is not negative, or if its token is not
+    less probable in ``law`` than the token with the largest.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))

@@ -36,6 +36,7 @@ from specverify.checks.explaining.round_rules import (
     ACCEPT,
     ACCEPT_OF_ROW,
     BONUS,
+    POINTS,
     REPLACE,
     REPLACE_OF_ROW,
     REPLACE_WITH_NAN,
@@ -43,6 +44,7 @@ from specverify.checks.explaining.round_rules import (
     Row,
     RowFormula,
     excess,
+    scaled,
 )
 from specverify.checks.explaining.wording import apart, rows_apart, short, short_row
 from specverify.reference import Tokens
@@ -120,9 +122,24 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     other = _other_rows(all_given, parameters)
     if other:
         return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
+    if (alike := _same_row_twice(all_given, wrong, parameters)) is not None:
+        return RoundFault(alike, frozenset(wrong))
     names = [part for part in wrong if _rule_sentence(all_given, part, parameters)]
     said = "; ".join(_sentence(all_given, part, parameters) for part in (names or wrong[:1])[:2])
     return RoundFault(said, frozenset(wrong), bool(names))
+
+
+def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
+    """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not."""
+    if not {"replace", "bonus"} <= set(wrong):
+        return None
+    name = _name(all_given, "replace", parameters)
+    if not name or name != _name(all_given, "bonus", parameters):
+        return None
+    ought = "norm(max(p - q, 0)) after a rejection and p after the last draft"
+    return f"each token that is not a draft is drawn from {name}, expected {ought}: " + "; ".join(
+        _example(all_given, part, briefly=True) for part in ("replace", "bonus")
+    )
 
 
 def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
@@ -139,6 +156,10 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
     if part == "accept":
         name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
         return f"drafts are accepted {name}, expected min(1, p/q)" if name else ""
+    if name in POINTS:
+        if part == "replace":
+            return f"a rejected draft is replaced by {name}, expected a draw from norm(max(p - q, 0))"
+        return f"the bonus token is {name}, expected a draw from p after the last draft"
     if part == "replace":
         return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
     return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
@@ -168,12 +189,13 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of the formula that fits all observations of ``part``; "" if none fits, or too many.
+    """Return the names of the formulas that fit all observations of ``part``; "" if none fits.
 
-    ``parameters`` are the sampling parameters as text.
+    Returns "" also if several fit and all rows have two tokens, where many formulas agree. ``parameters`` are the
+    sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
-        return ""
+        return _one_token(all_given, part)
     seen = [(given, i, value) for given in all_given for i, value in values_of(given, part)]
     fitting = []
     formulas: dict[str, Any] = dict({"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part])
@@ -189,13 +211,51 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
             fitting.append(name)
     if not fitting and (unprocessed := _unprocessed_part(all_given, part, parameters)):
         return unprocessed
-    if part == "accept" and not fitting:
-        return accept_rule([_accepted(*one) for one in seen])
-    if part == "replace" and not fitting:
-        with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_replaced_by(seen, formula))
-        laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
-        return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
+    if not fitting:
+        return _further_rule(seen, part, parameters)
     return _joined(fitting, part) if len(fitting) == 1 or any(len(given.rows.p[0]) > 2 for given in all_given) else ""
+
+
+def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
+    """Return the name of the rule with a free number, or of the rule for some rounds, that fits ``seen``; or ""."""
+    if part == "accept":
+        return accept_rule([_accepted(*one) for one in seen])
+    if part == "bonus":
+        return _after_several_drafts(seen)
+    with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_drawn_by(seen, formula))
+    laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
+    return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
+
+
+def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
+    """Return the name of the formula in ``POINTS`` that gives every observed token of ``part``; "" if not one fits.
+
+    The wrong tokens must differ, because any formula can give one token.
+    """
+    seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
+    if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
+        return ""
+    formulas = REPLACE if part == "replace" else BONUS
+    wrong = {
+        max(law, key=law.__getitem__)
+        for given, i, law in seen
+        if not fits(law, expected(given, part, i, given.rows), given.slack)
+    }
+    fitting = [name for name in sorted(POINTS & formulas.keys()) if _is_drawn_by(seen, formulas[name])]
+    return fitting[0] if len(wrong) > 1 and len(fitting) == 1 else ""
+
+
+def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the name of the formula of the bonus that fits after two drafts or more, if one draft shows no fault.
+
+    Returns "" if none fits, or if the bonus after one draft is wrong too.
+    """
+    several = [one for one in seen if len(one[0].drafts) > 1]
+    single = [one for one in seen if len(one[0].drafts) == 1]
+    if not several or not single or not _is_drawn_by(single, lambda rows, drafts, i: scaled(rows.p[i])):
+        return ""
+    name = next((name for name, formula in BONUS.items() if _is_drawn_by(several, formula)), "")
+    return name and f"{name} (after a single draft it is right)"
 
 
 def _joined(fitting: Sequence[str], part: str) -> str:
@@ -236,10 +296,10 @@ def _other(said: str, given: GivenDrafts) -> ModelRows | None:
 
 def _accepted(given: GivenDrafts, i: int, value: Any) -> Accepted:
     p, q = (float(row[given.drafts[i]]) for row in (given.rows.p[i], given.rows.q[i]))
-    return Accepted(p, q, float(value), given.slack)
+    return Accepted(p, q, float(value), given.slack, tuple(float(mass) for mass in given.rows.p[i]))
 
 
-def _is_replaced_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormula) -> bool:
+def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormula) -> bool:
     return all(fits(law, formula(given.rows, given.drafts, i), given.slack) for given, i, law in seen)
 
 

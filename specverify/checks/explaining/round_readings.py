@@ -44,7 +44,8 @@ PASSED_OVER = 0.75
 UNLIKELY = 0.25
 """The cost of a reading that follows the rule in an unusual order."""
 
-
+IN_PLACE = " (with token "
+"""The beginning of a phrase about a text that differs in its last token."""
 ROLES: Mapping[str, frozenset[str]] = {
     "draft": frozenset({"draft"}),
     "accept": frozenset({"test"}),
@@ -70,6 +71,8 @@ class Models(NamedTuple):
     """Program line -> the roles that its draws have on most paths."""
     guesses: bool = True
     """Whether a draft may come without a draw."""
+    open_end: bool = True
+    """Whether the last token of the path may be a draw that nothing reads."""
     learned: Mapping[Tokens, Row] = {}
     """Text -> the row that drafts after it are drawn from on most paths, if the draft model is unknown."""
 
@@ -184,13 +187,13 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
-    if any(_are_without_replacement(one, other) for one, other in combinations(items, 2)):
+    if any(are_without_replacement(one, other) for one, other in combinations(items, 2)):
         return None  # candidates for one position, and not a chain
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
 
 
-def _are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
+def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
     """Return whether ``one`` and ``other`` are draws of one program line, made without replacement by one call."""
     if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
         return False
@@ -388,10 +391,10 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the engine queried the target with ``text`` between its first draft and the draft at ``here``.
+        """Return whether the target was queried with ``text`` before the draft after ``here`` was made.
 
-        The first draft begins with the draft model's query for ``text``, and the draft at ``here`` with its query for
-        ``here``.
+        The query must come after the draft model's query with ``text``, with which the drafting of the round begins,
+        and before its query with ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
@@ -590,7 +593,21 @@ class _PathReader:
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""
         fitting = [text for text in self._texts(here) if _certain(self.p(text)) == token]
-        return f"p after {fitting[0]}{_whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
+        strange = [text for text in fitting if ("target", text) in self.first and text != self.final[: len(text)]]
+        fitting = strange if len(strange) == 1 else fitting
+        return f"p after {fitting[0]}{self._whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
+
+    def _whose(self, text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
+        """Return words for how ``text`` differs from ``here``, and for its last token if it alone differs.
+
+        ``rejected`` are the texts that end in a rejected draft.
+        """
+        said = _whose(text, here, rejected)
+        if not said.startswith(IN_PLACE):
+            return said
+        p = self.p(text[:-1])
+        most = ", the argmax of p," if p[text[-1]] == max(p) < 1 - NEAR else ""
+        return f"{IN_PLACE}{text[-1]}{most} in place of {here[-1]})"
 
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
@@ -608,7 +625,7 @@ class _PathReader:
                 after = f" after {here}" if row and name == "p" else ""
                 said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
-        elif at == len(self.items):  # the last token of a path need not be looked at
+        elif at == len(self.items) and self.models.open_end:  # the last token of a path need not be looked at
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
         elif emitted is not None:
@@ -631,9 +648,9 @@ class _PathReader:
     def _certainly(self, token: int, at: int) -> Row:
         """Return the point mass on ``token``.
 
-        Returns () if ``at`` is after the last draw, where the row need not be known.
+        Returns () if ``at`` is after the last draw and the last token may be a draw that nothing reads.
         """
-        return _sure(token, self.size) if at < len(self.items) else ()
+        return _sure(token, self.size) if at < len(self.items) or not self.models.open_end else ()
 
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
@@ -648,7 +665,7 @@ class _PathReader:
             for row_name, row in self._rows_after(text, here):
                 token = item.token_from(row, NEAR)
                 if token is not None:
-                    whose = "" if text == here else f" after {text}{_whose(text, here, rejected)}"
+                    whose = "" if text == here else f" after {text}{self._whose(text, here, rejected)}"
                     said = f"drawn from {row_name}{whose} = {short_row(row)}, {ought}"
                     yield token, at + 1, OTHER_NUMBER, said, place
                     return
@@ -697,7 +714,7 @@ class _PathReader:
         for name, rows in tries:
             fitting = [text for text in others if gives(*rows(text))]
             if fitting:
-                return f"{name} after {fitting[0]}{_whose(fitting[0], here, rejected)}"
+                return f"{name} after {fitting[0]}{self._whose(fitting[0], here, rejected)}"
         return "q/p" if gives(q, p) else "p alone" if abs(p[token] - seen) < NEAR else ""
 
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
@@ -720,7 +737,7 @@ class _PathReader:
         for text in self._texts(here):
             for name, row in self._rows_after(text, here):
                 if same_row(seen, row, NEAR):
-                    return f"{name} after {text}{_whose(text, here, rejected)} = {shown}"
+                    return f"{name} after {text}{self._whose(text, here, rejected)} = {shown}"
         return shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
@@ -756,6 +773,8 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         return f" (which keeps the rejected draft {gone[-1]})"
     apart_by = abs(len(here) - len(text))
     tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
+    if text and len(text) == len(here) and text[:-1] == here[:-1]:
+        return f"{IN_PLACE}{text[-1]} in place of {here[-1]})"
     if here[: len(text)] == text:
         return f" (without the last {tokens})"
     return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"

@@ -162,6 +162,15 @@ def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     return [mass + (1 - sum(left)) * (token == last) for token, mass in enumerate(left)]
 
 
+def _softmax(row: Row) -> Row:
+    return scaled([math.exp(float(mass)) for mass in row])
+
+
+def _only(token: int, row: Row) -> Row:
+    """Return the point mass on ``token`` in the size of ``row``."""
+    return [int(other == token) for other in range(len(row))]
+
+
 def _without_draft(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
 
@@ -202,15 +211,19 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "softmax(p - q)": lambda rows, drafts, i: scaled(
         [math.exp(float(a) - float(b)) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     ),
+    "softmax(norm(max(p - q, 0))), as if the probabilities were logits": lambda rows, drafts, i: _softmax(
+        excess(rows.p[i], rows.q[i])
+    ),
+    "norm(p/q) on the tokens with p > q": lambda rows, drafts, i: scaled(
+        [(a / b if b > 0 else a) if a > b else 0 * a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
     "the tokens with p > q, all alike": lambda rows, drafts, i: scaled(
         [int(a > b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     ),
     "all tokens alike": lambda rows, drafts, i: scaled([1 for _ in rows.p[i]]),
     "p without the rejected token": _without_draft,
-    "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
-    "the argmax of max(p - q, 0)": lambda rows, drafts, i: [
-        int(t == _argmax(excess(rows.p[i], rows.q[i]))) for t in range(len(rows.p[i]))
-    ],
+    "the argmax of p": lambda rows, drafts, i: _only(_argmax(rows.p[i]), rows.p[i]),
+    "the argmax of max(p - q, 0)": lambda rows, drafts, i: _only(_argmax(excess(rows.p[i], rows.q[i])), rows.p[i]),
 }
 """End of a message that begins "a rejected draft is replaced by a draw from" -> the formula, which uses only the rows
 at the draft."""
@@ -247,6 +260,11 @@ BONUS: Mapping[str, RowFormula] = {
     "the first row of p": lambda rows, drafts, i: rows.p[0],
     "the row of q before the last draft": lambda rows, drafts, i: rows.q[i - 1],
     "p after the last draft minus q before it": lambda rows, drafts, i: excess(rows.p[i], rows.q[i - 1]),
-    "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
+    "all tokens alike": lambda rows, drafts, i: scaled([1 for _ in rows.p[i]]),
+    "softmax(p), as if the probabilities were logits": lambda rows, drafts, i: _softmax(rows.p[i]),
+    "the argmax of p": lambda rows, drafts, i: _only(_argmax(rows.p[i]), rows.p[i]),
+    "the last draft again": lambda rows, drafts, i: _only(drafts[-1], rows.p[i]) if drafts else rows.p[i],
 }
 """End of a message that begins "the bonus token is drawn from" -> the formula."""
+POINTS = frozenset({"the argmax of p", "the argmax of max(p - q, 0)", "the last draft again"})
+"""Names of formulas that give one token."""

@@ -8,7 +8,7 @@ that is drawn without replacement has no mass on earlier siblings and is normali
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
@@ -69,9 +69,10 @@ RESIDUALS: Mapping[str, Update] = {
     "the token after the last rejected child is drawn from p, not from the residual": lambda level, r, q, i: (
         level.p if i + 1 == len(level.tokens) else excess(r, q)
     ),
-    "the residual after a rejected child is not divided by its sum": lambda level, r, q, i: [
-        max(a - b, 0.0) for a, b in zip(r, q, strict=True)
-    ],
+    "the residual after a rejected child is not divided by its sum": lambda level, r, q, i: _difference(r, q),
+    "the residual after a rejected child is not divided by its sum, and kept where the next difference is 0": (
+        lambda level, r, q, i: left if sum(left := _difference(r, q)) > 0 else r
+    ),
     "the residual after a rejected child is p without its token": lambda level, r, q, i: scaled(
         _without(level.p, level.tokens[: i + 1])
     ),
@@ -79,6 +80,10 @@ RESIDUALS: Mapping[str, Update] = {
         lambda level, r, q, i: excess(level.p, q)
     ),
 }
+
+
+def _difference(r: Row, q: Row) -> Row:
+    return [max(a - b, 0.0) for a, b in zip(r, q, strict=True)]
 
 
 def _without(row: Row, tokens: Tokens) -> Row:
@@ -133,9 +138,17 @@ def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
             law = scaled(left if sum(left) > 0 else level.p)
             if max(law) > 1 - NEAR:
                 return bool(law[token] > 1 - NEAR)
-            return bool(law[token] > NEAR and (not items or items[0].token_from(law, NEAR) == token))
+            return bool(law[token] > NEAR and (not items or _draws(items[0], law, token)))
         nodes = (kept,)
     return True
+
+
+def _draws(item: PathDraw, law: Row, token: int) -> bool:
+    """Return whether ``item`` draws ``token`` from ``law``: by its pmf, or by its interval in the cumulative sums."""
+    if item.pmf or item.widths:
+        return item.token_from(law, NEAR) == token
+    ends = [0.0, *accumulate(law)]
+    return bool(abs(item.low - ends[token]) < NEAR and abs(item.high - ends[token + 1]) < NEAR)
 
 
 def _bound_of(item: PathDraw) -> float:

@@ -37,8 +37,8 @@ def checks_of_uniforms(
     """Return the checks of a kernel that takes its uniforms as arguments.
 
     They cover all ``gammas`` and ``vocabularies``, with at most ``rows`` rows per evaluation. With ``deep`` the law is
-    also examined with more drafts, if the kernel runs on them. Raises ``ValueError`` if ``rows`` is too small for one
-    table.
+    also examined with more drafts, if the kernel runs on them. Raises ``ValueError`` if ``rows`` is too small for the
+    rows of one pair of models.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
     all_rounds, within = list[KernelRounds](), list[KernelRounds]()

@@ -31,9 +31,10 @@ from specverify.subjects.kernel_tables import SIZE
 
 
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
-    """Return for each of ``designs`` a table (kind of row x bit) with about ``samples`` observations.
+    """Return a contingency table for each of ``designs``, by its name, with about ``samples`` observations.
 
-    A bit is the outcome of the draw that the rows of a design show. ``calls`` are the rows and seeds of the calls.
+    The table counts how often each kind of row of the design shows each value of its bit, the outcome of the draw that
+    the design examines. ``calls`` has the rows and seeds of the calls.
     """
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)

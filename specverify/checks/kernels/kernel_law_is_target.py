@@ -119,8 +119,8 @@ def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
 
     Texts of ``law`` that are too short are first completed by the target.
     """
-    here = situation_named(rounds, name)
-    return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
+    situation = situation_named(rounds, name)
+    return total_variation(law._replace(probabilities=completed(situation, law.probabilities)), _wanted(situation, ()))
 
 
 def situation_named(rounds: KernelRounds, name: str) -> Situation:
@@ -128,22 +128,22 @@ def situation_named(rounds: KernelRounds, name: str) -> Situation:
     return next(case.situation for case in rounds.cases if case.situation.name == name)
 
 
-def completed(here: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
-    """Return the law of texts of ``length + 1`` tokens: shorter texts are completed by the target.
+def completed(situation: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
+    """Return ``law`` with shorter texts continued by the target to one token more than there are drafts.
 
-    Outcomes that are no texts stay unchanged.
+    ``situation`` has the number of drafts. Outcomes that are no texts stay unchanged.
     """
     whole: dict[Tokens, Any] = {}
     for tokens, mass in law.items():
-        text = 0 < len(tokens) <= here.length + 1 and all(0 <= token < SIZE for token in tokens)
-        for rest, share in _wanted(here, tokens).items() if text else (((), 1),):
+        text = 0 < len(tokens) <= situation.length + 1 and all(0 <= token < SIZE for token in tokens)
+        for rest, share in _wanted(situation, tokens).items() if text else (((), 1),):
             whole[tokens + rest] = whole.get(tokens + rest, 0) + mass * share
     return whole
 
 
 @cache
-def _wanted(here: Situation, tokens: Tokens) -> dict[Tokens, Any]:
-    return target_law(Task(here.target, horizon=here.length + 1 - len(tokens)), PROMPT + tokens)
+def _wanted(situation: Situation, tokens: Tokens) -> dict[Tokens, Any]:
+    return target_law(Task(situation.target, horizon=situation.length + 1 - len(tokens)), PROMPT + tokens)
 
 
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
@@ -175,14 +175,14 @@ def _said(found: Distance) -> str:
     return str(found.low) if found.low == found.high else f"{float(found.low):.4g} to {float(found.high):.4g}"
 
 
-def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Counterexample:
-    """Return a counterexample in situation ``here``: the outcome with the largest excess, and a wrong row.
+def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -> Counterexample:
+    """Return a counterexample in ``situation``: the outcome with the largest excess, and a wrong row.
 
     The excess is that of the probability in ``found``, the computed laws, over the target's.
     """
-    law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
+    law, wanted = completed(situation, found.laws[situation.name].probabilities), _wanted(situation, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
-    cells = [cell for cell, _ in found.settled if rounds.cases[cell.case].situation is here][: rounds.most]
+    cells = [cell for cell, _ in found.settled if rounds.cases[cell.case].situation is situation][: rounds.most]
     cases = np.array([cell.case for cell in cells])
     middles = np.array([[float(a + b) / 2 for a, b in zip(cell.low, cell.high, strict=True)] for cell in cells])
     answers = decided(rounds, cases, middles)
@@ -193,7 +193,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
     wrong = [row for row in rows if row.emitted != row.ought]
 
     def begun_by(tokens: Tokens) -> KernelRow | None:
-        """Return a wrong row whose answer begins ``tokens``."""
+        """Return a wrong row whose answer begins with ``tokens``; None if there is none."""
         return next((row for row in wrong if in_ids(rounds, tokens)[: len(row.emitted)] == row.emitted), None)
 
     worst = max(
@@ -201,11 +201,11 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
     )
     then = (
         f"the tokens {in_ids(rounds, worst)} should come with probability {wanted.get(worst, 0)}, and come with "
-        f"{law[worst]}{' at least' if found.laws[here.name].missing else ''}"
+        f"{law[worst]}{' at least' if found.laws[situation.name].missing else ''}"
     )
     if not wrong:
         return Counterexample(
-            (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)
+            (described_rounds(rounds), situation.name), then, ("in no row alone does it differ from the rule",)
         )
     shown = begun_by(worst) or wrong[0]
     case = int(cases[shown.number])
@@ -216,7 +216,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
     if borrowed:
         then = f"{where} should be answered {shown.ought}, but is answered {shown.emitted}"
     return Counterexample(
-        (described_rounds(rounds), here.name, *models_of(rounds, case)),
+        (described_rounds(rounds), situation.name, *models_of(rounds, case)),
         then,
         (f"{because}, and the rule answers {shown.ought}",),
         fault=f"{borrowed}: {fault.replace('of a row', f'of {where}')}" if borrowed else fault,
@@ -237,7 +237,7 @@ class KernelRow(NamedTuple):
 OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
     "the first row": lambda row, rows: 0,
     "the row before": lambda row, rows: max(row - 1, 0),
-    "the row behind": lambda row, rows: min(row + 1, rows - 1),
+    "the next row": lambda row, rows: min(row + 1, rows - 1),
     "the last row": lambda row, rows: rows - 1,
 }
 """By its name, the row of a launch whose random numbers a wrong kernel may read."""

@@ -10,7 +10,9 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
+from specverify.checks.explaining.counterexamples import or_none
 from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
+from specverify.checks.kernels.numbers_of_other_rows import numbers_of_other_rows
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.subjects.kernel_rounds import DraftCase, KernelRounds, by_rule, decided
 
@@ -31,21 +33,23 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
             row = int(rows[place])
             where = f"row {place + 1} of {len(rows)}"
             case, seen = int(cases[row]), told(rounds, answers[place].tolist())
-            here = described_row(rounds, case, uniforms[row], where)
+            row_text = described_row(rounds, case, uniforms[row], where)
             before = f"{told(rounds, first[row].tolist())} as row {row + 1} of {len(cases)}"
             then = f"{where}, {said}, gives {seen}; the same row gives {before}"
             example = Counterexample(
-                (described_rounds(rounds), *models_of(rounds, case), here),
+                (described_rounds(rounds), *models_of(rounds, case), row_text),
                 then,
                 (_by_rule(rounds, case, uniforms[row]),),
             )
+            if named := or_none(numbers_of_other_rows, rounds, cases, uniforms, first):
+                example = example._replace(fault=f"{named}: {then}")
             return Examination(then, failed=True, counterexample=example, figures={"runs": runs})
     return Examination("no row depends on another", figures={"runs": runs})
 
 
 def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
-    here: DraftCase = rounds.cases[case]
-    return f"the rule answers {told(rounds, by_rule(rounds, here, uniforms))}"
+    draft_case: DraftCase = rounds.cases[case]
+    return f"the rule answers {told(rounds, by_rule(rounds, draft_case, uniforms))}"
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:

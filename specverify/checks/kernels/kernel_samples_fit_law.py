@@ -62,9 +62,9 @@ def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
 
 
 def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return counts of texts of ``length + 1`` tokens: shorter texts are completed by samples of the target.
+    """Return the counts of texts of ``samples`` rows, all with one token more than the situation has drafts.
 
-    Outcomes that are no texts stay unchanged.
+    Samples of the target continue shorter texts. Outcomes that are no texts stay unchanged.
     """
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):

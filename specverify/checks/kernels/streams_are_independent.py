@@ -69,11 +69,11 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Return descriptions of two equal rows, and of two equal calls; "" for each that does not occur.
+    """Return two descriptions: of repeated bits in different rows, and in different calls; "" for each without any.
 
     ``seen`` are the bits ``[calls, rows]``, ``length`` the shortest run of rows that counts, and ``keys`` the (seed,
-    offset) of each call. If both rows and calls agree, one follows from the other: the rows are the cause if a call
-    repeats itself.
+    offset) of each call. If two whole rows and two whole calls are equal, one follows from the other; rows are reported
+    only if a run of rows is also repeated within one call.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]

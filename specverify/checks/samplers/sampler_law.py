@@ -172,7 +172,11 @@ def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
 
 def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
     ways = ["most_samples"] if plan.unseen < plan.tv else []
-    unseen = f", of which {plan.unseen:.2g} is of outcomes too rare to be counted singly" if plan.unseen > 1e-4 else ""
+    unseen = (
+        f", of which {plan.unseen:.2g} is the mass of outcomes too rare to be counted one by one"
+        if plan.unseen > 1e-4
+        else ""
+    )
     return (
         f"{found.samples} samples do not refute it, but leave a TV of {bounds.upper:.4f} possible{unseen}; "
         f"tv is {plan.tv:g}: give a larger {' or '.join([*ways, 'tv'])}"

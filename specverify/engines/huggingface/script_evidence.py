@@ -217,7 +217,7 @@ OWNED = {
 RIGHT = {
     "fed": "every forward pass is fed what its cache lacks",
     "held": "before every forward pass the cache is that of the text",
-    "shown": "processors are shown what the target has read",
+    "shown": "processors get the tokens that the target has read",
 }
 
 
@@ -321,7 +321,7 @@ def contents_code(fault: Fault) -> str:
             owner, _, what = name.removesuffix(BROKEN).strip().removeprefix("the ").partition("'s ")
             kind, _, entry = what.partition(".")
             if owner not in {"target", "assistant"} or kind not in OWNED:
-                raise NoScript(f"a script looks at models alone, and {name} is what is changed")
+                raise NoScript(f"a script can compare models only, and the call changed {name}")
             parts.append(OWNED[kind].format(owner=owner, entry=entry))
     looked = parts[0] if len(parts) == 1 else "(\n        " + "\n        | ".join(parts) + "\n    )"
     return CONTENTS.format(contents=looked)

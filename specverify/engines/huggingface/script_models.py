@@ -94,7 +94,7 @@ def fill_code(written: Written) -> str:
             rule += f"{value} if name.endswith({code(end)}) else "
             left = {name: left[name] for name in left if name not in named}
     if len(set(left.values())) > 1:
-        raise NoScript("the weights of one dimension are filled in more ways than a script tells")
+        raise NoScript("the one-dimensional weights are filled by more rules than a script can write")
     return FILL.format(vectors=f"{rule}{next(iter(left.values()), 1.0)}")
 
 

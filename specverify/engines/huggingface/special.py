@@ -52,7 +52,7 @@ def dflash_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def gemma4_engine(setting: EngineSetting) -> GenerateCall:
-    """Return drafting by an assistant that attends to the target's own KV cache."""
+    """Return a call that drafts by an assistant which attends to the target's own KV cache."""
     target, assistant = gemma4_pair(setting.vocabulary, TARGET_SEED, setting.gamma)
     return call_of(setting, target, (assistant,), call={"assistant_model": assistant})
 

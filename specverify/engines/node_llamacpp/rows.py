@@ -161,7 +161,10 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 
 
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
-    """Return the pmfs after top-k, top-p, min-p and XTC, each with its probability."""
+    """Return the possible pmfs after top-k, top-p, min-p and XTC, each with its probability.
+
+    There are two if XTC, which acts at random, is switched on.
+    """
     ranked = np.sort(masses)[::-1]
     if kept := options.get("topK"):
         check_clear(ranked[kept - 1] - ranked[kept], "top-k", prompt)

@@ -117,7 +117,10 @@ def plain(asked: Request, draws: Draws) -> Observed:
 
 @contextmanager
 def random_numbers_followed(way: Way) -> Iterator[None]:
-    """In the ``with`` block, run the rejection kernels as PyTorch functions, and sample plain tokens by GPU code."""
+    """In the ``with`` block, run the rejection kernels and the sampler of plain tokens as PyTorch code.
+
+    Their random calls can then be intercepted. For the sampler this is ``forward_native``, its own PyTorch code.
+    """
     sampler = model_runner(way).sampler.topk_topp_sampler
     held, sampler.forward = sampler.forward, sampler.forward_native
     try:

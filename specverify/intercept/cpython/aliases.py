@@ -117,7 +117,7 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return, for the identity of each object, the number of names in modules of the libraries that refer to it."""
+    """Return how many names in the libraries' modules refer to each object; the keys are identities of objects."""
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -160,9 +160,10 @@ def _answer_of(item: Any) -> Any:
 
 
 def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
-    """Yield every changeable reference to one of ``items``, with that item.
+    """Yield every changeable reference to one of ``items``, with the item to which it refers.
 
-    References from the lists ``items`` and ``everything`` and from the lists in ``apart`` are skipped.
+    ``everything`` are the objects that are searched. References from the lists ``items``, ``everything`` and ``apart``
+    are skipped: they belong to this search.
     """
     wanted = {id(item) for item in items}
     result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
@@ -199,7 +200,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places in classes that refer to the static method ``holder``."""
+    """Yield the class attributes that refer to ``holder``, the object of a static method."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)

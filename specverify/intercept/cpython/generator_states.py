@@ -80,7 +80,7 @@ def read(generator: Any) -> Hashable | None:
 
 
 def write(generator: Any, state: Any) -> None:
-    """Restore a ``state`` that ``read`` returned."""
+    """Set ``generator`` to ``state``, a state that ``read`` returned."""
     if isinstance(generator, random.Random):
         if isinstance(state, bytes):
             ctypes.memmove(id(generator) + _HEAD, state, TWISTER)
@@ -179,7 +179,10 @@ def _digest(state: Any) -> int:
 
 
 def pending(generator: Any) -> float | None:
-    """Return the normal number that a ``RandomState`` or ``random.Random`` has cached for its next call, or None."""
+    """Return the normal number that a generator has cached for its next call; None without one.
+
+    Only ``RandomState`` and ``random.Random`` cache such a number: their algorithm makes two at a time.
+    """
     if isinstance(generator, random.Random):
         return getattr(generator, "gauss_next", None)  # there is none before it is seeded
     if not isinstance(generator, np.random.RandomState):
@@ -248,9 +251,9 @@ def _of_random(generator: _random.Random) -> Hashable:
 
 @cache
 def _windows() -> tuple[Any, Any]:
-    """Return memory views of the global generators of NumPy and ``random``; None instead if a layout is unknown.
+    """Return memory views of the states of the global generators of NumPy and of ``random``.
 
-    The views keep the generators alive.
+    None stands for a state whose layout is unknown. The views keep the generators alive.
     """
     known = _twister_is_known()
     return _window(_memory(_OF_NUMPY), TWISTER), _window(id(_OF_RANDOM) + _HEAD, TWISTER) if known else None

@@ -302,7 +302,7 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
-    """Return a context manager in which torch reports its own operations; a null context if torch is not imported."""
+    """Return a context manager in which torch reports the operations that draw; it does nothing without torch."""
     if "torch" not in sys.modules:
         return nullcontext()
     return import_module("specverify.intercept.torch.generators").drawing_operations()

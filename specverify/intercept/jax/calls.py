@@ -82,7 +82,10 @@ def _functions(found: Any) -> Sequence[Any]:
 
 
 def _once_for(memory: dict[int, tuple[Any, Answer]], closed: Any, answer: Callable[[Sequence[Any]], Answer]) -> Answer:
-    """Return ``answer(equations)`` of a traced function, computed once and kept in ``memory``."""
+    """Return ``answer(equations)`` for the equations of the traced function ``closed``.
+
+    The answer is computed once for each function and stored in ``memory``.
+    """
     jaxpr = getattr(closed, "jaxpr", closed)
     before = memory.get(id(jaxpr))
     if before is None:
@@ -112,7 +115,7 @@ def _halves(closed: Any) -> frozenset[Any]:
 
 
 def is_exact(closed: Any) -> bool:
-    """Return whether NumPy computes a traced function as its compiled program does.
+    """Return whether NumPy computes the traced function ``closed`` bit for bit as its compiled program does.
 
     It may have one operation on floats, because a compiled program may fuse two of them into one rounding. A division
     must be its only operation and divide one argument by another: XLA multiplies by the reciprocal of a constant.
@@ -140,7 +143,10 @@ def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
 
 
 def _only_combines_arguments(closed: Any) -> bool:
-    """Return whether a traced function is one operation on its arguments, also if that is under another ``jit``."""
+    """Return whether the traced function ``closed`` is a single operation on its own arguments, without constants.
+
+    The operation may be inside another ``jit``.
+    """
     jaxpr = getattr(closed, "jaxpr", closed)
     if len(jaxpr.eqns) != 1 or not {*map(id, jaxpr.eqns[0].invars)} <= {*map(id, jaxpr.invars)}:
         return False
@@ -283,7 +289,7 @@ def _as_array(value: SymbolicFloat) -> SymbolicTracer:
         raise NeedsValue(
             "traced-by-jax",
             f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
-            "same in every later call: draw it with a key, or hand it to the function as an argument",
+            "same in every later call: draw it with a key, or pass it to the function as an argument",
         )
     return SymbolicTracer(TRACE, _aval_of(value), single(value.unknown))
 
@@ -581,7 +587,7 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 def _is_outside_of_jit() -> bool:
     """Return whether no function is being traced.
 
-    Replaces JAX's ``trace_state_clean``, which takes a block for a trace.
+    Replaces JAX's ``trace_state_clean``, which would return False inside an intercepted block.
     """
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__

@@ -76,15 +76,15 @@ class Bits(Deferred):
     """The leading bits of a random word as a symbolic integer, which is drawn when the program reads it."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """Keep the first ``kept`` bits of the word.
+        """Represent the first ``kept`` bits of the word ``source``.
 
-        ``under`` is the integer that was added before them (bits of an exponent).
+        ``under`` is an integer whose bits stand before them, such as those of an exponent; 0 for none.
         """
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
 
     def shifted(self, by: int) -> Any:
-        """Return the bits shifted right by ``by``: the last ``by`` are dropped.
+        """Return the bits shifted right by ``by``: the last ``by`` bits are dropped.
 
         ``Declined`` if that is not possible.
         """
@@ -157,7 +157,7 @@ class _KeyStreams(Streams):
     """The keys from which one run drew numbers. A part of each key differs in every run."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the key without the part that differs in every run."""
+        """Return the part of a key that is equal in every run, to identify the draw when runs are compared."""
         return state and state[0][1:]
 
 
@@ -181,11 +181,9 @@ class JaxDraws:
         return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
 
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
-        """Return the random bits of ``keys`` as an array of symbolic elements.
+        """Return the random bits of ``keys`` as an array: symbolic elements, or plain numbers if the run forces values.
 
-        Of plain numbers if their values are forced.
-
-        ``call`` is the name of the drawing function, ``width`` the number of bits of a word, ``shape`` that of the
+        ``call`` is the name of the drawing function, ``width`` the number of bits of a word, ``shape`` the shape of the
         words of one key.
         """
         count = math.prod((*keys.shape, *shape))

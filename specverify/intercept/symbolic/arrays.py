@@ -48,9 +48,7 @@ from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import Many
 from specverify.laws import rounding
 
-# Arrays
-
-# Lazy orders
+# Orders and lookups
 
 
 def plain(value: Any) -> Any:
@@ -96,9 +94,9 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the largest (``name`` "max") or smallest ("min") elements along an axis as symbolic numbers.
+    """Return the largest (``name`` "max") or smallest ("min") elements of ``array`` along ``axis``, still symbolic.
 
-    Refuses further options (``more``).
+    ``more`` are further arguments of the NumPy call, which are refused.
     """
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
@@ -140,7 +138,7 @@ def _along(rule: Callable[..., Any], array: Any, axis: Any) -> Any:
 
 
 def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
-    """Return the indices that sort the array up to rank ``kth``, a valid result of ``np.argpartition``."""
+    """Return indices that sort the array along ``axis`` up to rank ``kth``: a valid result of ``np.argpartition``."""
     places = [place % np.shape(a)[axis] for place in np.atleast_1d(kth).tolist()]
     return argsorted(a, axis, first=max(places) + 1)
 
@@ -169,7 +167,7 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     return int(asked(lambda: known(rows.looked_up(bounds, opened(value), _ASK, right=side == "right"))))
 
 
-# Lazy arrays
+# Arrays of symbolic numbers
 
 
 class SymbolicArray(np.ndarray[Any, Any]):
@@ -315,7 +313,7 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _lazy(out[0]) if out else _number_or_lazy(result)
     try:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
-    except TypeError:
+    except (TypeError, AttributeError):  # an element has no method of that name
         raise refusal("value-needed", "it needs the value of a random number") from None
 
 
@@ -335,7 +333,7 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of two operands: one symbolic number, and very many bounds.
+    """Return the comparison ``name`` of a symbolic number with an array of very many bounds, in either order.
 
     One draw determines all answers.
     """
@@ -378,7 +376,10 @@ _PAIRS: dict[Any, Callable[..., tuple[Any, Any]]] = {
 
 
 def _number_or_lazy(found: Any) -> Any:
-    return _lazy(found) if found.ndim else found[()]
+    if found.ndim:
+        return _lazy(found)
+    number = found[()]
+    return np.float64(number) if type(number) is float else number  # 1 / it is inf at 0, and no error
 
 
 def _lazy(value: Any) -> Any:
@@ -482,7 +483,10 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array[index])
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
-        """Return the elements that ``take`` selects, as a view or a copy; neither may be written to afterwards."""
+        """Return the elements that ``take``, an indexing function, selects.
+
+        The result may share its elements with this array, so later in-place writes to either are refused.
+        """
         result = as_array(_of(self).taken(take))
         self.shared = True
         if isinstance(result, VectorArray):
@@ -603,9 +607,9 @@ def _elements(many: Many) -> SymbolicArray:
 
 
 def _written(out: Any, many: Many) -> Any:
-    """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return it.
+    """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return ``out``.
 
-    Refuses an array with views, which would not see the change.
+    Refuses an array that has views, because the views would keep the old content.
     """
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")

@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.steps import (
     times,
 )
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, Formula, JointAnswer, Together, among, enclosed
-from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
+from specverify.intercept.symbolic.uniform import Constraint, Known, Uniform, look, refusal
 from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT32
 
@@ -86,13 +86,29 @@ class Continuous(NamedTuple):
 
     @property
     def clamped(self) -> bool:
-        """Return whether the value ``low`` or the value ``high`` has a positive probability."""
+        """Return whether a limit takes effect: the value ``low`` or the value ``high`` has a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property
     def in_steps(self) -> bool:
-        """Return whether every value has a positive probability because of a ``floor`` or ``rounded`` step."""
+        """Return whether the chain has a ``floor`` or ``rounded`` step: every value then has a positive probability."""
         return any(step.name in STEPPED for step in self.steps)
+
+    def may_be(self, number: float) -> bool:
+        """Return whether the value ``number`` may have a positive probability.
+
+        A multiple of a rounded number is 0 only if the number is: floats near 0 are dense.
+        """
+        low, high = self.ends()
+        if not low <= number <= high:
+            return False
+        first = next((place for place, step in enumerate(self.steps) if step.name in STEPPED), len(self.steps))
+        after = {step.name for step in self.steps[first:]}
+        stepped = bool(after) and (number != 0 or not after <= {"rounded", *SCALES})
+        at_an_end = (number == self.low and self._mass(self.low) > 0) or (
+            number == self.high and self._mass(self.high) < 1
+        )
+        return stepped or at_an_end
 
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the values, given the interval in which the uniform lies."""
@@ -135,10 +151,10 @@ class Continuous(NamedTuple):
         return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
-        """Return the uniform at which the number equals ``bound``.
+        """Return the value of the uniform at which the number equals ``bound``.
 
-        The result is -inf or inf if the bound is below or above all values. ``or_equal``: the comparison with ``bound``
-        includes equality.
+        The result is -inf or inf if ``bound`` is below or above all values of the number. With ``or_equal`` the
+        comparison that is mapped back includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -205,6 +221,10 @@ class Extreme(NamedTuple):
             self.rank,
         )
 
+    def may_be(self, number: float) -> bool:
+        """Return whether the value ``number`` may have a positive probability."""
+        return any(part.may_be(number) if isinstance(part, Continuous) else part == number for part in self.parts)
+
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the possible values."""
         result = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
@@ -212,7 +232,7 @@ class Extreme(NamedTuple):
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return the element of ``values`` at the rank of this order statistic."""
+        """Sort ``values``, one for each part, and return the one at the rank of this order statistic."""
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
@@ -387,7 +407,9 @@ class Joined(NamedTuple):
         if not drawn:
             return chance.middle == 1
         result = uniforms[0].coin(
-            chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
+            chance.middle,
+            lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal)),
+            Constraint(tuple(uniform.known for uniform in uniforms), within=chance.within),
         )
         group.learn(JointAnswer(self, bound, or_equal, result))
         return result
@@ -405,6 +427,11 @@ class Joined(NamedTuple):
         )
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
+
+    def may_be(self, number: float) -> bool:
+        """Return whether the value ``number`` may have a positive probability."""
+        low, high = self.ends()
+        return low <= number <= high and not self._is_smooth()
 
     def _is_smooth(self) -> bool:
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
@@ -567,9 +594,10 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return the width of the known interval of a symbolic integer: nearly the number of its possible values.
+    """Return nearly the number of possible values of a symbolic integer, given earlier answers.
 
-    The width is below 2 if only one value is possible.
+    It is the width of the interval in which the number lies before it is rounded down; below 2 if one value is
+    possible.
     """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:

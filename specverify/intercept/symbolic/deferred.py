@@ -112,21 +112,22 @@ class Categorical(Deferred):
 
     @property
     def alone(self) -> bool:
-        """Return whether ``pmf`` is the law of the outcome.
+        """Return whether ``pmf`` is still the law of this outcome.
 
-        It is not if another draw from the same generator state was read, because that value determines this one.
+        It is not if the outcome of another draw from the same generator state was read: both draws have the same
+        outcome.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
-        """Return ``outcomes()`` if no other draw from the same generator state was read (see ``alone``), else None."""
+        """Return ``outcomes()`` if ``pmf`` is still the law of the outcome (see ``alone``), else None."""
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:
-        """Return every value with its probability by ``pmf``, as before any draw was read.
+        """Return every value with its probability in ``pmf``.
 
-        The law ignores whether another draw from the same generator state was read; such a draw would determine this
-        outcome.
+        Not considered: another draw from the same generator state that was read, and so determines this outcome
+        (``alone``).
         """
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 

@@ -66,9 +66,9 @@ def at_large_now() -> bool:
 
 
 def continuous_in_16_bits() -> bool:
-    """Return whether 16-bit random numbers are treated as continuous: if the given rows are 16-bit too.
+    """Return whether 16-bit random numbers are treated as continuous.
 
-    The rule of such a call is that of continuous numbers.
+    That is so if the rows of p and q are 16-bit floats too; the rule of such a call is that of continuous numbers.
     """
     now = mode()
     return now.large and now.short
@@ -89,8 +89,9 @@ class DrawAmongMany:
     ) -> None:
         """Store the draw. ``law()`` returns its pmf, an array ``[outcomes]``.
 
-        ``settle(outcome)`` is called when the draw is used, with None if its value is not known yet. ``draw`` records
-        the generator state. ``recorded(coupled, law)`` returns the outcome in the plain run that ``coupled`` repeats.
+        ``site`` names the decision, and ``draw`` records the generator state. ``settle(outcome)`` is called when the
+        program first uses the draw, with None while the value is not known. In a run that repeats a plain run,
+        ``recorded(coupled, law)`` returns the outcome of the plain run; ``coupled`` is the interpreter with the record.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked, self._recorded = law, 0, recorded
@@ -123,7 +124,7 @@ class DrawAmongMany:
             heads = np.array([inside, max(1.0 - inside, 0.0)])
             result = self._draws.categorical(heads / heads.sum(), (*self._site, "asked", self._asked)) == 0
         else:
-            result = bool(outcomes[mode().coupled.among(left, self._came, self._draw.name)])
+            result = bool(outcomes[mode().coupled.among(self, left, self._came, self._draw.name, outcomes)])
         kept = np.where(outcomes if result else ~outcomes, left, 0.0)
         self._left = kept / kept.sum()
         return bool(result)
@@ -135,7 +136,7 @@ class DrawAmongMany:
             if self._came is None:
                 self.outcome = self._draws.categorical(masses, self._site)
             else:
-                self.outcome = int(mode().coupled.among(masses, self._came, self._draw.name))
+                self.outcome = int(mode().coupled.among(self, masses, self._came, self._draw.name))
             self._settle(self.outcome)
             self._left = np.zeros_like(self.masses())
             self._left[self.outcome] = 1.0
@@ -165,7 +166,10 @@ class Wide(Deferred):
 
 
 def resolved(element: Any) -> Any:
-    """Return ``element`` with its outcomes drawn; an outcome among very many stays symbolic."""
+    """Return ``element``, or its value if it is an outcome with few possible values, which is drawn now.
+
+    An outcome among very many stays symbolic.
+    """
     result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
 
@@ -174,7 +178,10 @@ def resolved(element: Any) -> Any:
 
 
 def goes_in_arrays(value: Any) -> bool:
-    """Return whether ``value`` can be compared with all bounds at once: no value has a positive probability."""
+    """Return whether ``value`` is a symbolic number none of whose values has a positive probability.
+
+    Such a number can be compared with all bounds at once.
+    """
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 
@@ -264,10 +271,10 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return the index of the first True in a row of answers, for each possible rank of the number; 0 without a True.
+    """Return, for each possible rank of a number among its bounds, the index of the first True of its comparisons.
 
-    ``ranks`` are the ranks of the bounds in sorted order. The answers are those of ``crossing`` with the same
-    ``above``.
+    ``ranks`` has the rank of each bound. The comparisons are those of ``crossing`` with the same ``above``. The index
+    is 0 if no comparison is True.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -322,7 +329,10 @@ _NOTHING = -800.0
 
 
 class Clocks(NamedTuple):
-    """Arrays ``[clocks]`` of ``clocks.Clock``: rates, start times, probabilities of ringing at the start, end times."""
+    """Exponential clocks as arrays ``[clocks]``: rates, start times, probability of ringing at the start, end times.
+
+    ``clocks.Clock`` defines the law of one clock.
+    """
 
     rate: Any
     start: Any
@@ -383,7 +393,10 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return the distribution function of the first ring time at its value in the plain run of ``coupled``."""
+        """Return F(T), computed from the numbers that ``coupled`` recorded in a plain run.
+
+        T is the first ring time of the race, and F the distribution function of this time.
+        """
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
     def best(self) -> Continuous | float:
@@ -408,7 +421,7 @@ class VectorRace:
 
 
 class _Best(Draw):
-    """The draw of the best value; reading it uses up the noise of its race."""
+    """The draw of the largest (or smallest) number of a race; when it is read, the noise of the race is used up."""
 
     __slots__ = ("race",)
 
@@ -421,7 +434,10 @@ class _Best(Draw):
         return ""
 
     def recorded(self, coupled: Any) -> float:
-        """Return the distribution function of the winning number at its value in the plain run of ``coupled``."""
+        """Return F(T) by the record of ``coupled``.
+
+        T is the first ring time of the race, and F the distribution function of this time.
+        """
         return self.race.recorded_best(coupled)
 
 
@@ -451,7 +467,7 @@ def _used(known: Known) -> bool:
 
 
 def use_up(scores: Many) -> None:
-    """Record that the noise of the row ``scores`` has decided a race."""
+    """Record that the noise of the row ``scores`` has decided a race, so that it cannot decide anything else."""
     ids = scores.ids[scores.random]
     for block in scores.blocks:
         first = block.known.first
@@ -624,9 +640,9 @@ def law_of(clocks: Clocks) -> Any:
 
 
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
-    """Return the probability that each clock rings first; ``moments`` are the start times in order.
+    """Return the probability that each clock rings first, an array ``[clocks]``.
 
-    Clock i starts at ``moments[where[i]]``.
+    ``moments`` are the different start times in increasing order, and clock i starts at ``moments[where[i]]``.
     """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)

@@ -180,8 +180,6 @@ def _one_each(pairs: Iterable[tuple[str, Primitive]]) -> dict[str, Primitive]:
 
 # Element-wise
 
-# Elementwise
-
 
 _NOT_REMEMBERED = Declined("the operation may draw, or ask what is known of a number")
 LOG_2, LOG_10 = log(2), log(10)
@@ -285,12 +283,18 @@ def _smooth(name: str, **more: Any) -> Primitive:
 
 
 def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, a clamp: its bound gets a positive probability. ``more`` are further fields."""
+    """Return the row of ``name``, a clamp, which gives its bound a positive probability.
+
+    ``scalar`` is the rule for symbolic numbers, ``vector`` that for noise vectors; ``more`` are further fields.
+    """
     return Primitive(name, Family.CLAMP, scalar, vector, getattr(np, name), **more)
 
 
 def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, a rounding to integers or a sign; ``more`` are further fields."""
+    """Return the row of ``name``, a rounding to integers or a sign.
+
+    ``scalar`` is the rule for a symbolic number; ``more`` are further fields of the row.
+    """
     return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _ROUNDS, **more)
 
 
@@ -344,6 +348,9 @@ ELEMENTWISE = table(
         _composed("tanh", lambda x, value: x.add(
             x.multiply(x.divide(1.0, x.add(x.exp(x.multiply(value, -2.0)), 1.0)), 2.0), -1.0),
                   torch=("tanh",), jax=("tanh",), math=("tanh",)),
+        Primitive("ldexp", Family.ARITHMETIC, algebra.scaled, lambda value, by: vectors.multiply(value, np.exp2(by)),
+                  _ROUNDS, Result.FLOATS, numbers=lambda value, by: value * np.exp2(by),
+                  torch=("ldexp",), math=("ldexp",)),
         Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
                   _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
@@ -408,10 +415,10 @@ def applied(name: str, *operands: Any) -> Any:
 
 
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
-    """Return the integer part ``name`` (floor, trunc, ...) of a symbolic number.
+    """Return the integer part ``name`` (floor, trunc, ...) of ``element``, a symbolic number.
 
-    If few integers are possible, the result is a draw that is made when it is read; else it is a symbolic number again.
-    ``place`` is the program's line of the call, for the message if the draw is refused later.
+    If few integers are possible, the result is an outcome that is drawn when the program reads it; otherwise it is a
+    symbolic integer. ``place`` is the line of the program, which the message names if the draw is refused later.
     """
 
     def drawn() -> Any:
@@ -424,9 +431,9 @@ def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
 
 
 def towards_zero(element: Symbolic, place: str = "") -> Any:
-    """Return a symbolic number rounded towards 0, as a conversion to an integer dtype does.
+    """Return ``element``, a symbolic number, rounded towards 0, as a conversion to an integer dtype does.
 
-    ``place`` is the line to which a later refusal refers.
+    ``place`` is the line of the program, which the message names if the draw is refused later.
     """
     return whole_part("trunc", element, place)
 
@@ -474,7 +481,7 @@ OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
 def answered(name: str, *operands: Any, place: str = "") -> bool:
     """Return the answer of the comparison ``name``; for plain numbers the result of NumPy.
 
-    ``place`` is the comparing line, by default the current one.
+    ``place`` is the line of the program that compares, by default the current line.
     """
     if any_symbolic(operands):
         given = (each if isinstance(each, SYMBOLIC) else float(each) for each in operands)
@@ -485,7 +492,7 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 def compared(name: str, left: Any, right: Any, place: str) -> Any:
     """Return the comparison ``name`` of the elements ``left`` and ``right`` as a symbolic outcome.
 
-    The answer is drawn when it is read. ``place`` is the comparing line.
+    The answer is drawn when it is read. ``place`` is the line of the program that compares.
     """
     if not (is_open(left) or is_open(right)):
         return int(answered(name, known(left), known(right)))
@@ -501,7 +508,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return a bound b for integers: an integer is below b if and only if it is at most ``bound``."""
+    """Return a bound b such that an integer is below b if and only if the integer is at most ``bound``."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -530,9 +537,10 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 
 
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, two symbolic numbers, by a race or by the sign of left - right.
+    """Return whether ``left`` is below ``right``, two symbolic numbers.
 
-    ``place`` is the comparing line; ``or_equal`` includes equality.
+    A race decides if both are functions of exponential clocks, else the sign of left - right. ``place`` is the line of
+    the program that compares; ``or_equal`` includes equality.
     """
     if left == right:
         return or_equal
@@ -549,9 +557,9 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether ``left`` is below ``right``, both of which are functions of exponential clocks.
+    """Return whether ``left`` is below ``right``, two numbers that are functions of exponential clocks.
 
-    One race among all these clocks decides. ``place`` is the source line of the comparison; ``or_equal`` includes
+    One race among all these clocks decides. ``place`` is the line of the program that compares; ``or_equal`` includes
     equality. Raises ``NeedsValue`` if the numbers do not have the form of a race.
     """
     largest = _of_largest(left, right)
@@ -565,8 +573,8 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether two symbolic numbers are equal, which is possible if they have parts in common.
 
-    Without common parts, the result is False if no value of them has a positive probability; else the comparison is
-    refused. ``place`` is the comparing line.
+    Numbers without common parts are unequal if no value of them has a positive probability; otherwise the comparison is
+    refused. ``place`` is the line of the program that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -599,9 +607,9 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 
 
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of the binary comparison ``name``.
+    """Return the row of the comparison ``name`` of two operands.
 
-    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields.
+    ``rule`` compares symbolic numbers, ``vector`` noise vectors; ``more`` are further fields of the row.
     """
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
@@ -618,7 +626,10 @@ def _crossed(
 
 
 def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of ``name``, a test of one number such as ``isnan``; ``more`` are further fields."""
+    """Return the row of ``name``, a test of one number such as ``isnan``.
+
+    ``rule`` is the rule for a symbolic number; ``more`` are further fields of the row.
+    """
     return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
 
 
@@ -638,7 +649,7 @@ COMPARISONS = table(
                  torch=("ne",), jax=("ne",), python=("ne",)),
     ),
     (
-        _ask("signbit", lambda value, place: value.below(0.0, place), torch=("signbit",)),
+        _ask("signbit", algebra.has_sign, torch=("signbit",)),
         _ask("isnan", lambda value, place: False, torch=("isnan",), math=("isnan",)),
         _ask("isinf", lambda value, place: False, torch=("isinf",), math=("isinf",)),
         _ask("isfinite", lambda value, place: True, math=("isfinite",)),
@@ -655,14 +666,15 @@ _NO_NUMBERS = Blank("it computes nothing")
 
 
 def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, an operation on bools; ``more`` are further fields."""
+    """Return the row of ``name``, an operation on bools that ``rule`` computes; ``more`` are further fields."""
     return Primitive(name, Family.LOGIC, rule, _NO_VECTOR, getattr(np, name), Result.BOOLS, **more)
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
     """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
 
-    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts; ``more`` are further fields.
+    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts, ``vector`` the rule for noise
+    vectors; ``more`` are further fields.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -696,7 +708,11 @@ def _in_order(
 
 
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
-    """Return the row of ``name``: sorted values at ``ranks(length, argument)``, or the indices of these values."""
+    """Return the row of ``name``, an operation that sorts a row: values at some ranks, and their indices.
+
+    ``ranks(length, argument)`` returns the ranks for a row of this length and the argument of the call, such as the k
+    of ``topk``. ``vector`` is the rule for noise vectors; ``more`` are further fields.
+    """
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 
 
@@ -808,28 +824,11 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return, for the rows of ``families``, the name in a library -> the name in the table.
+    """Return a mapping from names in a library to names in the table, for the rows of ``families``.
 
-    ``named`` has the rows by their names in the library.
+    ``named`` has the rows of the table by their names in the library.
     """
     return {name: row.name for name, row in named.items() if row.family in families}
-
-
-def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return the name in a library -> the rule in ``column``, for the rows that have a rule in this column.
-
-    ``named`` has the rows by their names in the library.
-    """
-    cells = {name: getattr(row, column) for name, row in named.items()}
-    return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
-
-
-def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return the name in a library -> the name in the table, for the rows that have a rule in ``column``.
-
-    ``named`` has the rows by their names in the library.
-    """
-    return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:

@@ -41,7 +41,7 @@ from specverify.intercept.symbolic import algebra
 from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
 from specverify.intercept.symbolic.steps import LOG, MIRRORED, STEPPED, plus, power, times
-from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of, look
+from specverify.intercept.symbolic.uniform import Constraint, Runner, Uniform, agreed, first_of, look, note_constraint
 from specverify.laws.rounding import FLOAT32, FLOAT64
 
 # Clocks
@@ -176,9 +176,9 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, by index, the probability that each clock of ``running`` rings first between two times.
+    """Return, by index, the probability that each clock of ``running`` is the first to ring, between two times.
 
-    The times are ``begin`` and ``end``; no clock has rung before ``begin``.
+    The times are ``begin`` and ``end``. The probabilities are given that no clock has rung before ``begin``.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -199,9 +199,9 @@ def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, fl
 
 
 def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
-    """Return a sum of exponentials, multiplied by ``(1 - tail) exp(-rate t) + tail``.
+    """Return a sum of exponentials, multiplied by ``(1 - tail) exp(-rate t) + tail``, in the form of ``terms``.
 
-    The sum is given as ``terms``: rate -> weight.
+    ``terms`` maps each rate r to the weight of ``exp(-r t)`` in the sum.
     """
     result: dict[float, float] = {}
     for each, weight in terms.items():
@@ -222,9 +222,9 @@ NO_RACE = "the maximum of several random numbers is requested, and they are not 
 
 
 class Race(NamedTuple):
-    """A race of clocks whose order is that of scores (noisy numbers).
+    """A race of exponential clocks that has the same order as scores (noisy numbers).
 
-    The largest score belongs to the first clock to ring if ``first``, else to the last clock.
+    The largest score belongs to the clock that rings first if ``first`` is True, else to the clock that rings last.
     """
 
     clocks: Sequence[Clock]
@@ -243,7 +243,7 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return the cached race of scores whose uniforms were not compared before.
+    """Return the race of scores whose uniforms were not compared before; cached by the form of the scores.
 
     ``shapes`` has one item for each score: its steps and limits, or a plain number.
     """
@@ -295,7 +295,7 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
     """Return clocks of rate 1 for scores that are all the same function of their own uniforms.
 
     A score that is a plain number gets a clock that never rings. Returns None if a comparison has narrowed the interval
-    of a uniform. ``flipped``: the clocks are -log(1 - u), else -log u.
+    of a uniform u. The ring time is -log u, or with ``flipped`` -log(1 - u).
     """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
@@ -304,9 +304,9 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
 
 
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
-    """Return the scores without their last steps, as far as these are increasing and common to all.
+    """Return the scores without their last steps, as far as these steps are increasing and common to all scores.
 
-    The second list has the symbolic ones among them.
+    The second list has the symbolic ones among the shortened scores.
     """
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
@@ -409,9 +409,9 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before all other clocks of ``runners``.
+    """Return the clock of ``runners`` that is known to have rung before all others.
 
-    Returns None if there is no such clock, or if more is known about the order of the others.
+    Returns None if there is no such clock, or if something is known about the order of the others among themselves.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -426,9 +426,9 @@ def star_of(runners: Sequence[Runner]) -> Runner | None:
 def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
     """Return the index of the largest (or smallest) of ``entries``, numbers of which at least one is symbolic.
 
-    Of equal numbers it is the first, unless ``first_of_ties`` is False: then ties are refused. ``place`` is the
-    comparing line, by default the current one. Raises ``NeedsValue`` if the entries are no race, or if their noise has
-    already decided a comparison that does not determine their order.
+    Of equal numbers the first counts; if ``first_of_ties`` is False, possible ties are refused. ``place`` is the line
+    of the program that compares, by default the current line. Raises ``NeedsValue`` if the entries are no race, or if
+    their noise has already decided a comparison that does not determine their order.
     """
     scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
@@ -440,7 +440,7 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 
 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
-    """Return the index of each possible ``winner`` with its probability, without drawing.
+    """Return the index of each possible ``winner`` of ``entries`` with its probability, without drawing.
 
     If an entry is the maximum of several clocks, its index occurs once for each of them. Returns None if one of the
     numbers was compared before, because then a draw determines more than the winner. Raises the errors of ``winner``.
@@ -487,9 +487,9 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the same index as ``ranked``.
+    """Return the index of the element at ``rank``, as ``ranked`` does.
 
-    If the scores are no race in this direction, the rank is counted from the other end.
+    If the numbers form no race in the direction in which ``rank`` counts, the rank is counted from the other end.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
@@ -562,9 +562,9 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race for the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race.
+    """Return the race that decides the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race.
 
-    ``place`` is the comparing line.
+    ``place`` is the line of the program that compares.
     """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
@@ -594,7 +594,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
 def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
     """Return the indices of the ``number`` largest scores, in order: the undecided part of the order is drawn.
 
-    ``place`` is the comparing line; ``first_of_ties`` as for ``winner``.
+    ``place`` is the line of the program that compares; ``first_of_ties`` as for ``winner``.
     """
     race, racing, plain = _contest(scores, number, place)
     drawn = _Contestants(racing)
@@ -619,13 +619,15 @@ class _Contestants(NamedTuple):
         if coupled is not None:
             coupled.learn(uniform for _, uniform, _ in self.racing)
             return int((coupled.first if isinstance(among[0], Runner) else coupled.largest)(pmf, among))
-        return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
+        site = ("race", *uniform.known.site, uniform.known.asked)
+        note_constraint(site, Constraint(tuple(uniform.known for _, uniform, _ in self.racing)))
+        return uniform.draws.categorical(pmf, site)
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
-    """Return the indices of the ``number`` clocks that ring first, or last.
+    """Return the indices of the ``number`` clocks that ring first (or last, as ``race`` states).
 
-    They follow from the known order where it decides, and are drawn where it does not.
+    The known order determines them as far as it can; the rest is drawn. ``scores`` are the numbers that race.
     """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
@@ -652,8 +654,9 @@ def _reweighted(
 ) -> int:
     """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
 
-    Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is requested (``once``
-    is False), or if the earlier race decided more than its first clock.
+    ``runners`` are the clocks of the first race. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if
+    more than the first clock is requested (``once`` is False), or if the earlier race decided more than its first
+    clock.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -675,7 +678,8 @@ def _reweighted(
 def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> list[int]:
     """Return the first ``number`` indices of the order of ``scores``.
 
-    These are the indices ``symbolic``, in their order, and then those of the plain numbers from the largest.
+    ``symbolic`` has the indices of the symbolic scores in their order, which come first; then come the indices of the
+    plain numbers, from the largest.
     """
     rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]

@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 
 
 class Ask(NamedTuple):
-    """The operation and line of the foreign code that needs an answer, which may be computed later."""
+    """The operation and line of the foreign code that computed an element which is drawn later, when it is read."""
 
     operation: str = ""
     """Name of the operation in the user's library, for a refusal."""
@@ -55,9 +55,9 @@ class Ask(NamedTuple):
     """Dtype in which NumPy computes on concrete numbers; None: NumPy's default."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
-        """Return the result of ``question()``.
+        """Return the result of ``question()``, which may draw.
 
-        A refusal that it raises names the stored operation and line, not the later line that reads the value.
+        If that is refused, the refusal names the stored operation and line, not the later line that reads the value.
         """
         try:
             return question()
@@ -83,7 +83,10 @@ def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
 def reduced(
     rule: Callable[[Row], Any], elements: Elements, axes: Sequence[int] | None = None, *, keepdims: bool = False
 ) -> Elements:
-    """Return ``rule(row)`` for the elements along ``axes``, as an array of the other axes; None stands for all axes."""
+    """Return ``rule(row)`` for the elements along ``axes`` (None: all axes), as an array over the other axes.
+
+    With ``keepdims`` the reduced axes remain, with length 1.
+    """
     along = {axis % elements.ndim for axis in axes} if axes is not None and elements.ndim else {*range(elements.ndim)}
     kept = [axis for axis in range(elements.ndim) if axis not in along]
     shape = tuple(elements.shape[axis] for axis in kept)
@@ -113,9 +116,9 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
 
 
 def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
-    """Apply ``rule`` to each row along ``axis``, and return its results as arrays.
+    """Apply ``rule`` to each row of ``elements`` along ``axis``, and return the results as arrays.
 
-    ``rule`` returns one or several new rows; there is one array for each of these.
+    ``rule`` returns one or several new rows; the i-th array is made of the i-th of these.
     """
     rows = moveaxis(elements, axis, -1)
     results: list[Elements] = []
@@ -136,7 +139,7 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return a list of the arrays that ``move`` returns; otherwise like ``moved``."""
+    """Return the elements of ``arrays`` after ``move``, which returns several arrays; otherwise like ``moved``."""
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
         places.append(np.arange(first, first + elements.size).reshape(elements.shape))
@@ -151,7 +154,10 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 
 
 def choice(which: Any, *cases: Any) -> Any:
-    """Return ``cases[which]``, symbolic if the index is; the index is drawn now if a case is a symbolic number."""
+    """Return ``cases[which]``, as a symbolic outcome if the index ``which`` is symbolic.
+
+    If a case is a symbolic number, the index is drawn now.
+    """
     if not is_open(which):
         return cases[int(known(which))]
     if all(_same(case, cases[0]) for case in cases):
@@ -205,9 +211,9 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` adds or multiplies two elements of which one is a symbolic number. ``of_numbers`` is the function of
-    NumPy for plain numbers. ``of_counts`` is the class of symbolic outcomes for the result of a row of counts. ``ask``
-    has the dtype of the result, and the line for a refusal.
+    ``combine`` adds or multiplies two elements of which one is a symbolic number; ``of_numbers`` is NumPy's function
+    for plain numbers. If all elements are counts (outcomes that are non-negative integers), the result is an outcome of
+    the class ``of_counts``. ``ask`` has the dtype of the result, and the line for a refusal.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -241,7 +247,7 @@ def every(row: Row, ask: Ask) -> Any:
 
 
 def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
-    """Return the largest or smallest element of a row."""
+    """Return the largest or smallest element of ``row``; ``ask`` has the line for a refusal."""
     if any_symbolic(row):
         return largest_of(tuple(map(number, row)), largest=largest)
     if all(map(is_truth, row)):
@@ -250,7 +256,10 @@ def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
 
 
 def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
-    """Return the index of the largest or smallest element of ``row``, drawn when it is read."""
+    """Return the index of the largest or smallest element of ``row``, drawn when it is read.
+
+    ``ask`` has the line for a refusal.
+    """
     compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
     return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
 
@@ -285,7 +294,7 @@ class Ordered(Deferred):
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return entries of unknown value with the same order as those of ``row``, such as the softmax of the row."""
+    """Return entries of unknown value that have the same order as those of ``row``, such as the softmax of a row."""
     shared = object()
     return [Ordered(number(element), shared) for element in row]
 
@@ -298,9 +307,10 @@ def _scores(row: Row) -> Row:
 
 
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
-    """Return the values at the given ``ranks`` of ``row``, counted from the largest or smallest, and their indices.
+    """Return the values of ``row`` at the given ``ranks``, and their indices.
 
-    With ``stable``, equal numbers keep their order; otherwise ties are refused.
+    Ranks count from the largest or the smallest element. With ``stable``, equal numbers keep their order; otherwise
+    ties are refused. ``ask`` has the line for a refusal.
     """
     scores = _scores(row)
     if not any_symbolic(scores):
@@ -372,7 +382,7 @@ def first_ranks(_: int, count: int | None) -> range:
 
 
 def one_rank(_: int, rank: int | None) -> range:
-    """Return a range with one rank, which the library counts from 1."""
+    """Return a range that contains one rank, counted from 0: that of ``rank``, which the library counts from 1."""
     return range((rank or 1) - 1, rank or 1)
 
 

@@ -48,9 +48,9 @@ class Rule(NamedTuple):
 
 
 def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return a function that bounds ``slope``, an even function, between two numbers.
+    """Return a function that returns bounds of the even function ``slope`` on the interval between two numbers.
 
-    ``slope`` decreases with the distance from 0, or increases if ``rises``.
+    With growing distance from 0, ``slope`` decreases, or increases if ``rises``.
     """
 
     def slopes(low: Any, high: Any) -> tuple[Any, Any]:
@@ -222,7 +222,7 @@ def rounded(bits: int) -> MonotoneStep:
 
 
 def _stepped(step: MonotoneStep, value: float) -> float:
-    """Return ``value`` after a ``floor`` or ``rounded`` step; the largest float of the dtype is ignored."""
+    """Return ``value`` after ``step``, a ``floor`` or ``rounded`` step; overflow of the dtype is not modelled."""
     if step.name == "floor":
         return float(floor(value))
     (fraction, exponent), bits = frexp(value), int(step.number)
@@ -230,10 +230,10 @@ def _stepped(step: MonotoneStep, value: float) -> float:
 
 
 def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float, bool]:
-    """Return the supremum of the numbers whose rounded value is below ``bound``.
+    """Return the supremum s of the numbers whose rounded value is below ``bound``, and whether s is one of them.
 
-    The second result is whether the supremum is one of these numbers. ``bits`` are the significant bits; with
-    ``or_equal`` the rounded value may equal ``bound``. Ties round to even.
+    ``bits`` are the significant bits of the rounding; ties round to even. With ``or_equal`` the rounded value may equal
+    ``bound``.
     """
     if not bound:
         return bound, or_equal
@@ -312,9 +312,9 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and ``step``, which follows it, must stay two steps of the chain.
+    """Return whether ``last`` and the following ``step`` must stay two steps, although a general rule would join them.
 
-    A general simplification would join them. ``rest`` are the steps before them.
+    ``rest`` are the steps of the chain before them.
     """
     if step.name == "rounded":
         return step.number < last.number

@@ -152,7 +152,10 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
 
 
 def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
-    """Return the images of an interval under a step, in increasing order, and bounds of its slope there."""
+    """Return the images of the interval from ``low`` to ``high`` under a step, and bounds of the step's slope there.
+
+    Both pairs are in increasing order.
+    """
     if step.name in RULES:
         rule = RULES[step.name]
         return (rule.of(low), rule.of(high)), rule.slopes(low, high)
@@ -219,7 +222,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Lower and upper bounds of two volumes: where all facts hold and an answer is yes, and where it is no."""
+    """The volume in which all facts hold, in two parts: with the answer yes and with the answer no.
+
+    Both as (low, high).
+    """
 
     yes: tuple[float, float]
     no: tuple[float, float]
@@ -319,9 +325,9 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 
 
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
-    """Return the boxes from ``low`` to ``high`` with bounds of both answers.
+    """Return the boxes from ``low`` to ``high``, with bounds of the volumes of both answers in each box.
 
-    ``questions`` are the facts, then the question.
+    ``questions`` are the facts and, last, the question.
     """
     widths = high - low
     middle = low + widths / 2
@@ -352,9 +358,11 @@ def _all_of(shares: Sequence[Any]) -> Any:
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return bounds of the share of each box in which a quantity is below its bound, and weights of the sides.
+    """Return, for each box, bounds of the share in which a quantity is below its bound, and a weight of each side.
 
-    ``middle`` and ``widths`` are those of the boxes. The weight of a side is how much the quantity may change along it.
+    A box is an interval of each uniform: it has the corners ``low`` and ``high``, the centre ``middle`` and the side
+    lengths ``widths``. ``question`` has the quantity and the bound. The weight of a side is how much the quantity may
+    change along that side.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -424,7 +432,7 @@ class _Segment(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """A quantity that is ``constant - rate * time`` for an arrival time, or the exponential of such a quantity."""
+    """A quantity that is ``constant - rate * time`` for one arrival time, or the exponential of such a quantity."""
 
     numbers: frozenset[tuple[int, bool]]
     """Pairs (index of a uniform, whether 1 - u is used)."""
@@ -463,9 +471,9 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
 
 
 def _between(of: _Times, fact: Fact) -> tuple[float, float]:
-    """Return the earliest and latest arrival time that ``fact`` allows.
+    """Return the earliest and the latest arrival time that ``fact`` allows.
 
-    ``of`` is its quantity as a function of the time.
+    ``of`` is the quantity of the fact as a function of the arrival time.
     """
     level = fact.bound if not of.exponential else log(fact.bound) if fact.bound > 0 else -inf
     at = (of.constant - level) / of.rate
@@ -526,7 +534,10 @@ def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
 
 @lru_cache(maxsize=1 << 14)
 def probability(of: tuple[Window, ...]) -> Decimal:
-    """Return the probability that every arrival time lies in its window, for ``of``, windows in order."""
+    """Return the probability that each arrival time of a Poisson process of rate 1 lies in its window.
+
+    ``of`` are the windows, by increasing index of the arrival.
+    """
     with localcontext(DIGITS):
         density = [_Segment(Decimal(0), [])]
         for place, window in enumerate(of):
@@ -542,7 +553,7 @@ def probability(of: tuple[Window, ...]) -> Decimal:
 
 
 def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
-    """Return each piece with the start of the next piece; the last piece with None."""
+    """Return each piece with its end: the start of the next piece, or None for the last piece."""
     return list(zip(pieces, [*(piece.start for piece in pieces[1:]), None], strict=True))
 
 
@@ -589,7 +600,7 @@ def _value(polynomial: Polynomial, at: Decimal) -> Decimal:
 
 
 def _moved(polynomial: Polynomial, by: Decimal) -> Polynomial:
-    """Return the polynomial with its argument shifted by ``by``, by repeated Horner schemes."""
+    """Return the polynomial f(t + by) for the polynomial f, by repeated Horner schemes."""
     result = list(polynomial)
     for first in range(len(result) - 1):
         for place in range(len(result) - 2, first - 1, -1):
@@ -675,7 +686,7 @@ class Together:
 
 
 class Chance(NamedTuple):
-    """A probability that is known up to ``within``. If it is not known, ``refusal`` is the reason."""
+    """A probability that is known up to ``within``; ``refusal`` is "", or the reason why it is not known."""
 
     middle: float
     within: float = 0.0
@@ -711,16 +722,16 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
     low, high = result.chance
     within = (high - low) / 2
     refusal = (
-        f"{len(ends)} random numbers are compared together, and the probability of it is known to lie between "
-        f"{low:.6g} and {high:.6g}: for a verdict they may be {LARGEST:g} apart; compare fewer of them together"
+        f"{len(ends)} random numbers are compared together, and the probability of the answer is only known to lie "
+        f"between {low:.6g} and {high:.6g}; a verdict needs bounds at most {LARGEST:g} apart: compare fewer together"
     )
     return Chance(float(low + within), float(within), refusal if high - low > LARGEST else "")
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers if all ``facts`` and ``asked`` concern one quantity; else None.
+    """Return the volumes of both answers if all ``facts`` and the question ``asked`` concern one quantity; else None.
 
-    The volumes follow from the quantity's distribution function. ``ends`` are the intervals of the uniforms.
+    The volumes follow from the distribution function of the quantity. ``ends`` are the intervals of the uniforms.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:

@@ -102,9 +102,9 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Try to rescale the clocks with a known order so that they get the new ``rates``; return whether that is possible.
+    """Rescale the clocks ``runners``, whose order is known, to the new ``rates``; return whether that is possible.
 
-    It is not, and nothing changes, if the rates of a tree do not change by a common factor.
+    It is not possible, and nothing changes, if the rates of a tree do not change by a common factor.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -121,7 +121,7 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several independent uniforms of which only the order is known."""
+    """The rank of a uniform among several independent uniforms of which nothing but the order is known."""
 
     smaller: int
     number: int
@@ -134,11 +134,11 @@ def alike(runner: Runner) -> bool:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of the uniform of the clock ``runner`` among those of its tree.
+    """Return the rank of the uniform of the clock ``runner`` among the uniforms of its tree.
 
     Returns None if the order is not known far enough, or if the clocks have different rates. The first clock has the
-    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The order is independent of the order
-    statistics themselves.
+    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The values of the ordered uniforms are
+    independent of which uniform has which rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -178,7 +178,7 @@ def uniforms_made() -> Iterator[list[Uniform]]:
 
 
 def note(uniform: Uniform) -> None:
-    """Record a new uniform, if uniforms are being collected or get recorded values."""
+    """Record ``uniform``, a new symbolic number, if uniforms are collected in this run or get recorded values."""
     now = mode()
     if now.made is not None:
         now.made.append(uniform)
@@ -273,6 +273,24 @@ class Known:
         return bound if self.place is None else share_below(self.place, bound)
 
 
+class Constraint(NamedTuple):
+    """What the answers of one draw say about uniform numbers: the interval of one, or a relation of several."""
+
+    known: tuple[Known, ...]
+    """The numbers."""
+    ends: tuple[float, ...] = ()
+    """The ends of the intervals of the answers, from the lowest to the highest; empty if the answers are relations."""
+    within: float = 0.0
+    """Bound on the error of the probabilities, beside rounding."""
+
+
+def note_constraint(site: Site, constraint: Constraint) -> None:
+    """Record the constraint of the draw at ``site``, if constraints are being collected."""
+    constraints = mode().constraints
+    if constraints is not None:
+        constraints[site] = constraint
+
+
 class Uniform:
     """A symbolic number, uniform in [0, 1): it has no value, and each comparison is a draw."""
 
@@ -287,7 +305,7 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """Return what is known of the number, shared by all draws that returned it; created on first use."""
+        """Return the constraints on the number, an object that all draws which returned this number share."""
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known
@@ -305,7 +323,7 @@ class Uniform:
     def below(self, bound: float, place: str = "") -> bool:
         """Return whether the uniform is below ``bound``, drawn given all earlier answers.
 
-        ``place`` is the comparing line, by default the current one.
+        ``place`` is the line of the program that compares, by default the current line.
         """
         if isnan(bound) or not 0 < bound < 1:
             return bound >= 1
@@ -320,7 +338,8 @@ class Uniform:
         if known.together:
             answer = self._below_together(known.together, bound, place)
         else:
-            answer = self._ask(BELOW, array([at - low, high - at]) / width, lambda u: int(u >= bound)) == 0
+            cells = self._cells((bound,))
+            answer = self._ask(BELOW, array([at - low, high - at]) / width, lambda u: int(u >= bound), cells) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -329,34 +348,32 @@ class Uniform:
     def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the uniform (an inverse-CDF lookup).
 
-        ``place`` is the comparing line, by default the current one.
+        ``place`` is the line of the program that compares, by default the current line.
         """
         known = self.known
         look(self.draw)
-        inside = [min(max(bound, known.low), known.high) for bound in bounds]
         self._placed(place)
-        edges = np.array([known.low, *inside, known.high])
+        cells = self._cells(bounds)
+        edges = np.array(cells.ends)
         masses = np.diff([*map(known.share_below, edges.tolist())])
         if (masses < 0).any():
             raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")
         if known.together:
             return next((number for number, bound in enumerate(bounds) if self.below(bound, place)), len(bounds))
-        cells = np.count_nonzero(masses)
-        drawn = cells > 1
-        rounding.looked_up(int(cells))
-        lies = partial(bisect_right, inside)
-        result = self._ask(AMONG, masses / masses.sum(), lies) if drawn else int(masses.argmax())
+        possible = np.count_nonzero(masses)
+        drawn = possible > 1
+        rounding.looked_up(int(possible))
+        lies = partial(bisect_right, cells.ends[1:-1])
+        result = self._ask(AMONG, masses / masses.sum(), lies, cells) if drawn else int(masses.argmax())
         cell = Cell(result, float([0.0, *bounds][result]), float([*bounds, 1.0][result]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[result]), float(edges[result + 1])
         return result
 
     def _placed(self, place: str) -> None:
-        """Set the rank of the uniform in its earlier race, if there was one.
+        """Store the rank of the uniform in its earlier race, if there was one.
 
-        Refuse a race that does not determine the rank.
-
-        ``place`` is the comparing line.
+        Refuses a race that does not determine the rank. ``place`` is the line of the program that compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
@@ -383,35 +400,48 @@ class Uniform:
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
         rounding.known_within(chance.within)
-        return self.coin(chance.middle, lambda u: int(u >= bound)) if drawn else chance.middle == 1
+        constraint = self._cells((bound,))._replace(within=chance.within)
+        return self.coin(chance.middle, lambda u: int(u >= bound), constraint) if drawn else chance.middle == 1
 
-    def coin(self, chance: float, lies: Callable[[float], int]) -> bool:
+    def coin(self, chance: float, lies: Callable[[float], int], constraint: Constraint) -> bool:
         """Draw the answer of a comparison that is true with probability ``chance``.
 
-        ``lies(u)`` is 0 for a value u of the uniform at which it is true, else 1.
+        ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1. ``constraint`` is what the
+        answer says about the numbers.
         """
-        return self._ask(TOGETHER, array([chance, 1 - chance]), lies) == 0
+        return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
-    def _ask(self, question: str, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index, drawn from ``pmf``, of the interval in which the uniform lies.
+    def _cells(self, bounds: Sequence[float]) -> Constraint:
+        """Return the intervals into which ``bounds`` divide the interval in which the uniform is known to lie."""
+        low, high = self.known.low, self.known.high
+        return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))
 
-        ``lies(u)`` is the index for a value u of the uniform; ``question`` is part of the site.
+    def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
+        """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
+
+        ``lies(u)`` is the index for a value u of the uniform; ``question`` names the comparison in the site of the
+        draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
         rounding.asked(again=known.asked > 1)
         if coupled is not None:
             return int(coupled.cell(self, pmf, lies))
-        return self.draws.categorical(pmf, (*known.site, question, known.asked))
+        site = (*known.site, question, known.asked)
+        note_constraint(site, constraint)
+        return self.draws.categorical(pmf, site)
 
 
 def look(draw: Draw) -> None:
-    """Record that the program reads a draw; refuse a draw that depends on another one in an unknown way."""
+    """Record that the program reads ``draw``; refuse a draw that depends on another one in an unknown way."""
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal that names the current operation of the foreign code and its line."""
+    """Return a refusal with the ``code`` of a reason, a sentence ``reason``, and the current line of the foreign code.
+
+    ``operation`` is the operation of the user's library; "" if the caller adds it later.
+    """
     return NeedsValue(code, reason, operation).at(caller())

@@ -171,7 +171,7 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """What is known of the uniforms of a block; equal draws share the object."""
+    """The constraints on the uniforms of a noise block, shared by all draws that returned the same numbers."""
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -182,7 +182,7 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one uniform of a block."""
+    """The draw of one number of a noise vector, when it is used alone."""
 
     __slots__ = ("block", "number")
 
@@ -311,7 +311,10 @@ def as_many(values: Any) -> Many:
 
 
 def numbers(values: Any, like: Many) -> Many:
-    """Return the plain numbers ``values`` as a ``Many`` with the chain of ``like``, so that both can be joined."""
+    """Return the plain numbers ``values`` as a ``Many`` with the chain of steps of ``like``.
+
+    Vectors with one chain can be concatenated.
+    """
     first = int(like.random.argmax()) if like.ids.size else 0
 
     def of_first(number: Any) -> Any:
@@ -363,16 +366,16 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return the vector with ``function`` applied to its plain numbers.
+    """Return ``value`` with ``function`` applied to its plain numbers.
 
-    Symbolic elements become plain where the mask ``where`` is True: they get the value of ``numbers`` there.
+    Symbolic elements at which the mask ``where`` is True are replaced by plain numbers, the elements of ``numbers``.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Return ``np.where(condition, one, other)``; the float ``one`` if the condition is True everywhere."""
+    """Return ``np.where(condition, one, other)``, but the single float ``one`` if the condition is True everywhere."""
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 
@@ -401,11 +404,19 @@ def _sign(value: Many) -> float:
     raise RuleDeclined("the sign of the numbers of a noise vector is not one for all")
 
 
+def _never_zero(value: Many) -> Many:
+    """Return the vector; declines one that is clamped at 0, because the sign of a zero decides what it divides."""
+    (low, high), (first, last) = value.ends(), value._replace(low=-np.inf, high=np.inf).ends()
+    if np.any(((low == 0) & (first < 0)) | ((high == 0) & (last > 0))):
+        raise RuleDeclined("numbers of a noise vector may be 0")
+    return value
+
+
 def multiply(left: Any, right: Any) -> Many:
     """Return the product of a noise vector and plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
-    gone = number if ordinary.all() else number * _sign(value)
+    gone = number if ordinary.all() else number * _sign(_never_zero(value))
     result = _numbers(value, ~ordinary, gone, lambda numbers: numbers * number)
     return result.then(Steps("times", _where(ordinary, number, 1.0)))
 
@@ -419,14 +430,14 @@ def divide(left: Any, right: Any) -> Many:
     zero = np.equal(right, 0)
     if not zero.any():
         return multiply(left, 1.0 / right)
-    infinite = np.copysign(np.inf, right) * _sign(left)
+    infinite = np.copysign(np.inf, right) * _sign(_never_zero(left))
     result = _numbers(left, zero, infinite, lambda numbers: numbers / right)
     return result.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
 
 
 def reciprocal(value: Many) -> Many:
     """Return 1 / value; declines a vector whose elements have different signs."""
-    sign = _sign(value)
+    sign = _sign(_never_zero(value))
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
 
@@ -436,6 +447,8 @@ def powered(base: Any, exponent: Any) -> Many:
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise RuleDeclined("an exponent is random, 0 or infinite")
+        if np.any(np.asarray(exponent) < 0):
+            _never_zero(base)
         if np.all(base.ends()[1] <= 0) and np.ndim(exponent) == 0 and exponent % 1 == 0:
             turned = negative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
             return turned if exponent % 2 == 0 else negative(turned)._replace(numbers=turned.numbers)

@@ -163,7 +163,10 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of a call that draws, writes, converts to numbers, or has symbolic arguments (``lazy``)."""
+        """Return the result of a call that needs special handling.
+
+        Such a call draws, writes, converts to numbers, or has symbolic arguments (``lazy``).
+        """
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
@@ -244,20 +247,17 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, t
 
 
 def _noted(result: Any) -> Any:
-    """Return ``result``, the result of an operation.
-
-    The dtype of a float tensor is recorded for the rounding bound.
-    """
+    """Return ``result`` unchanged, after recording the dtype of a float tensor for the rounding bound."""
     if isinstance(result, torch.Tensor) and result.dtype.is_floating_point:
         rounding.saw(result.dtype)
     return result
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` with ordinary tensors in place of symbolic ones: all if ``func`` needs storage.
+    """Return ``args`` with ordinary tensors in place of symbolic ones.
 
-    If it does not, only symbolic tensors that have become ordinary are replaced. Storage is needed because inference
-    mode makes no view of a tensor without storage, and writing makes views of its target.
+    All are replaced if ``func`` needs storage: inference mode makes no view of a tensor without storage, and a write
+    makes views of its target. Otherwise only those symbolic tensors are replaced that have become ordinary before.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -278,7 +278,7 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return the arguments ``given`` with symbolic floats replaced by 0-dimensional tensors.
+    """Return ``given``, the arguments of ``func``, with symbolic floats replaced by 0-dimensional tensors.
 
     The tensors have the dtype of the other tensors among the arguments.
     """
@@ -337,7 +337,10 @@ def torch_replaced() -> Iterator[None]:
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:
-    """Return the elements of a 1-D tensor as the outcome of a run; tokens that were not read keep their law."""
+    """Return the elements of a 1-D tensor of tokens as the outcome of a run.
+
+    If some tokens were never read, the outcome is ``Undecided``: all possible texts with their probabilities.
+    """
     return final_outcome(list(elements_of(tokens)))
 
 

@@ -32,8 +32,8 @@ from specverify.intercept.symbolic.primitives import (
     applied,
     compared,
     names_of,
-    names_with,
     whole_part,
+    with_rule,
 )
 from specverify.intercept.symbolic.together import ADD, MULTIPLY
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like, only_source
@@ -104,7 +104,7 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
 def hang_on_draws(*operands: Any) -> bool:
     """Return whether an operand contains a number that depends on an unread draw, and no operand contains a uniform.
 
-    Torch has computed such a number (``Chosen``) for every outcome of the draw.
+    The number depends on the draw because torch has computed it for every outcome of the draw (``Chosen``).
     """
     return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
 
@@ -138,9 +138,9 @@ def arithmetic(name: str) -> Handler:
 
 
 def clamping(name: str) -> Handler:
-    """Return the handler of ``name``, a clamp: many uniforms give the bound itself, which gets a positive probability.
+    """Return the handler of ``name``, a clamp, which gives the bound itself a positive probability.
 
-    In 16-bit floats too many other numbers round to the bound, so the operation is declined there.
+    Declined for 16-bit floats, because other numbers also round to the bound.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
@@ -222,7 +222,9 @@ def of_bools(name: str) -> Handler:
     row: Any = PRIMITIVES[name]
 
     def one(*elements: Any) -> Any:
-        return row.scalar(*elements) if any(map(is_open, elements)) else int(row.outcome(*map(bool, elements)))
+        if any(map(is_open, elements)):
+            return row.scalar(*elements)
+        return int(row.outcome(*(bool(known(element)) for element in elements)))
 
     def handler(*operands: Any) -> Any:
         if any(getattr(operand, "dtype", torch.bool) is not torch.bool for operand in operands):
@@ -297,7 +299,10 @@ _MADE_OF: dict[str, Handler] = {
 
 
 def composed(made_of: Handler) -> Handler:
-    """Return the handler of an operation on symbolic numbers that ``made_of`` computes by other torch operations."""
+    """Return the handler of an operation that ``made_of`` computes by other torch operations.
+
+    It applies to symbolic numbers only; outcomes are declined.
+    """
 
     def handler(*operands: Any, **more: Any) -> Any:
         return (
@@ -332,9 +337,9 @@ REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  #
 # Whole numbers
 
 
-NAMES = frozenset(names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome")) | {
-    "rsub"
-}
+NAMES = frozenset(
+    names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & with_rule(OF_TORCH, "outcome").keys()
+) | {"rsub"}
 """Names in ``torch.ops.aten`` of the operations handled here."""
 
 MOST_ELEMENTS = 256
@@ -342,9 +347,9 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that applies ``handler``; if that declines, elements are computed when they are read.
+    """Return a handler that applies ``handler`` and, if that declines, computes each element when it is read.
 
-    An element is then ``function`` of the elements of the operands. This second way requires integer results and few
+    In the second case an element is ``function`` of the elements of the operands; the results must be integers with few
     outcomes. ``name`` is the name of the operation.
     """
 

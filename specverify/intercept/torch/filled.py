@@ -146,9 +146,9 @@ class Filled:
                 standing.settled = whole
 
     def standing_for(self, value: Any) -> Any:
-        """Return the symbolic tensor that represents ``value``.
+        """Return ``value`` with each tensor that was filled with symbolic numbers replaced by its symbolic tensor.
 
-        Tensors inside containers are replaced, other values unchanged.
+        Tensors inside containers are replaced too; any other value is unchanged.
         """
         kind = type(value)
         if kind in _NO_TENSORS or not self._whole:
@@ -240,7 +240,7 @@ RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
 
 @cache
 def _without_writing(func: Any) -> Callable[..., Any] | None:
-    """Return the function that computes what an in-place tensor method writes; None for any other function."""
+    """Return the function whose result the in-place tensor method ``func`` writes; None for any other ``func``."""
     name = _name(func)
     if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
         return None
@@ -289,7 +289,7 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
-    """Return whether ``value`` can be written into ``tensor`` without forcing symbolic numbers."""
+    """Return whether ``value`` can be written into ``tensor`` at ``index`` without forcing symbolic numbers."""
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
 
@@ -300,7 +300,7 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` forces no outcome.
+    """Return whether the in-place method ``name`` of ``tensor`` forces no outcome.
 
     It forces none if it moves elements or computes with integers.
     """
@@ -341,9 +341,9 @@ _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 
 
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the tensor that ``func``, such as ``torch.tensor``, makes of symbolic numbers.
+    """Return the tensor that a constructor ``func``, such as ``torch.tensor``, makes if it is given symbolic numbers.
 
-    Returns ``Declined`` for a call that makes no tensor of symbolic numbers.
+    Returns ``Declined`` for any other call.
     """
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})

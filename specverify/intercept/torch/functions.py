@@ -184,11 +184,11 @@ class TorchDraws:
 
 
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
-    """Return the map from a uniform number to the continuous number from which torch computes a value of ``noise``.
+    """Return the map from a uniform number to the symbolic number that torch computes for a value of ``noise``.
 
-    With 16 bits there are few values, which may be equal; then uniform noise is an integer times the resolution, and
-    exponential noise is refused. Exponential noise counts as continuous if the rows of a single call are 16-bit,
-    because the rule is then evaluated in that precision.
+    16-bit floats have few values, so two of them may be equal. In such a ``dtype`` uniform noise is an integer times
+    the resolution, and exponential noise is refused, unless 16-bit numbers are treated as continuous
+    (``continuous_in_16_bits``).
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):

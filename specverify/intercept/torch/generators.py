@@ -87,7 +87,10 @@ class TorchStreams(Streams):
         return (f"generator {self._named.index(generator)}",)
 
     def state(self, generator: Any, device: torch.device, advance: Callable[[], Any]) -> bytes | None:
-        """Return the state of ``generator`` (None: the default of ``device``), then call ``advance`` to move it."""
+        """Return the state of ``generator`` before a draw, then make the draw on the real generator by ``advance()``.
+
+        ``generator`` None stands for the default generator of ``device``.
+        """
         return next(self.states(generator, device, advance, 1))
 
     def states(
@@ -149,16 +152,17 @@ class TorchStreams(Streams):
         return result
 
     def told_apart(self, state: Any) -> Any:
-        """Return the state if the program set it, else None.
+        """Return the part of a generator state that identifies a draw when runs are compared.
 
-        Generators that the program did not set start every run in the same state.
+        The part is the state itself if the program set it, else None: a generator that the program did not set starts
+        every run in the same state, so its state identifies nothing.
         """
         return state if state and state[0] in self._of_set else None
 
     def look(self, what: str = "an operation of torch that is not answered") -> None:
-        """Raise ``NeedsValue`` if a generator is not in its last known state, because it drew without interception.
+        """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
 
-        ``what`` names the operation in the message.
+        Then an operation drew from it without interception; ``what`` names the operation in the message.
         """
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
@@ -259,7 +263,7 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw: a tagged function, or an operation such as ``torch.ops.aten.rand``.
 
-    Functions written in Python may draw as well: torch reports their names, but not the functions that they call.
+    Not covered: functions written in Python that call such a function.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
@@ -289,7 +293,7 @@ class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False: excluding the compiler would first load it, which takes seconds."""
+        """Return False: torch would otherwise load its compiler to exclude this class, which takes seconds."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -310,7 +314,10 @@ def _is_generator(value: Any) -> bool:
 
 @contextmanager
 def drawing_operations() -> Iterator[list[tuple[str, str]]]:
-    """Context manager that yields a list of (operation, file and line) of drawing operations, unless intercepted."""
+    """Context manager that yields a list of the operations that draw without interception.
+
+    Each item is (operation, file and line).
+    """
     told = _DrawingOperations()
     with told:
         yield told.seen
@@ -326,7 +333,7 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False: torch would otherwise load the compiler at the first operation."""
+        """Return False: torch would otherwise load its compiler to exclude this class, which takes seconds."""
         return False
 
     def __torch_dispatch__(

@@ -61,9 +61,9 @@ _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
-    """Return the operation ``name`` and the current line, for questions that are answered later.
+    """Return the operation ``name`` with the current line, for outcomes that are drawn later.
 
-    ``dtype`` is the result's.
+    ``dtype`` is the dtype of the result of the operation.
     """
     computed = None if dtype is None or dtype.is_floating_point else _OF_NUMPY.get(dtype)
     return Ask(f"torch.{name}", caller(), computed)
@@ -116,10 +116,10 @@ def scanning(name: str) -> Handler:
 
 
 def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
-    """Return ``tensor`` converted to ``dtype``, in which it is summed.
+    """Return ``tensor`` converted to ``dtype``, in which its elements are summed.
 
-    ``Declined`` for unread outcomes that are not counts: torch computes their sum for each outcome. ``row`` is the
-    table's row.
+    Returns ``Declined`` for unread outcomes that are not counts, because torch then computes the sum for each outcome.
+    ``row`` is the row of the operation in the table of primitives.
     """
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")
@@ -156,7 +156,7 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the rule of argmax or argmin that belongs to ``row``, the row of a maximum or minimum."""
+    """Return the rule of argmax or argmin that belongs to ``row``, the table's row of the maximum or minimum."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 

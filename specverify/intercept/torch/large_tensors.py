@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 
 from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.symbolic.algebra import check_not_equal
-from specverify.intercept.symbolic.continuous import Continuous, Symbolic
+from specverify.intercept.symbolic.continuous import Continuous, any_symbolic
 from specverify.intercept.symbolic.deferred import Choice, Deferred, known
 from specverify.intercept.symbolic.large import Crossing, Wide, large
 from specverify.intercept.symbolic.primitives import (
@@ -27,7 +26,6 @@ from specverify.intercept.symbolic.primitives import (
     Result,
     applied_to_many,
     names_of,
-    names_with,
     with_rule,
 )
 from specverify.intercept.symbolic.vectors import Many, joined
@@ -56,14 +54,6 @@ def content_of(operand: Any) -> Any:
     return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
 
 
-def _some(kind: Any, values: Iterable[Any]) -> bool:
-    return any(isinstance(value, kind) for value in values)
-
-
-def _every(kind: Any, values: Iterable[Any]) -> bool:
-    return all(isinstance(value, kind) for value in values)
-
-
 def _tensors(operands: Iterable[Any]) -> list[Any]:
     return [operand for operand in operands if isinstance(operand, torch.Tensor)]
 
@@ -86,7 +76,7 @@ def _arithmetic(name: str) -> Handler:
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
-        if not _some(Many, contents):
+        if not any(isinstance(each, Many) for each in contents):
             return _FEW
         tensors = _tensors(operands)
         clamps_halves = PRIMITIVES[name].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
@@ -126,7 +116,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
-        if not _some(Many, contents) or any(map(_is_open, contents)):
+        if not any(isinstance(each, Many) for each in contents) or any(map(_is_open, contents)):
             return _FEW
         return SymbolicTensor(joined(contents, partial(join, axis=dim)), tensors[0].dtype, tensors[0].device)
 
@@ -137,7 +127,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     """Handle ``where`` with a condition and two cases, of which at least one is a noise vector."""
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
-    if not _some(Many, contents[1:]) or any(map(_is_open, contents)):
+    if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
         return _FEW
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
@@ -203,7 +193,10 @@ def _totals(row: Any) -> Handler:
 
 
 def _extremes(row: Any) -> Handler:
-    """Return the handler of the maximum or minimum of noise vectors, or of their indices; results stay symbolic."""
+    """Return the handler of the maximum or minimum of noise vectors, or of their indices; results stay symbolic.
+
+    ``row`` is the row of the operation in the table of primitives.
+    """
 
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         content = _along(content_of(tensor), dim)
@@ -221,7 +214,7 @@ def _extremes(row: Any) -> Handler:
 
 
 def _first(row: Any) -> Handler:
-    """Return the handler of ``topk`` of noise vectors, for k = 1."""
+    """Return the handler of ``topk`` of noise vectors, for k = 1; ``row`` is its row in the table of primitives."""
 
     def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
@@ -241,7 +234,10 @@ def _first(row: Any) -> Handler:
 
 
 def _searched(row: Any) -> Handler:
-    """Return the handler of ``searchsorted`` and ``bucketize``: symbolic numbers among very many bounds."""
+    """Return the handler of ``searchsorted`` and ``bucketize``, which look up symbolic numbers among very many bounds.
+
+    ``row`` is the row of the operation in the table of primitives.
+    """
 
     def handler(function: Any, *args: Any, **more: Any) -> Any:
         bounds, values = bounds_and_values(function, *args, **more)
@@ -249,7 +245,7 @@ def _searched(row: Any) -> Handler:
             return _FEW
         every = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
         flat: list[Any] = elements_of(values).reshape(len(every), -1).tolist()
-        if not _every(Continuous, chain.from_iterable(flat)):
+        if not all(isinstance(value, Continuous) for among in flat for value in among):
             return _MADE_OF_SEVERAL
         count = np.arange(every.shape[1] + 1)
         result = np.empty(values.numel(), dtype=object)
@@ -262,7 +258,10 @@ def _searched(row: Any) -> Handler:
 
 
 def _compared(row: Any) -> Handler:
-    """Return the handler of ``row``, a comparison in the table of operations, of a symbolic number with many bounds."""
+    """Return the handler of a comparison of a symbolic number with very many bounds.
+
+    ``row`` is the row of the comparison in the table of primitives.
+    """
 
     def handler(function: Any, left: Any, right: Any) -> Any:
         result = _crossed(partial(row.vector, on_the_left=True), left, right)
@@ -272,9 +271,9 @@ def _compared(row: Any) -> Handler:
 
 
 def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
-    """Return the result of comparing ``value``, one symbolic number or one for each row, with rows of ``bounds``.
+    """Return the comparison of symbolic numbers with rows of ``bounds``.
 
-    ``rule`` compares a number with one row.
+    ``value`` is one symbolic number, or one for each row; ``rule`` compares a number with one row.
     """
     if (
         not isinstance(value, SymbolicTensor)
@@ -288,13 +287,16 @@ def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
     shape = np.broadcast_shapes(tuple(value.shape), tuple(bounds.shape))
     rows = bounds.detach().double().broadcast_to(shape).reshape(-1, shape[-1]).cpu().numpy()
     numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
-    if not _every(Continuous, numbers):
+    if not all(isinstance(number, Continuous) for number in numbers):
         return _MADE_OF_SEVERAL
     return SymbolicTensor(rule(numbers, rows, shape), torch.bool, bounds.device)
 
 
 def _turned(row: Any) -> Handler:
-    """Return the handler of ``~`` for a ``Crossing`` (a comparison of one number with many bounds)."""
+    """Return the handler of ``~`` for a ``Crossing`` (a comparison of one number with many bounds).
+
+    ``row`` is the row of the operation in the table of primitives.
+    """
 
     def handler(function: Any, tensor: Any) -> Any:
         content = content_of(tensor)
@@ -345,7 +347,7 @@ def _is_wide(element: Any) -> bool:
 
 
 def _has_wide(tensors: list[Any]) -> bool:
-    return _some((Wide, Choice), _elements(tensors))
+    return any(isinstance(element, Wide | Choice) for element in _elements(tensors))
 
 
 def _elements(tensors: list[Any]) -> list[Any]:
@@ -360,13 +362,17 @@ def _wide_of(elements: Sequence[Any]) -> list[Any]:
     """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
-    if len({id(element.drawn) for element in wide}) > 1 or _some((Deferred, Symbolic), beside):
+    if (
+        len({id(element.drawn) for element in wide}) > 1
+        or any_symbolic(beside)
+        or any(isinstance(element, Deferred) for element in beside)
+    ):
         raise RuleDeclined("several draws decide one element")
     return wide
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Return the array of ``one`` applied to the elements of the tensor operands, which are broadcast."""
+    """Return the array of ``one`` applied to the elements of ``operands``, of which the tensors are broadcast."""
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -413,7 +419,10 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 
 
 def _asked(function: Any, left: Any, right: Any) -> Any:
-    """Return the comparison of symbolic outcomes with numbers; the answer stays symbolic."""
+    """Return the comparison ``function`` of ``left`` and ``right``: symbolic outcomes and numbers.
+
+    The answer stays symbolic.
+    """
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -439,7 +448,7 @@ def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any 
     """Handle ``where`` with a condition and two cases; a symbolic condition is not forced."""
     given = _as_tensors(condition, left, right)
     held = _elements(given)
-    if not _some(Deferred, held) or _some(Symbolic, held):
+    if not any(isinstance(element, Deferred) for element in held) or any_symbolic(held):
         return _NO_OUTCOME
     return SymbolicTensor(_each(given, _selected), result_type("", *given[1:]), condition.device)
 
@@ -490,8 +499,7 @@ def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
 
 
 _SHIFTS = ("bitwise_right_shift", "bitwise_left_shift")
-_MAPS = dict.fromkeys((*names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome"),
-                       "div", *_SHIFTS))  # fmt: skip
+_MAPS = with_rule(OF_TORCH, "outcome").keys() & names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP) | {"div", *_SHIFTS}
 OF_OUTCOMES: dict[str, Handler] = {
     **dict.fromkeys(_MAPS, _mapped),
     "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),

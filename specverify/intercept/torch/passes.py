@@ -188,7 +188,7 @@ class _Pass(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """The arguments on which a model's forward pass depends, as declared by its engine."""
+    """A declaration by an engine: which arguments determine the result of its model's forward pass."""
 
     cache: str
     """Name of the cache argument, to which the pass writes, and of the cache in its output."""
@@ -312,9 +312,9 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass returned another cache object than the one that it received.
+    """Return whether a pass returned another object than ``cache``, the cache that the pass received.
 
-    The content of the cache that the next pass reads is then unknown.
+    The content of the cache that the next pass reads is then unknown. ``name`` is the argument that is the cache.
     """
     return cache is not None and output.get(name, cache) is not cache
 
@@ -324,7 +324,10 @@ def _state(cache: Any) -> dict[str, Any]:
 
 
 def _several_positions(given: Sequence[Any]) -> bool:
-    """Return whether a symbolic argument has several elements; then perhaps only some of them depend on the draw."""
+    """Return whether a symbolic argument among ``given`` has several elements.
+
+    Then perhaps only some of the elements depend on the draw.
+    """
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 
 

@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class KnownOperation(NamedTuple):
-    """A torch operation with its handler for symbolic tensors, and its effects on the storage of its arguments."""
+    """A torch operation: its handler for symbolic tensors, and which arguments it writes or shares storage with."""
 
     operation: OpOverload
     handler: Callable[..., Any] | None
@@ -167,7 +167,7 @@ class SymbolicTensor(torch.Tensor):
     def elements(self) -> np.ndarray[Any, Any]:
         """Return the array of elements.
 
-        Those of a view are taken again from its base after the base was overwritten.
+        The elements of a view are read again from its base if the base was overwritten since.
         """
         content = self.content
         if not isinstance(content, np.ndarray):
@@ -306,7 +306,7 @@ def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> No
 
 
 def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
-    """Return the content that the base of a view has after ``values`` are written to the view."""
+    """Return the content of the base of the view ``viewed`` after ``values`` are written to the view."""
     base, _, places = viewed
 
     def put(arrays: list[Any]) -> Any:
@@ -383,14 +383,20 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 
 
 def _samples(content: Any) -> Any:
-    """Return elements of ``content`` that represent all: those of an array, or one random element of a noise vector."""
+    """Return elements of ``content`` that show which types of elements it has.
+
+    These are all elements of an array, or one random element of a noise vector.
+    """
     if isinstance(content, np.ndarray):
         return content.flat
     return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
-    """Return a symbolic tensor of ``elements`` on the device of ``tensor``; ``dtype`` None stands for its dtype."""
+    """Return a symbolic tensor of ``elements`` with the device and the dtype of ``tensor``.
+
+    A given ``dtype`` replaces that of ``tensor``.
+    """
     given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
 
@@ -487,9 +493,9 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 
 
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
-    """Return one value for ``by_outcome``, the results of a computation for each outcome of ``source``.
+    """Return one value for ``by_outcome``, which has the result of a computation for each outcome of ``source``.
 
-    Where the results differ, the value has symbolic tensors.
+    Tensors in which the results differ become symbolic tensors.
     """
     values = list(by_outcome.values())
     first = values[0]
@@ -563,7 +569,10 @@ def at_large_first(
 
 
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a handler that tries ``handler``, then ``function`` for every outcome of the only unread draw."""
+    """Return a handler that tries ``handler`` and, if that declines, computes ``function`` for every outcome of a draw.
+
+    The draw is the only unread draw on which the arguments depend.
+    """
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 
     def answer(*args: Any, **kwargs: Any) -> Any:

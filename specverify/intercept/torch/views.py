@@ -139,7 +139,8 @@ SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assig
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Convert a tensor to another dtype or device.
 
-    In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` whether it is not 0.
+    In an integer dtype a symbolic number becomes its integer part. In ``torch.bool`` it becomes 1 if it is not 0, else
+    0.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point
@@ -168,10 +169,9 @@ def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
 
 
 def _among(element: Any, dtype: torch.dtype) -> Any:
-    """Return an integer element converted to ``dtype``.
+    """Return ``element``, an integer, converted to ``dtype``.
 
-    The element is returned unchanged, and may stay symbolic, if all its possible values fit. Counts and indices fit in
-    32 bits.
+    The element is unchanged, and may stay symbolic, if all its possible values fit. Counts and indices fit in 32 bits.
     """
     least, most, bits = _ends(dtype)
     low: float = least
@@ -207,7 +207,7 @@ _PUT = {"self", "src", "source", "values"}
 
 
 def moving(function: Any) -> Callable[..., Any]:
-    """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor among another's."""
+    """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor into another."""
     names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
     data = [place for place, name in enumerate(names) if name in _PUT]
 

@@ -34,8 +34,8 @@ def settled(
 ) -> EngineState:
     """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    ``passed`` are the request's rows from the pass. ``shown`` collects the text of each row while a run is observed;
-    otherwise it is None.
+    ``passed`` has the rows that the target computed for this request. While a run is observed, the text before each row
+    is appended to ``shown``; otherwise ``shown`` is None.
     """
     work = works[row]
     running = engine.of(work.number)

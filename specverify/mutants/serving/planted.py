@@ -173,7 +173,10 @@ def in_situation(
     killed_by: str = "law_is_target",
     **parts: Callable[..., Any],
 ) -> Mutant:
-    """Return the mutant of the engine in the situation named ``situation``, with the functions ``parts`` replaced."""
+    """Return the mutant of the serving engine in which the functions ``parts`` replace those of the same names.
+
+    ``situation`` is the name of a ``Setup`` of ``situations``, in which the mutant is examined.
+    """
     setup = SITUATIONS[situation]
     return _mutant(
         name,
@@ -188,17 +191,18 @@ def in_situation(
 
 
 def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Return a decorator that makes a ``Mutant``: the small engine with ``part`` replaced by the decorated function.
+    """Return a decorator that makes a ``Mutant``: the serving engine with ``part`` replaced by the decorated function.
 
-    The other arguments are those of ``in_situation``.
+    ``situation`` is the name of a ``Setup`` of ``situations``, in which the mutant is examined. ``how`` has further
+    arguments of ``in_situation``.
     """
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
 
 def drafting_part(part: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Return a decorator that makes a ``Mutant``: the small engine with ``part`` replaced by the decorated function.
+    """Return a decorator that makes a ``Mutant``: the serving engine with ``part`` replaced by the decorated function.
 
-    The other arguments are those of ``in_drafting``.
+    ``how`` has further arguments of ``in_drafting``.
     """
     return lambda function: in_drafting(name, summary, **{part: function}, **how)
 
@@ -214,7 +218,11 @@ def in_drafting(
     penalised: bool = False,
     **parts: Callable[..., Any],
 ) -> Mutant:
-    """Return the mutant of the engine with the functions ``parts`` replaced: the law is right, acceptance too low."""
+    """Return a mutant of the serving engine whose output has the right law, but whose drafts are accepted too rarely.
+
+    The functions ``parts`` replace those of the same names. ``drafting``, ``warm`` and ``penalised`` are those of
+    ``drafting_subject``.
+    """
     return _mutant(
         name,
         summary,

@@ -31,7 +31,7 @@ def _row(item: Mapping[str, Any]) -> MatrixRow:
 
 def _of_mutant(row: MatrixRow, item: Mapping[str, Any]) -> SubjectSaid:
     result = row.said.get(row.named, "not run")
-    said = f"{row.named} says {result} of the bug and {item['control']} without it"
+    said = f"{row.named}: {result} with the bug, {item['control']} without it"
     status = Status.HOLDS if row.as_expected else Status.REFUTED
     return SubjectSaid(row.name, (Verdict(row.name, KILLS, status, said),))
 

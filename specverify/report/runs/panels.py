@@ -106,15 +106,15 @@ def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
     """
     samples = sum(counts)
     at_least = [sum(counts[place:]) for place in range(1, len(counts))]
-    said = f"As {samples} sequences told. {SURE}"
+    said = f"As reported for {samples} sequences. {SURE}"
     if at_least:
         yield Levels(
             "Acceptance by position",
-            f"At least so many drafts accepted. {said}",
+            f"At least this many drafts accepted. {said}",
             _banded(at_least, samples, 1),
             "drafts",
         )
-    exactly = f"Exactly so many drafts accepted. {said}"
+    exactly = f"Exactly this many drafts accepted. {said}"
     yield Levels("Law of the accepted length", exactly, _banded(counts, samples, 0), "accepted")
 
 
@@ -141,7 +141,7 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
     """Return the panel of the first differences between greedy texts; each is a near-tie or a bug.
 
-    ``told`` are the differences as JSON data, in which an infinite gap is a word.
+    ``told`` has one mapping of JSON data for each difference. JSON has no infinity, so an infinite gap is a word there.
     """
     rows = tuple(
         Parting(
