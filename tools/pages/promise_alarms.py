@@ -1,9 +1,9 @@
 """Counts how often the checks of promises refute random right engines; writes the table of ``docs/false-alarms.md``.
 
-Run ``python -m tools.pages.promise_alarms docs/false-alarms.md``: some minutes of a processor. With a number and names of
-promises after the page, ``25 drafts seed``, only their rows are counted, with 25 engines each. An engine is drawn from
-the rule that accepts, the number of drafts, the bonus token, the temperature, the library of the random numbers, the
-form of the call and the shape of the answer. The check of one promise examines it and must not refute it.
+Run ``python -m tools.pages.promise_alarms docs/false-alarms.md``: some minutes of a processor. With a number and names
+of promises after the page, ``25 drafts seed``, only their rows are counted, with 25 engines each. An engine is drawn
+from the rule that accepts, the number of drafts, the bonus token, the temperature, the library of the random numbers,
+the form of the call and the shape of the answer. The check of one promise examines it and must not refute it.
 """
 
 from __future__ import annotations
