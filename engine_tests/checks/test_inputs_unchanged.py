@@ -10,6 +10,7 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.forms import form_of_chains
 from specverify.subjects.subject import UnusableSubject
 from test_support.verifiers import samplers
 
@@ -18,7 +19,7 @@ RIGHT = samplers.at_once()
 
 def verdict_of(verify, name, form=None):
     check = check_named(name)
-    return run_check(verifier_subject_of(verify, "verify", form, (2,)), check, Checklist((check,)))
+    return run_check(verifier_subject_of(verify, "verify", form_of_chains(form), (2,)), check, Checklist((check,)))
 
 
 def zeroed(p, q, draft_tokens):

@@ -20,6 +20,7 @@ from specverify.laws.scenarios import SCENARIOS
 from specverify.run.verify import run_case
 from specverify.subjects.emitted import emitted_row, ends_left_open, left_open
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.forms import form_of_chains
 from specverify.subjects.subject import Variant
 
 LOOK_AT_RUNS = {
@@ -57,7 +58,7 @@ def found(check, verify, shape="generic", variant=0, **given):
     """Return what a check says of its first case, in one scenario, and after how many calls."""
     form = "batched" if verify is batch else "row"
     scenario = next(each for each in SCENARIOS if each.shape == shape and LOOK_AT_RUNS[check](each))
-    subject = verifier_subject_of(partial(verify, **given), "verify", form, (2,))
+    subject = verifier_subject_of(partial(verify, **given), "verify", form_of_chains(form), (2,))
     checked = check_named(check)
     case = next(
         iter(

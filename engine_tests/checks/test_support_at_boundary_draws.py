@@ -18,6 +18,7 @@ from specverify.laws.rounded_tables import ROUNDED
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.forms import form_of_chains
 from specverify.testing import check_verifier
 from test_support.verifiers import samplers
 
@@ -27,7 +28,7 @@ EVERY_EDGE = Checklist((CHECK,), Conditions(edge=0.0))
 
 
 def verdict_of(verify, form=None, scenarios=None):
-    subject = verifier_subject_of(verify, "verify", form)
+    subject = verifier_subject_of(verify, "verify", form_of_chains(form))
     return run_check(subject if scenarios is None else subject._replace(scenarios=scenarios), CHECK, EVERY_EDGE)
 
 

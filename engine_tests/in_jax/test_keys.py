@@ -14,8 +14,9 @@ from engine_tests.in_jax.test_verifiers import with_arrays_of_jax
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import Tape
 from specverify.subjects.array_kinds import arrays_of
+from specverify.subjects.batch_call import attempt_of
+from specverify.subjects.forms import ROW
 from specverify.subjects.keys import keyed
-from specverify.subjects.verifier import _attempt
 from test_support.jax import (
     needs_jax,  # noqa: F401 - it skips the file where JAX is not installed
     verifiers,
@@ -61,5 +62,5 @@ def test_no_key_is_given_to_who_has_one_or_takes_another_generator():
 def test_who_does_not_run_on_arrays_of_numpy_is_given_those_of_jax():
     given = {"p": np.ones((2, 2)) / 2, "q": np.ones((1, 2)) / 2, "draft_tokens": np.array([1])}
     for verify in (with_arrays_of_jax, calls_what_wants_arrays_of_jax):
-        arrays = arrays_of(keyed(verify), _attempt)(given)
+        arrays = arrays_of(keyed(verify), attempt_of(ROW))(given)
         assert all(isinstance(array, jax.Array) for array in arrays)

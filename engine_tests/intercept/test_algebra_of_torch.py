@@ -121,6 +121,8 @@ torch.softmax(P / exponentials(), -1).tolist() ;; int((P / exponentials()).cumsu
 int(torch.sort(torch.full((2,), 0.5) / exponentials()[:2].clamp_min(0.5), descending=True)[1][0])
 int((P / exponentials().clamp_min(1.0)).topk(2).indices[1]) ;; torch.rand(2).sin().tolist()
 bool(torch.randint(2**40, (1,)) % 3 == 0) ;; int(torch.randint(20000, ()))
+bool(torch.randint(0, 100, (), dtype=torch.uint8) + 200 < 44)
+bool(1 / torch.clamp(torch.rand(()) - 0.5, max=0.0) < -5)
 torch.nn.functional.gumbel_softmax(P).tolist() ;; torch.rand(2).view(torch.int32)
 """
 REFUSED_CALLS = [call.strip() for call in REFUSED.replace("\n", ";;").split(";;") if call.strip()]

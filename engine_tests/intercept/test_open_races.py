@@ -11,6 +11,7 @@ from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
 from specverify.subjects.batch_call import BatchRow, _read
 from specverify.subjects.emitted import emitted_row, ends_left_open
+from specverify.subjects.forms import BATCHED
 
 WEIGHTS = torch.tensor([0.125, 0.0, 0.5, 0.375], dtype=torch.float64)
 
@@ -106,7 +107,7 @@ def test_what_is_no_race_is_refused_as_it_is_when_it_is_looked_at():
 
     for left_open in (False, True):
         with pytest.raises(
-            NeedsValue, match=r"torch.argmax at test_open_races.py:105: .*not a race of clocks: one is made of several"
+            NeedsValue, match=r"torch.argmax at test_open_races.py:106: .*not a race of clocks: one is made of several"
         ):
             law_of_row(multiplied, left_open=left_open)
 
@@ -127,7 +128,7 @@ def with_one_noise():
 @pytest.mark.parametrize(("rows", "of_all"), [(apart, 9), (with_one_noise, 3)])
 def test_of_the_rows_of_a_batch_one_is_left_open_and_no_more_is_lost_of_how_they_hang_together(rows, of_all):
     def read(answer, _):
-        return _read(ROWS, answer)
+        return _read(ROWS, BATCHED, answer)
 
     looked_at, left_open = (law_of_row(rows, left_open=which, read=read) for which in (False, True))
     assert len(looked_at.probabilities) == of_all

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 from specverify.base.verdict import Status
 from specverify.cli import app
 from specverify.laws.draws import Tape
-from specverify.subjects.batch_call import BatchRow, company_of, emitted, takes_lengths
-from specverify.subjects.batched_logits import arguments_of, batched_logits_subject
+from specverify.subjects.batch_call import BatchRow, arguments_of, company_of, emitted, takes_lengths
 from specverify.subjects.external import external_subject, verifier_subject_of
+from specverify.subjects.forms import BATCHED_LOGITS
+from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers import batched_logits, in_scenarios
 from test_support.verifiers.examined import verdict_of
@@ -23,7 +24,7 @@ CHECKS = ("acceptance_is_optimal", OWN, JOINT, "tokens_are_supported", "support_
 
 
 def checked(verify, check):
-    return verdict_of(batched_logits_subject(verify, verify.__name__), check)
+    return verdict_of(verifier_subject(verify, verify.__name__, form=BATCHED_LOGITS), check)
 
 
 @pytest.mark.thorough
@@ -79,9 +80,9 @@ def certain(target_logits, draft_logits, draft_tokens, lengths, temperature):
 
 
 def test_what_it_is_given_is_finite_and_its_neighbours_are_certain_at_the_highest_temperature():
-    arguments = arguments_of(certain, (("temperature", 1.5),))
+    arguments = arguments_of(certain, BATCHED_LOGITS, (("temperature", 1.5),))
     rows = company_of(BatchRow(np.zeros((3, 5)), np.zeros((2, 5)), (1, 2)), True, arguments.of_pmfs)
-    found = emitted(certain, rows, Tape(0), lambda draws: nullcontext(), arguments)
+    found = emitted(certain, rows, lambda draws: nullcontext(), arguments)(Tape(0))
     assert found == ((4, 4, 4, 0), (4,), (1, 2, 3), (0,))
 
 
@@ -95,7 +96,7 @@ def test_the_form_is_told_by_lengths_and_parameters_or_named():
     assert (
         named.name
         == verifier_subject_of(
-            batched_logits.in_numpy, "test_support.verifiers.batched_logits:in_numpy", "batched_logits"
+            batched_logits.in_numpy, "test_support.verifiers.batched_logits:in_numpy", BATCHED_LOGITS
         ).name
     )
     assert named.variants[0].label == "gamma=2 temperature=1.5 top_k=2 top_p=0.8, alone"

@@ -16,9 +16,9 @@ from specverify.cli import app
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.batch_call import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.batch_call import accepted_whole, arguments_of, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.external import external_subject
+from specverify.subjects.forms import BATCHED
 from specverify.subjects.subject import Variant
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier
@@ -29,7 +29,7 @@ JOINT, OWN = "rows_are_independent", "law_is_target"
 
 
 def checked(verify, check):
-    return verdict_of(batched_subject(verify, verify.__name__), check)
+    return verdict_of(verifier_subject(verify, verify.__name__, form=BATCHED), check)
 
 
 @pytest.mark.thorough(keep=10)
@@ -68,7 +68,7 @@ def test_what_rows_share_shows_in_their_joint_law_alone(verify):
 
 
 def test_two_rows_behind_one_that_is_rejected_at_once_are_looked_at_together():
-    subject = batched_subject(batched_verifiers.moved_up, "moved_up")
+    subject = verifier_subject(batched_verifiers.moved_up, "moved_up", form=BATCHED)
     short = Scenario("generic", 2, (0,), 3)
     joint = run_check(subject._replace(scenarios=(short,)), check_named(JOINT), Checklist(()))
     assert joint.status is Status.REFUTED
@@ -100,7 +100,7 @@ def test_a_row_that_is_taken_to_be_as_long_as_its_neighbour_is_found_out():
 
 
 def test_a_row_behind_one_without_drafts_is_looked_at():
-    subject = batched_subject(batched_verifiers.one_row_of_drafts, "rows").with_situations(Variant, ())
+    subject = verifier_subject(batched_verifiers.one_row_of_drafts, "rows", form=BATCHED).with_situations(Variant, ())
     verdict = run_check(subject, check_named(OWN), Checklist(()))
     assert verdict.status is Status.REFUTED
     assert "row 5 of 8 " in verdict.counterexample.let[0]
@@ -123,6 +123,10 @@ ROWS = (accepted_whole(2, 3), rejected_at_once(1, 3))
 def as_it_is(draws):
     """Answer no draw: these verifiers make none."""
     return nullcontext()
+
+
+def answer_to_rows(verify):
+    return emitted(verify, ROWS, as_it_is, arguments_of(verify, BATCHED))(Tape(0))
 
 
 @pytest.mark.parametrize(
@@ -152,14 +156,14 @@ def as_it_is(draws):
 )
 def test_a_wrong_shape_is_answered_in_one_sentence(answer, sentence):
     with pytest.raises(UnusableSubject, match=sentence):
-        emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, Tape(0), as_it_is, PROBABILITIES)
+        answer_to_rows(lambda p, q, draft_tokens, lengths: answer)
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, torch.tensor], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("rows", [list, tuple], ids=lambda rows: rows.__name__)
 def test_a_sequence_of_rows_may_be_of_different_lengths(kind, rows):
     answer = rows([kind([2, 2, 0]), kind([2])])
-    found = emitted(lambda p, q, draft_tokens, lengths: answer, ROWS, Tape(0), as_it_is, PROBABILITIES)
+    found = answer_to_rows(lambda p, q, draft_tokens, lengths: answer)
     assert found == ((2, 2, 0), (2,))
 
 
@@ -171,7 +175,7 @@ def test_rows_are_given_and_read_as_documented():
         return np.array([[2, 2, 0], [2, -1, -1]])
 
     assert takes_lengths(verify)
-    assert emitted(verify, ROWS, Tape(0), as_it_is, PROBABILITIES) == ((2, 2, 0), (2,))
+    assert answer_to_rows(verify) == ((2, 2, 0), (2,))
     p, q, draft_tokens, lengths = seen[-1]
     assert (p.shape, q.shape) == ((2, 3, 3), (2, 2, 3))
     assert np.allclose(p.sum(-1), 1)

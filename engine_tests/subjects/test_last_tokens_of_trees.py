@@ -10,6 +10,7 @@ import torch
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects.forms import Form
 from specverify.subjects.tree_verifier import tree_subject
 
 CHECK = check_named("support_at_boundary_draws")
@@ -26,5 +27,5 @@ def matched(p, q, parents, tokens, *, wrong=False):
 
 @pytest.mark.parametrize(("wrong", "status"), [(False, Status.HOLDS), (True, Status.REFUTED)])
 def test_a_tree_s_last_token_may_be_left_open_at_boundary_draws(wrong, status):
-    subject = tree_subject(partial(matched, wrong=wrong), "matched", "top_k", ((-1, -1),))
+    subject = tree_subject(partial(matched, wrong=wrong), "matched", Form(drafts="top_k"), ((-1, -1),))
     assert run_check(subject, CHECK, Checklist((CHECK,))).status is status

@@ -9,7 +9,9 @@ import torch
 from reference import softmax, warped
 from specverify.base.verdict import Status
 from specverify.subjects.external import decode_subject
-from specverify.subjects.logits_verifier import FORBIDDEN, logits_of, logits_subject, settings_of
+from specverify.subjects.forms import LOGITS
+from specverify.subjects.logits_verifier import FORBIDDEN, logits_of, settings_of
+from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers.examined import verdict_of
 
@@ -132,7 +134,7 @@ def all_tokens_for_one(target_logits, draft_logits, draft_tokens, temperature, t
 @pytest.mark.parametrize("verify", [correct, in_torch], ids=lambda verify: verify.__name__)
 @pytest.mark.parametrize("check", ["law_is_target", "tokens_are_supported", "acceptance_is_optimal"])
 def test_a_correct_verifier_holds_at_every_setting(verify, check):
-    verdict = verdict_of(logits_subject(verify, verify.__name__), check)
+    verdict = verdict_of(verifier_subject(verify, verify.__name__, form=LOGITS), check)
     assert verdict.status is Status.HOLDS, verdict.statement
     assert verdict.figures["cases"] >= 20
 
@@ -143,7 +145,7 @@ def test_a_correct_verifier_holds_at_every_setting(verify, check):
     ids=lambda verify: verify.__name__,
 )
 def test_a_wrong_verifier_is_refuted(verify):
-    verdict = verdict_of(logits_subject(verify, verify.__name__, (2,)), "law_is_target")
+    verdict = verdict_of(verifier_subject(verify, verify.__name__, (2,), LOGITS), "law_is_target")
     assert verdict.status is Status.REFUTED
     assert verdict.counterexample.because
 
@@ -158,12 +160,12 @@ def test_a_wrong_verifier_is_refuted(verify):
     ids=["nearly_greedy", "temperature_last", "all_tokens_for_one"],
 )
 def test_what_is_wrong_shows_at_the_setting_that_it_needs(verify, setting):
-    verdict = verdict_of(logits_subject(verify, verify.__name__), "law_is_target")
+    verdict = verdict_of(verifier_subject(verify, verify.__name__, form=LOGITS), "law_is_target")
     assert setting in verdict.counterexample.let[0]
 
 
 def test_a_division_by_temperature_zero_is_not_passed():
-    verdict = verdict_of(logits_subject(divided_by_zero, "divided_by_zero", (2,)), "law_is_target")
+    verdict = verdict_of(verifier_subject(divided_by_zero, "divided_by_zero", (2,), LOGITS), "law_is_target")
     assert verdict.status is Status.UNUSABLE
     assert "nan" in verdict.statement
 

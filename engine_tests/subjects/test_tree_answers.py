@@ -10,10 +10,11 @@ from reference.tree_layouts import conditional_pmfs
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects.forms import Form
 from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.tree_answers import TreeAnswer, read_answer, read_answers
-from specverify.subjects.tree_batches import certain_tree, neighbours, tree_batch_subject
-from specverify.subjects.tree_verifier import TreeRows, tree_subject
+from specverify.subjects.tree_call import TreeRows, certain_tree, neighbours
+from specverify.subjects.tree_verifier import tree_subject
 from test_support.trees import tree_rules as rules
 from test_support.verifiers.examined import verdict_of
 
@@ -22,7 +23,7 @@ TOP_K = "top_k"
 
 
 def checked(verify, check, drafts=TOP_K, trees=(TREE,), keep=lambda scenario: scenario.vocabulary < 4):
-    subject = tree_subject(verify, "subject", drafts, trees)
+    subject = tree_subject(verify, "subject", Form(drafts=drafts), trees)
     few = subject._replace(scenarios=tuple(filter(keep, subject.scenarios)))
     return run_check(few, check_named(check), Checklist((), Conditions(edge=0.0)))
 
@@ -148,7 +149,7 @@ def seeded(p, q, parents, tokens):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("verify", "status"), [(rules.by_parents(), Status.HOLDS), (seeded, Status.REFUTED)])
 def test_no_stream_of_randomness_begins_again(verify, status):
-    subject = tree_subject(verify, "subject", "with_replacement", ((-1, -1),))
+    subject = tree_subject(verify, "subject", Form(drafts="with_replacement"), ((-1, -1),))
     few = tuple(item for item in subject.scenarios if (item.vocabulary, item.horizon) == (3, 5))
     found = run_check(subject._replace(scenarios=few), check_named("draws_are_independent"), Checklist(()))
     assert found.status is status, found.statement
@@ -156,9 +157,11 @@ def test_no_stream_of_randomness_begins_again(verify, status):
 
 @pytest.mark.thorough
 def test_one_coin_a_level_against_sums_is_one_draw():
-    found = verdict_of(tree_batch_subject(rules.by_links(), "links", TOP_K, (TREE,)), "law_is_target")
+    found = verdict_of(
+        tree_subject(rules.by_links(), "links", Form(drafts=TOP_K, batched=True), (TREE,)), "law_is_target"
+    )
     assert found.status is Status.HOLDS
-    subject = tree_batch_subject(rules.by_links(), "links", TOP_K, (TREE,))
+    subject = tree_subject(rules.by_links(), "links", Form(drafts=TOP_K, batched=True), (TREE,))
     few = tuple(item for item in subject.scenarios if (item.vocabulary, item.horizon) == (3, 5))
     audit = run_check(subject._replace(scenarios=few), check_named("draws_are_independent"), Checklist(()))
     assert audit.status is Status.HOLDS, audit.statement

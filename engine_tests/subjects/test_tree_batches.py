@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.subjects.tree_batches import tree_batch_subject
+from specverify.subjects.forms import Form
+from specverify.subjects.tree_verifier import tree_subject
 from test_support.trees import tree_rules as rules
 from test_support.verifiers.examined import verdict_of
 
@@ -32,7 +33,7 @@ WRONG_BATCHES = {
 @pytest.mark.parametrize("name", RIGHT_BATCHES)
 def test_a_right_verifier_of_batches_holds(name, check):
     verify, drafts, same = RIGHT_BATCHES[name]
-    verdict = verdict_of(tree_batch_subject(verify, name, drafts, same_tree=same), check)
+    verdict = verdict_of(tree_subject(verify, name, Form(drafts=drafts, batched=True, same_tree=same)), check)
     assert verdict.status is Status.HOLDS, verdict.statement
     assert verdict.figures["tv"] < 1e-12
 
@@ -41,7 +42,7 @@ def test_a_right_verifier_of_batches_holds(name, check):
 @pytest.mark.parametrize("name", WRONG_BATCHES)
 def test_a_wrong_batch_is_refuted(name):
     verify, check = WRONG_BATCHES[name]
-    verdict = verdict_of(tree_batch_subject(verify, name, TOP_K), check)
+    verdict = verdict_of(tree_subject(verify, name, Form(drafts=TOP_K, batched=True)), check)
     assert verdict.status is Status.REFUTED, verdict.statement
     assert verdict.counterexample.because
 
@@ -51,5 +52,10 @@ def test_the_shape_of_the_first_tree_shows_where_shapes_differ_alone():
     def verify(p, q, parents, tokens):
         return rules.by_links()(p, q, parents[:1].expand_as(parents), tokens)
 
-    assert verdict_of(tree_batch_subject(verify, "first shape", TOP_K), LAW).status is Status.REFUTED
-    assert verdict_of(tree_batch_subject(verify, "first shape", TOP_K, same_tree=True), LAW).status is Status.HOLDS
+    assert (
+        verdict_of(tree_subject(verify, "first shape", Form(drafts=TOP_K, batched=True)), LAW).status is Status.REFUTED
+    )
+    assert (
+        verdict_of(tree_subject(verify, "first shape", Form(drafts=TOP_K, batched=True, same_tree=True)), LAW).status
+        is Status.HOLDS
+    )

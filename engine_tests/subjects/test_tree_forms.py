@@ -16,9 +16,9 @@ from specverify.laws.paths import paths
 from specverify.laws.scenarios import SCENARIOS, handed_task
 from specverify.run.replays import again, named_by
 from specverify.run.verify import Checklist, run_case, run_check
-from specverify.subjects.external import external_subject
+from specverify.subjects.external import external_subject, verifier_subject_of
+from specverify.subjects.forms import FORMS, Form
 from specverify.subjects.subject import UnusableSubject
-from specverify.subjects.tree_forms import TREE_FORMS, TreeForm, tree_form_subject
 from specverify.subjects.tree_verifier import DRAFTING, tree_subject
 from specverify.testing import SpeculationRefuted, check_verifier
 from test_support.trees import tree_rules as rules
@@ -64,6 +64,10 @@ def test_what_cannot_be_examined_is_refused_in_a_sentence(options, sentence):
         check_verifier(RIGHT, **options)
 
 
+def of_any(p, q, draft_tokens, *more, **named):
+    raise NotImplementedError
+
+
 MODULE = """
 import numpy as np
 
@@ -97,10 +101,14 @@ def test_a_name_on_the_command_line_says_how_trees_are_drawn(module):
 
 
 def test_every_form_has_a_word_of_its_own_and_a_subject_that_bears_it():
-    assert len(TREE_FORMS) == 9
-    assert TreeForm("top_k", batched=True, same_tree=True).word == "batched-same-tree-top-k"
-    for word, form in TREE_FORMS.items():
-        assert tree_form_subject(RIGHT, "module:verify", form).name == f"{word}=module:verify"
+    assert len(FORMS) == 4 + 9
+    assert Form(drafts="top_k", batched=True, same_tree=True).word == "batched-same-tree-top-k"
+    for word, form in FORMS.items():
+        subject = verifier_subject_of(RIGHT if form.drafts else of_any, "module:verify", form)
+        assert (subject.name, subject.kind) == (
+            "module:verify" if word == "row" else f"{word}=module:verify",
+            form.kind,
+        )
 
 
 def test_a_counterexample_is_found_again_by_its_word(module):
@@ -124,7 +132,7 @@ def test_the_yardstick_is_lossless_and_within_what_transport_allows(drafts):
     for scenario in SMALL:
         task = handed_task(scenario)
         for count in (1, 2):
-            (variant,) = tree_subject(RIGHT, "yardstick", drafts, ((-1,) * count,)).variants
+            (variant,) = tree_subject(RIGHT, "yardstick", Form(drafts=drafts), ((-1,) * count,)).variants
             decoder, law = variant.best(task), {}
             state = decoder.init(scenario.prompt)
             accepted = 0

@@ -12,6 +12,7 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, run_check, verify_subject
+from specverify.subjects.forms import Form
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.testing import check_verifier
 from test_support.trees import tree_rules as rules
@@ -36,7 +37,7 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_verifier_holds(name, check):
     verify, drafts = RIGHT[name]
-    verdict = verdict_of(tree_subject(verify, name, drafts), check)
+    verdict = verdict_of(tree_subject(verify, name, Form(drafts=drafts)), check)
     assert verdict.status is Status.HOLDS, verdict.statement
     assert verdict.figures["cases"] > 9
     assert verdict.figures.get("tv", 0) < 1e-12
@@ -70,7 +71,7 @@ STORY = re.compile(
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_twin_is_refuted_and_its_tree_is_drawn(name):
     verify, drafts = WRONG[name]
-    verdict = verdict_of(tree_subject(verify, name, drafts), LAW)
+    verdict = verdict_of(tree_subject(verify, name, Form(drafts=drafts)), LAW)
     assert verdict.status is Status.REFUTED, verdict.statement
     assert verdict.figures["tv"] > 1e-4
     assert re.search(r"parents \(-1, .*\) (with|without|top)", verdict.counterexample.let[0])
@@ -87,7 +88,7 @@ def test_a_node_that_two_paths_share_is_tried_once():
     several = (Scenario("generic", 3, (0, 1, 0), 3, seed=8),)
     for seen_once, status in ((True, Status.HOLDS), (False, Status.REFUTED)):
         verify = rules.by_paths(seen_once=seen_once, own=conditional_pmfs)
-        subject = tree_subject(verify, "shared", WITHOUT, ((-1, -1, 0, 0),))._replace(scenarios=several)
+        subject = tree_subject(verify, "shared", Form(drafts=WITHOUT), ((-1, -1, 0, 0),))._replace(scenarios=several)
         assert run_check(subject, check_named(LAW), Checklist(())).status is status
 
 
@@ -95,7 +96,7 @@ def test_a_node_that_two_paths_share_is_tried_once():
 @pytest.mark.parametrize("drafts", [WITH, WITHOUT])
 def test_a_draw_that_is_looked_up_is_right_for_drawn_trees_and_wastes_some(drafts):
     """It never reads q. What it gives away is named; held to its law alone it passes."""
-    subject = tree_subject(rules.in_numpy, "looked up", drafts)
+    subject = tree_subject(rules.in_numpy, "looked up", Form(drafts=drafts))
     assert verdict_of(subject, LAW).status is Status.HOLDS
     wasted = verdict_of(subject, ACCEPTANCE)
     assert wasted.status is Status.REFUTED
@@ -111,7 +112,9 @@ def test_greedy_verifiers_follow_the_argmax():
         (0, lambda best: best, Status.REFUTED),
         (-1, lambda best: 0, Status.REFUTED),
     ):
-        subject = tree_subject(rules.greedy_by_paths(padding, row), "greedy", TOP_K, ((-1, -1, 0, 1, 1, 3),))
+        subject = tree_subject(
+            rules.greedy_by_paths(padding, row), "greedy", Form(drafts=TOP_K), ((-1, -1, 0, 1, 1, 3),)
+        )
         check = check_named("greedy_is_argmax")
         found = run_check(subject._replace(claims=frozenset({Claim.GREEDY})), check, Checklist((check,)))
         assert found.status is status, (padding, found.statement)

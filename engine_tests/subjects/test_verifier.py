@@ -16,6 +16,8 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law, total_variation
 from specverify.laws.tables import as_float64, rational_pmf
 from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.batch_call import arguments_of
+from specverify.subjects.forms import ROW
 from specverify.subjects.subject import SampledSetting
 from specverify.subjects.verifier import build, verifier_subject
 from specverify.testing import SpeculationRefuted, check_verifier
@@ -90,7 +92,7 @@ def test_a_uniform_used_twice_is_refuted_with_its_exact_distance():
     The law of the first token is (.2, .2, .6), at total variation .1.
     """
     task = one_position((2, 3, 5), (6, 2, 2))
-    law = decoder_law(build(verifiers.reused_uniform, 1, task), (0,))
+    law = decoder_law(build(verifiers.reused_uniform, arguments_of(verifiers.reused_uniform, ROW), 1, None, task), (0,))
     first = [sum(mass for new, mass in law.probabilities.items() if new[0] == token) for token in range(3)]
     assert first == pytest.approx([0.2, 0.2, 0.6], abs=1e-12)
     assert total_variation(law, target_law(task, (0,))).low == pytest.approx(0.1, abs=1e-12)

@@ -99,7 +99,7 @@ def test_a_verifier_of_too_many_paths_is_told_the_ways_out(monkeypatch, doing, t
     subject = verifier_subject(lambda p, q, draft_tokens: [0], "it")
     case = Case(subject, None, lambda *_: Examination("it is not run"))
     found = verify.run_case(case, checks_named({"law_is_target"})[0], Checklist(()).conditions)
-    ways = "fewer drafts have fewer paths (gammas), a loop that draws until it is content has ever more of them"
+    ways = "fewer drafts have fewer paths (gammas), a loop that draws until a condition holds has no limit of them"
     assert f"{doing}{'; ' * told}" in found.statement
     assert (ways in found.statement) is told
 

@@ -11,9 +11,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.batched_logits import batched_logits_subject
-from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import EngineProgram, Variant
 from specverify.subjects.tree_verifier import tree_subject
@@ -127,7 +125,7 @@ def test_the_gammas_that_are_named_are_not_exceeded():
 @pytest.mark.thorough
 @pytest.mark.parametrize("check", ["law_is_target", "rows_are_independent"])
 def test_a_right_verifier_of_batches_holds_in_a_crowd(check):
-    assert status_of(batched_subject(verify_rows, "a verifier"), check) is Status.HOLDS
+    assert status_of(verifier_subject(verify_rows, "a verifier", form=BATCHED), check) is Status.HOLDS
 
 
 @pytest.mark.thorough(keep=4)
@@ -142,7 +140,9 @@ def test_a_right_verifier_of_batches_holds_in_a_crowd(check):
     ids=["fifth row", "fourth draft", "a coin of the third row", "a coin of the first row"],
 )
 def test_what_goes_wrong_in_a_later_row_is_refuted(wrong, check):
-    assert status_of(batched_subject(partial(verify_rows, **wrong), "a verifier"), check) is Status.REFUTED
+    assert (
+        status_of(verifier_subject(partial(verify_rows, **wrong), "a verifier", form=BATCHED), check) is Status.REFUTED
+    )
 
 
 @pytest.mark.thorough(keep=2)
@@ -151,7 +151,7 @@ def test_rows_of_logits_that_are_not_processed_from_the_fifth_on(raw, expected):
     def verifier(target_logits, draft_logits, draft_tokens, temperature):
         return verify_logits(target_logits, draft_logits, draft_tokens, temperature, raw)
 
-    assert status_of(logits_subject(verifier, "a verifier")) is expected
+    assert status_of(verifier_subject(verifier, "a verifier", form=LOGITS)) is expected
 
 
 @pytest.mark.thorough
@@ -161,7 +161,7 @@ def test_rows_of_batches_of_logits_that_are_not_processed_from_the_fifth_on(raw,
         given = zip(target_logits, draft_logits, draft_tokens, strict=True)
         return [verify_logits(*row, temperature, raw) for row in given]
 
-    assert status_of(batched_logits_subject(verifier, "a verifier")) is expected
+    assert status_of(verifier_subject(verifier, "a verifier", form=BATCHED_LOGITS)) is expected
 
 
 def verify_tree(p, q, parents, tokens, wrong=99, scaled=lambda sibling: True):
@@ -190,9 +190,9 @@ def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
     def verifier(p, q, parents, tokens):
         return verify_tree(p, q, parents, tokens, wrong)
 
-    subject = tree_subject(verifier, "a verifier", "with_replacement")
+    subject = tree_subject(verifier, "a verifier", Form(drafts="with_replacement"))
     assert status_of(subject) is expected
-    assert tree_subject(verifier, "a verifier", "with_replacement", ((-1, 0),)).deep() == ()
+    assert tree_subject(verifier, "a verifier", Form(drafts="with_replacement"), ((-1, 0),)).deep() == ()
 
 
 @pytest.mark.thorough
@@ -200,7 +200,7 @@ def test_what_is_left_after_a_third_sibling_matters_to_a_fourth():
     def verifier(p, q, parents, tokens):
         return verify_tree(p, q, parents, tokens, scaled=lambda sibling: sibling != 2)
 
-    assert status_of(tree_subject(verifier, "a verifier", "with_replacement")) is Status.REFUTED
+    assert status_of(tree_subject(verifier, "a verifier", Form(drafts="with_replacement"))) is Status.REFUTED
 
 
 def engine(scenario, gamma=4, crop=lambda length, rejected: length):

@@ -15,6 +15,7 @@ from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_ro
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row, no_token
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.forms import form_of_chains
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Call, check_verifier
 
@@ -23,7 +24,7 @@ CALLS = ("inputs_unchanged", "outputs_are_fresh")
 
 def verdict_of(verify, name, form=None):
     check = check_named(name)
-    return run_check(verifier_subject_of(verify, "verify", form), check, Checklist((check,)))
+    return run_check(verifier_subject_of(verify, "verify", form_of_chains(form)), check, Checklist((check,)))
 
 
 @pytest.mark.thorough(keep=4)

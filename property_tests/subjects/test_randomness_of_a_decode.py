@@ -12,6 +12,7 @@ from specverify.checks import check_named
 from specverify.mutants.numpy_verifiers import batch, decided, of_logits, one_row, owed, ragged, softmax_rows
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
+from specverify.subjects.forms import form_of_chains
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import EngineProgram
 
@@ -21,7 +22,7 @@ LAW, INDEPENDENT, ITSELF = (
 
 
 def verdict_of(verify, check=INDEPENDENT, form=None):
-    subject = verifier_subject_of(verify, "verify", form, (2,))
+    subject = verifier_subject_of(verify, "verify", form_of_chains(form), (2,))
     return run_check(subject, check, Checklist((check,)))
 
 
@@ -79,7 +80,7 @@ def test_no_law_of_rounds_that_are_put_together_shows_it():
 @pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(("verify", "form"), [(one_row, None), (batch, "batched"), (ragged, None), (of_logits, None)])
 def test_a_fresh_generator_in_each_call_holds(verify, form):
-    subject = verifier_subject_of(verify, "verify", form, (2,))
+    subject = verifier_subject_of(verify, "verify", form_of_chains(form), (2,))
     subject = subject._replace(scenarios=tuple(item for item in subject.scenarios if item.vocabulary == 3))
     assert run_check(subject, INDEPENDENT, Checklist((INDEPENDENT,))).status is Status.HOLDS
 

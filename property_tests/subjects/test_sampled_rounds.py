@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import BATCHED, LOGITS, ROW, Form
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -30,16 +29,12 @@ def logits_verifier_noting(seen):
 
 @pytest.mark.parametrize("gamma", [1, 3, 5, 16])
 @pytest.mark.parametrize(
-    ("noting", "subject_of"),
-    [
-        (verifier_noting, verifier_subject),
-        (verifier_noting, batched_subject),
-        (logits_verifier_noting, logits_subject),
-    ],
+    ("noting", "form"),
+    [(verifier_noting, ROW), (verifier_noting, BATCHED), (logits_verifier_noting, LOGITS)],
 )
-def test_a_sampled_round_of_a_chain_has_all_drafts(noting, subject_of, gamma):
+def test_a_sampled_round_of_a_chain_has_all_drafts(noting, form, gamma):
     seen = []
-    subject_of(noting(seen), "verify", gammas=(1, gamma)).settings[0].sample(3, 1)
+    verifier_subject(noting(seen), "verify", (1, gamma), form).settings[0].sample(3, 1)
     assert max(seen) == gamma
 
 
@@ -51,5 +46,5 @@ def test_the_deepest_tree_is_sampled_whole(shape):
         seen.append(len(tokens))
         return [0]
 
-    tree_subject(verify, "verify", "without_replacement", (shape, (-1,))).settings[0].sample(3, 1)
+    tree_subject(verify, "verify", Form(drafts="without_replacement"), (shape, (-1,))).settings[0].sample(3, 1)
     assert max(seen) == len(shape)

@@ -11,10 +11,8 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
-from specverify.subjects.batched_logits import batched_logits_subject
-from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.external import decode_subject
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import EngineProgram, Variant
 from specverify.subjects.tree_verifier import tree_subject
@@ -205,7 +203,7 @@ def of_rows(**parts):
         rows = zip(p, q, draft_tokens, lengths, strict=True)
         return [verify(p[: n + 1], q[:n], drafts[:n], **parts) for p, q, drafts, n in rows]
 
-    return batched_subject(verifier, "a verifier")
+    return verifier_subject(verifier, "a verifier", form=BATCHED)
 
 
 def softmax(logits, temperature):
@@ -216,7 +214,7 @@ def of_logits(**parts):
     def verifier(target_logits, draft_logits, draft_tokens, temperature):
         return verify(softmax(target_logits, temperature), softmax(draft_logits, temperature), draft_tokens, **parts)
 
-    return logits_subject(verifier, "a verifier")
+    return verifier_subject(verifier, "a verifier", form=LOGITS)
 
 
 def of_batched_logits(**parts):
@@ -224,7 +222,7 @@ def of_batched_logits(**parts):
         p, q = softmax(target_logits, temperature), softmax(draft_logits, temperature)
         return [verify(*row, **parts) for row in zip(p, q, draft_tokens, strict=True)]
 
-    return batched_logits_subject(verifier, "a verifier")
+    return verifier_subject(verifier, "a verifier", form=BATCHED_LOGITS)
 
 
 def of_tree(**parts):
@@ -233,7 +231,7 @@ def of_tree(**parts):
             raise NotImplementedError("a tree of one draft")
         return verify(p, q, tokens, **parts)
 
-    return tree_subject(verifier, "a verifier", "with_replacement")
+    return tree_subject(verifier, "a verifier", Form(drafts="with_replacement"))
 
 
 def of_round(**parts):

@@ -8,7 +8,7 @@ import torch
 
 from specverify.checks import check_named
 from specverify.checks.check import Conditions
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import LOGITS
 from specverify.subjects.subject import Variant
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import Made, SpeculationRefuted, check_engine
@@ -72,7 +72,7 @@ def by_an_inclusive_ratio(target_logits, draft_logits, draft_tokens, temperature
 @pytest.mark.parametrize(("verify", "status"), [(by_logarithms, "holds"), (by_an_inclusive_ratio, "refuted")])
 def test_a_logit_that_underflows_may_be_accepted_at_0_and_a_forbidden_one_not(verify, status):
     check = check_named("support_at_boundary_draws")
-    subject = logits_subject(verify, "it", (1,))
+    subject = verifier_subject(verify, "it", (1,), LOGITS)
     subject = subject.with_situations(Variant, subject.variants[:1])
     cases = [case for case in check.cases(subject) if case.situation.scenario.name.startswith("zeros")]
     examinations = [case.examine(Conditions()) for case in cases[:1]]

@@ -44,7 +44,7 @@ def test_vllm_s_statistics_stand_beside_the_verdicts():
 
 
 def test_what_alarms_on_the_law_itself_is_told():
-    law = PLANTED["the last ids come too often"]
+    law = PLANTED["the last ids are too frequent"]
     assert told("vLLM V1", law, 384) == "alarms, and on the law itself"
     assert told("vLLM V2 wide", law, 384) == "accepts"
-    assert not accepted("vLLM V2 wide", PLANTED["thirty likely ones come too rarely"], 400_000)
+    assert not accepted("vLLM V2 wide", PLANTED["thirty likely tokens are too rare"], 400_000)

@@ -145,7 +145,7 @@ def _prefix_masses(law: Mapping[Tokens, float]) -> dict[Tokens, float]:
 
 CHECK = Check(
     name="acceptance_law",
-    summary="every draft of an engine is emitted with probability min(p, q), q being what it was seen to draft",
+    summary="every draft of an engine is emitted with probability min(p, q), q the observed law of its drafts",
     claim=Claim.OPTIMAL_COUPLING,
     evidence=Evidence.EXACT,
     examines=(watched("forwards", examine),),

@@ -38,7 +38,7 @@ from specverify.reference import chain as chain_of
 from specverify.subjects.subject import InScenario, Subject, Variant, committed_before, drafts_of
 
 Propose = Callable[[Draws, State], Draft]
-HIDDEN = "it does not show its drafting step"
+HIDDEN = "its drafting step cannot be called"
 
 
 class ProposalLaw(NamedTuple):

@@ -321,7 +321,7 @@ def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple
 
 CHECK = Check(
     name="draws_are_independent",
-    summary="no random number is used for two decisions, and no stream of them is started over",
+    summary="no random number is used for two decisions, and no stream of them begins again",
     claim=None,
     evidence=Evidence.EXACT,
     examines=(

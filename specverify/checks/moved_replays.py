@@ -28,12 +28,12 @@ WAY_OUT = (
 )
 CARRIED = (
     "if it keeps something from call to call, such as numbers drawn ahead, a pool of n-grams or how many drafts to "
-    "make, let each call begin as the first one did ({how}); else "
+    "make, let each call begin in the state of the first one ({how}); else "
 )
 BY_ENGINES = "create the engine inside the call, or pass make(scenario), which returns a new call(prompt) for every run"
 BY_VERIFIERS = "make the verifier in it: lambda *given: MyVerifier()(*given)"
 KEPT = "what is drawn once and kept, such as the weights of a model, must be drawn before the call"
-AT_ONCE = "several threads draw, in an order that is not the same in every run: let one end before another begins"
+AT_ONCE = "several threads draw, in an order that differs from run to run: let one end before another begins"
 
 
 class Replays(NamedTuple):

@@ -46,7 +46,7 @@ class Observable(NamedTuple):
 ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
-NOT_OBSERVED = "it cannot be looked into while it runs"
+NOT_OBSERVED = "its forward passes are not recorded while it runs"
 
 
 def needs_told(field: str) -> tuple[Need, ...]:

@@ -48,7 +48,7 @@ def examine(observable: Observable, conditions: Conditions) -> Examination:
 
 CHECK = Check(
     name="processors_see_their_prefix",
-    summary="each logits processor is shown the committed tokens and the drafts before its row",
+    summary="each logits processor gets the committed tokens and the drafts before its row",
     claim=None,
     evidence=Evidence.EXACT,
     examines=(watched("rows", examine),),

@@ -57,7 +57,7 @@ TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
-UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
+UNLIKE = "it behaves differently with random numbers that have values than with symbolic numbers in their place"
 SEEDED = (
     "some of its random numbers come from seeds that it sets to the same values in every run ({seeded}), others do not "
     "({unseeded}): the seeded ones are equal in all of its calls, but the enumerated law would be that of all seeds. "
@@ -69,15 +69,15 @@ PARTED = (
     "does something else when it is examined, or a rule of interception is wrong: let samples decide (sampled=True)"
 )
 FED_PARTED = (
-    "given numbers of a path of the enumeration, the program as it is does not end as the path ({where}): {parted}. "
-    "Either it does something else when it is examined, or a rule of interception is wrong: let samples decide "
+    "a plain run with the random numbers of an enumerated path does not end like the path ({where}): {parted}. "
+    "Either it behaves differently when it is examined, or a rule of interception is wrong: let samples decide "
     "(sampled=True)"
 )
 OF_ITSELF = (
-    "let it not ask what its numbers are made of (their type, say), nor keep any from call to call; or let samples "
+    "let it not read properties of its numbers such as their type, and keep none from call to call; or let samples "
     "decide (sampled=True)"
 )
-BITS = "what hangs on such a number (its bits, say) is not followed: compare it or shift it; else "
+BITS = "what depends on such a number in another way (such as its bits) is not followed: compare it or shift it; else "
 REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
@@ -327,7 +327,7 @@ def _difference(here: InScenario, seed: int) -> str | None:
 
 CHECK = Check(
     name="program_is_its_draws",
-    summary="answered alike, the program makes the same draws and emits the same tokens",
+    summary="with equal answers, the program makes the same draws and emits the same tokens",
     claim=None,
     evidence=Evidence.EQUAL,
     examines=(

@@ -70,7 +70,7 @@ CHECK = Check(
         ExaminedPart(
             SampledPair,
             lambda subject: partial(examine, subject.name),
-            "there is no call without speculation to sample beside it",
+            "there is no call without speculation to compare with",
         ),
     ),
 )

@@ -348,7 +348,7 @@ def _fault(task: Task, came: Came) -> str | None:
 
 CHECK = Check(
     name="support_at_boundary_draws",
-    summary="no forbidden token, and of a verifier no error, comes out when a random number is at its end",
+    summary="no forbidden token is emitted, and no verifier raises, when a random number is at an end of its range",
     claim=Claim.SUPPORTED,
     evidence=Evidence.EXACT,
     examines=(

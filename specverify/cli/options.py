@@ -227,14 +227,16 @@ AlarmOption = Annotated[
 ]
 EdgeOption = Annotated[
     float,
-    option("Probability per draft from which on a fault at an end of a random number refutes.", "--edge", check_edge),
+    option(
+        "Smallest probability per draft at which a fault at an extreme random number refutes.", "--edge", check_edge
+    ),
 ]
 SeedOption = Annotated[int, option("Seed of everything that is sampled.", "--seed", check_seed)]
 JobsOption = Annotated[
     int, option("Processes; 0 means one per core.", "--jobs", check_count, "the number of processes", 0, MOST_JOBS)
 ]
 BackendOption = Annotated[
-    str, option("Who does the work: loky (processes of this machine), dask or ray.", "--backend", check_backend)
+    str, option("Where the work runs: loky (processes of this machine), dask or ray.", "--backend", check_backend)
 ]
 SchedulerOption = Annotated[
     str | None, typer.Option("--scheduler", help="Of dask: tcp://HOST:PORT; of ray: HOST:PORT, or local.")
@@ -270,5 +272,5 @@ FailureArgument = Annotated[
 ]
 RefutedByOption = Annotated[
     str | None,
-    option("With a subject: the check that refutes it; left out, it raises.", "--check", check_check),
+    option("With a subject: the check that refutes it; omitted if it raises.", "--check", check_check),
 ]

@@ -378,11 +378,13 @@ class NumpyGenerator:
             return self._forced(
                 boundary, function, size, lambda name: dtype(boundary.whole(name, begin, number)), dtype
             )
+        type_of_integer = np.iinfo(dtype)
+        limits = int(type_of_integer.min), int(type_of_integer.max)
         if size is None or size == ():
-            return SymbolicInt(call.whole(site, begin, number))
-        return filled(size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number)), np.object_).view(
-            SymbolicArray
-        )
+            return SymbolicInt(call.whole(site, begin, number), limits)
+        return filled(
+            size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number), limits), np.object_
+        ).view(SymbolicArray)
 
     def _order(self, function: str, number: int) -> list[int]:
         check_shuffled(f"{self._name}.{function}", number)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from inspect import isbuiltin
 from types import MethodType
 from typing import Any
 
@@ -294,26 +295,24 @@ _OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
 
 
 def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    known = OF_MATH[name].name if name in OF_MATH else name
+    row = OF_MATH.get(name)
 
-    def function(*args: Any) -> Any:
-        if not any(isinstance(arg, SymbolicFloat) for arg in args):
-            return real(*args)
+    def function(*args: Any, **named: Any) -> Any:
         try:
-            if name in _OWN:
+            if not any(isinstance(arg, SymbolicFloat) for arg in args) or (row is None and name not in _OWN):
+                return real(*args, **named)
+            if row is None:
                 return _OWN[name](*args)
             if len(args) == 2 and real is _LOGARITHM:
-                return of_operands(known, args[0]) / real(args[1])
-            return of_operands(known, *args)
+                return of_operands(row.name, args[0]) / real(args[1])
+            return of_operands(row.name, *args)
         except NeedsValue as refused:
             raise refused.during(f"math.{name}", caller()) from None
 
     return function
 
 
-_MATH = {name: _of_math(name, getattr(math, name)) for name in (*OF_MATH, *_OWN) if hasattr(math, name)}
-
-
+_MATH = {name: _of_math(name, function) for name, function in vars(math).items() if isbuiltin(function)}
 _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
 
 

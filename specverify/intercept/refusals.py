@@ -32,8 +32,8 @@ SAMPLES = "let samples decide (`sampled=True`)"
 REASONS: dict[str, Reason] = {
     # the number itself
     "value-needed": Reason(
-        "An operation needs the number itself, and no rule is known for what it makes of a random one.",
-        f"compare the random number with what it would be compared with afterwards, or {SAMPLES}",
+        "An operation needs the value of a random number, and there is no rule for its result.",
+        f"compare the random number before this operation, with the bound that is used later, or {SAMPLES}",
     ),
     "float-needed": Reason(
         "A library accepts only plain floats or ints, and received a random number.",
@@ -41,44 +41,44 @@ REASONS: dict[str, Reason] = {
     ),
     "order-alone-is-known": Reason(
         "Only the order of several random numbers is known, and the value of one is needed.",
-        "use the place (`argmax`, `indices`), or compare the numbers before they are put in order",
+        "use the index (`argmax`, `indices`), or compare the numbers before they are sorted",
     ),
     "unknown-sign": Reason(
-        "What an operation gives depends on the sign of a random number, which may be either.",
+        "The result of an operation depends on the sign of a random number, which may be positive or negative.",
         "compare the number with 0 first, or shift it to one side of 0",
     ),
     "rest-needed": Reason(
-        "The rest of a division, or the nearest whole number, is needed of a random number.",
-        "draw a whole number (`randint`), or take the whole part (`floor`)",
+        "The remainder of a random number, or the nearest integer, is needed.",
+        "draw an integer (`randint`), or take the integer part (`floor`)",
     ),
     "out-of-range": Reason(
-        "A factor or an exponent of a random number is 0, infinite or not a float.",
-        "compute with logarithms, or clamp the factor",
+        "A factor or an exponent of a random number is 0, infinite or not a float, or an integer overflows.",
+        "compute with logarithms or in a wider type, or clamp the factor",
     ),
     # comparisons
     "near-an-atom": Reason(
         "A number has a value of positive probability (a clamp, an integer part) and is compared with a bound near it.",
-        "compare with the very number of the clamp, leave the clamp out, or draw in float32",
+        "compare with exactly the bound of the clamp, leave the clamp out, or draw in float32",
     ),
     "equal-numbers": Reason(
-        "Which of several equal numbers comes first, or whether two numbers are equal, decides.",
-        "break ties by the place, or use noise that is not clamped",
+        "The result depends on which of several equal numbers comes first, or on whether two numbers are equal.",
+        "break ties by the index, or use noise that is not clamped",
     ),
     "unsorted-bounds": Reason(
         "A random number is looked up in bounds that are not sorted.",
-        "sort the bounds, as a cumulated sum is",
+        "sort the bounds; a cumulative sum is sorted",
     ),
     "compared-in-two-ways": Reason(
-        "A random number decides several things, and how they hang together is not followed.",
+        "A random number decides several things, and their dependence is not followed.",
         "draw another number for each decision",
     ),
     "too-many-joined": Reason(
-        "More random numbers are added up or multiplied than are followed together.",
-        f"examine it at fewer drafts, or {SAMPLES}",
+        "More random numbers are added or multiplied than can be followed together.",
+        f"examine it with fewer drafts, or {SAMPLES}",
     ),
     # races and orders
     "not-a-race": Reason(
-        "The largest of random numbers decides, and they are not `w / E`, `log w + Gumbel` or another race of clocks.",
+        "The largest of random numbers decides, which are not `w / E`, `log w + Gumbel` or another race of clocks.",
         "write the sampler as `argmax(p / exponential)` or `argmax(log p + gumbel)`",
     ),
     "second-race": Reason(
@@ -86,16 +86,16 @@ REASONS: dict[str, Reason] = {
         "draw fresh noise for each decision",
     ),
     "order-of-joined": Reason(
-        "The order or the maximum is requested of numbers that combine several random numbers.",
+        "The order or the maximum of numbers that combine several random numbers is needed.",
         f"compare them two at a time, or {SAMPLES}",
     ),
     # draws
     "no-law": Reason(
-        "A call draws from a law that is not a function of uniform numbers here (gamma, Wald, Dirichlet).",
+        "A call draws from a law that is not expressed by uniform numbers (gamma, Wald, Dirichlet).",
         f"draw from uniform or exponential numbers, or {SAMPLES}",
     ),
     "parameters": Reason(
-        "A law is known for other parameters than those of this call.",
+        "The law of a call is known for other parameters only.",
         "pass plain numbers inside the documented range",
     ),
     "too-many-outcomes": Reason(
@@ -103,12 +103,12 @@ REASONS: dict[str, Reason] = {
         "examine it at a smaller vocabulary or range, or compare the number instead of using it as an index",
     ),
     "too-many-numbers": Reason(
-        "A call draws more numbers than are followed.",
-        "examine it at a smaller vocabulary; draw what is used and no more",
+        "A call draws more numbers than can be followed.",
+        "examine it at a smaller vocabulary; draw only numbers that are used",
     ),
     "few-bits": Reason(
         "Random numbers have so few bits that some of them are equal.",
-        "draw them in float32, and keep them so until they are compared",
+        "draw them in float32, and keep this dtype until they are compared",
     ),
     "one-state-twice": Reason(
         "Two different draws are made from one state of a generator; their arithmetic is not modelled.",
@@ -119,11 +119,11 @@ REASONS: dict[str, Reason] = {
         "give the call an argument with seed in its name; otherwise seed once",
     ),
     "unseen-draw": Reason(
-        "A generator moved, or a function drew, by a call that is not answered.",
+        "A call that is not intercepted advanced a generator, or drew.",
         "pass the generator in or use the public calls of torch, NumPy, JAX or random",
     ),
     "bits-of-generator": Reason(
-        "The raw bits of a generator are taken, or native code draws from it.",
+        "The raw bits of a generator are read, or native code draws from it.",
         "draw by the methods of the generator",
     ),
     "endless-at-an-end": Reason(
@@ -132,7 +132,7 @@ REASONS: dict[str, Reason] = {
     ),
     # arrays
     "write-not-followed": Reason(
-        "Random numbers are written, or the shape of what holds them is changed, in a way that is not followed.",
+        "Random numbers are written, or their array is reshaped, in a way that is not followed.",
         "make a new array of the random numbers",
     ),
     "arrays-not-followed": Reason(
@@ -140,23 +140,23 @@ REASONS: dict[str, Reason] = {
         "examine it at a small vocabulary as well",
     ),
     "key-of-random-number": Reason(
-        "A key of JAX is made of a random number that has no value.",
+        "A key of JAX is made from a random number that has no value.",
         "split a key instead",
     ),
     "traced-by-jax": Reason(
         "A random number is used while JAX traces a function, and would be the same in every later call.",
-        "draw it with a key, or hand it to the function as an argument",
+        "draw it with a key, or pass it to the function as an argument",
     ),
     # the world
     "from-outside": Reason(
         "Numbers come from a child process, a socket or a device.",
-        "stand in for it with a function of the same process",
+        "replace it by a function of the same process",
     ),
     "imported-late": Reason(
         "A library was imported in the middle of a run.",
         "import it before",
     ),
-    "no-promise": Reason("No law is promised that could be compared.", "state what is promised"),
+    "no-promise": Reason("There is no promised law to compare with.", "state what is promised"),
 }
 """Code of a refusal -> reason, and what the user can do."""
 

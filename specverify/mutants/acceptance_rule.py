@@ -67,7 +67,7 @@ from specverify.reference.verifiers.match_argmax_then_sample import match_argmax
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED
 
 
 @planted(
@@ -421,7 +421,7 @@ copies_judged_by_argmax = planted(
     citation="lucidrains/speculative-decoding commit a536030",
     killed_by="law_is_target",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling of a batch that takes the cumulative product of acceptances over rows instead of positions.

@@ -17,7 +17,7 @@ from specverify.reference.algorithms import scheduled_by_draft
 from specverify.reference.drafters.block_rows import argmaxes_of_rows
 from specverify.reference.models import draft_model
 from specverify.reference.verifiers.sample_and_match import sample_and_match
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED
 
 _EMITTED = np.empty((8, 8), dtype=np.int64)
 
@@ -28,7 +28,7 @@ _EMITTED = np.empty((8, 8), dtype=np.int64)
     category="L",
     citation="plausible",
     killed_by="outputs_are_fresh",
-    make=batched_subject,
+    form=BATCHED,
 )
 def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     """Speculative sampling of a batch that returns one buffer in every call, so a later call overwrites the result."""
@@ -47,7 +47,7 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     citation="vllm-ascend issue #16396, PR #16430",
     killed_by="greedy_is_argmax",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling that returns a rank instead of a token id, for rows at temperature 0.
@@ -109,7 +109,7 @@ def callers_request_written_to(body: dict[str, Any]) -> Request:
     citation="vLLM PR #35398 (review)",
     killed_by="rows_are_independent",
     gammas=(2,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling that reads uniform ``row + i`` instead of ``row * gamma + i``.
@@ -306,7 +306,7 @@ def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> lis
     citation="plausible",
     killed_by="law_is_target",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling that draws every replacement from the residual of the first row of the batch."""

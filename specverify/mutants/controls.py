@@ -43,7 +43,7 @@ from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED, Form
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -152,7 +152,7 @@ one_coin_a_level = Control(
     "one-coin-a-level",
     "compares one uniform with every sibling",
     "SGLang tree_speculative_sampling_target_only",
-    partial(tree_subject, one_coin_a_level_verify, "control:one-coin-a-level", "top_k", (TREES["top_k"],)),
+    partial(tree_subject, one_coin_a_level_verify, "control:one-coin-a-level", Form(drafts="top_k"), (TREES["top_k"],)),
 )
 """One uniform tests all children of a node: it is compared with the cumulative sums of p over the children, which is
 one draw from p."""
@@ -252,7 +252,7 @@ tokens_in_floats = Control(
     "tokens-in-floats",
     "returns token ids as floats",
     "plausible",
-    partial(batched_subject, tokens_in_floats_verify, "control:tokens-in-floats", (1,)),
+    partial(verifier_subject, tokens_in_floats_verify, "control:tokens-in-floats", (1,), BATCHED),
 )
 """Emitted tokens are returned in a float buffer; float64 and float32 represent the ids exactly."""
 

@@ -34,7 +34,7 @@ from specverify.reference import (
 )
 from specverify.reference.trees import child_pmf
 from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED
 from specverify.subjects.subject import SampledSetting, Subject
 from specverify.subjects.verifier import verifier_subject
 
@@ -103,7 +103,7 @@ def replacement(rng: Any, p: Any, q: Any) -> int:
     category="E",
     citation="plausible",
     killed_by="support_at_boundary_draws",
-    make=batched_subject,
+    form=BATCHED,
 )
 def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling that divides the residual by its sum without a test for 0.

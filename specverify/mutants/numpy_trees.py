@@ -16,9 +16,9 @@ from specverify.mutants.numpy_verifiers import drawn, owed
 from specverify.reference import Claim, Tokens
 from specverify.reference.tree_layouts import path_candidates, path_indices
 from specverify.subjects.array_kinds import BareVerifier
+from specverify.subjects.forms import Drafts, Form
 from specverify.subjects.subject import Subject, Variant
-from specverify.subjects.tree_batches import tree_batch_subject
-from specverify.subjects.tree_verifier import Drafts, tree_subject
+from specverify.subjects.tree_verifier import tree_subject
 
 Choose = Callable[[Any, Any, Sequence[int], int], tuple[int | None, int]]
 """``choose(rng, p, nodes, above)`` returns the accepted child, or None, and the token emitted if no child is accepted.
@@ -138,12 +138,6 @@ def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
     return indices, path_candidates(tokens, indices, padding=padding)
 
 
-def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
-    """Return the subject of a verifier of tree batches; each tree is examined together with other trees."""
-    subject = tree_batch_subject(verify, name, drafts, trees)
-    return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
-
-
 def planted_tree(
     name: str,
     summary: str,
@@ -164,8 +158,12 @@ def planted_tree(
     right = control or RIGHT[drafts]
 
     def subject(verify: BareVerifier, name: str) -> Subject:
-        made = (in_company if batched else tree_subject)(verify, name, drafts, (TREES[drafts],))
-        return made._replace(claims=claims)
+        made = tree_subject(verify, name, Form(drafts=drafts, batched=batched), (TREES[drafts],))._replace(
+            claims=claims
+        )
+        if not batched:
+            return made
+        return made.with_situations(Variant, tuple(variant for variant in made.variants if variant.joint))
 
     def plant(verify: BareVerifier) -> Mutant:
         return Mutant(

@@ -17,12 +17,12 @@ from specverify.laws.enumeration import whole_run
 from specverify.mutants.mutant import Mutant
 from specverify.reference import Draws, LanguageModel, Task, Tokens, warped
 from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED, LOGITS, ROW, Form
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import hard_calls
-from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
+from specverify.subjects.logits_verifier import PARAMETERS, Setting
 from specverify.subjects.subject import SampledSetting, Subject, Variant
-from specverify.subjects.verifier import verifier_subject
+from specverify.subjects.verifier import variant_at, verifier_subject
 from specverify.subjects.warped_tasks import Processed
 
 BARE = ("p", "q", "draft_tokens")
@@ -158,7 +158,7 @@ def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tupl
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a batch verifier; each row is examined together with other rows."""
-    subject = batched_subject(verify, name, gammas)
+    subject = verifier_subject(verify, name, gammas, BATCHED)
     return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
 
@@ -169,8 +169,17 @@ def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subjec
 
 def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier of logits, examined only at ``setting`` (temperature, top-k, top-p, min-p)."""
-    variants = tuple(variant_at(verify, gamma, setting) for gamma in gammas)
-    return logits_subject(verify, name, gammas).with_situations(Variant, variants).with_situations(SampledSetting, ())
+    variants = tuple(variant_at(verify, LOGITS, gamma, setting) for gamma in gammas)
+    subject = verifier_subject(verify, name, gammas, LOGITS)
+    return subject.with_situations(Variant, variants).with_situations(SampledSetting, ())
+
+
+_RIGHT: Mapping[Form, tuple[BareVerifier, Callable[[BareVerifier, str, tuple[int, ...]], Subject]]] = {
+    ROW: (one_row, verifier_subject),
+    BATCHED: (batch, in_company),
+    LOGITS: (of_logits, partial(verifier_subject, form=LOGITS)),
+}
+"""Form -> the correct verifier, and the function that returns the subject of a planted bug."""
 
 
 def planted_verifier(
@@ -183,24 +192,23 @@ def planted_verifier(
     gammas: tuple[int, ...] = (2,),
     setting: Setting = (),
     control: BareVerifier | None = None,
+    form: Form | None = None,
     make: Callable[[BareVerifier, str, tuple[int, ...]], Subject] | None = None,
 ) -> Callable[[BareVerifier], Mutant]:
     """Return a decorator that makes a verifier a mutant.
 
-    ``make`` returns the subject of a verifier; the default follows from the verifier's parameters. The control is the
-    correct verifier of the same form. ``make`` is required for a batch without lengths. ``setting`` is the only setting
-    (temperature, top-k, ...) in which a verifier of logits is examined.
+    ``form`` follows from the verifier's parameters by default; it is required for a batch without lengths. ``make``
+    returns the subject of a verifier; the default examines it in its form. The control is the correct verifier of the
+    same form. ``setting`` is the only setting (temperature, top-k, ...) in which a verifier of logits is examined.
     """
 
     def plant(verify: BareVerifier) -> Mutant:
         taken = tuple(inspect.signature(verify).parameters)
-        form, right, wanted = verifier_subject, one_row, make
-        if make is batched_subject or "lengths" in taken:
-            form, right, wanted = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
-        elif set(taken) & set(PARAMETERS):
-            form, right = logits_subject, of_logits
-        subject_of = wanted or (partial(logits_at, setting) if setting else form)
-        texts = (partial(text_under, verify), partial(text_under, control or right)) if form is logits_subject else None
+        taken_form = form or Form(bool(set(taken) & set(PARAMETERS)), "lengths" in taken)
+        right, examined = _RIGHT[taken_form]
+        right = ragged if "lengths" in taken else right
+        subject_of = make or (partial(logits_at, setting) if setting else examined)
+        texts = (partial(text_under, verify), partial(text_under, control or right)) if taken_form == LOGITS else None
         return Mutant(
             name,
             summary,
@@ -235,7 +243,7 @@ def text_under(
         return Processed(logits, warped(logits, **values))
 
     task = Task(under(target), under(draft), horizon=inputs["horizon"])
-    decoder = variant_at(verify, TEXT_GAMMA, setting).build(task)
+    decoder = variant_at(verify, LOGITS, TEXT_GAMMA, setting).build(task)
     return whole_run(decoder, tuple(inputs["prompt"]))
 
 

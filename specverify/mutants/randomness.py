@@ -45,7 +45,7 @@ from specverify.reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
 from specverify.reference.edge_cloud.wire import decode
 from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.reference.verifiers.gumbel_coupling import draft_given_target
-from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.forms import BATCHED
 from specverify.subjects.subject import Forward
 
 
@@ -228,7 +228,7 @@ def list_believed(task: Task, **options: Any) -> Decoder:
     citation="vLLM issue #9441, PR #10863",
     killed_by="law_is_target",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling by an exponential race whose noise stays 1, so that the argmax is emitted.
@@ -332,7 +332,7 @@ def noise_of_two_positions(task: Task, gamma: int = 4) -> Decoder:
     citation="TensorRT-LLM issue #19487",
     killed_by="rows_are_independent",
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def one_stream_for_all_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling of a batch with one uniform for the bonus tokens of all rows.
@@ -438,7 +438,7 @@ def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     killed_by="rows_are_independent",
     control=control,
     gammas=(1,),
-    make=batched_subject,
+    form=BATCHED,
 )
 def rows_of_one_seed(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Verify each row of a batch with a generator made from the same seed, so all rows use equal uniforms."""

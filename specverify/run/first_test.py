@@ -73,8 +73,8 @@ def test_text(found: Sequence[TestableFunction]) -> str:
 HEAD = '''"""Is the speculative decoding of this project exact? One test for each subject and check."""
 '''
 TEMPLATE = [
-    "# Hand over what decides drafts, verify(p, q, draft_tokens) -> emitted tokens, with p [gamma + 1, vocabulary]",
-    "# and q [gamma, vocabulary], or one round, one_round(draws, target, draft, tokens) -> new tokens:",
+    "# Pass a function that decides drafts: verify(p, q, draft_tokens) -> emitted tokens, p [gamma + 1, vocabulary]",
+    "# and q [gamma, vocabulary]; or a function of one round: one_round(draws, target, draft, tokens) -> new tokens.",
     "#",
     "# import my_package",
     "# from specverify.testing import parametrize_with_checks",

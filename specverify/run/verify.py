@@ -41,7 +41,7 @@ FOR_SAMPLES = 0.25
 
 FEWER = "; fewer tokens, drafts or rows have fewer paths, and samples need none (sampled=True, or samples_agree)"
 FEWER_OF_VERIFIERS = (
-    "; fewer drafts have fewer paths (gammas), a loop that draws until it is content has ever more of them, and "
+    "; fewer drafts have fewer paths (gammas), a loop that draws until a condition holds has no limit of them, and "
     "samples need none (sampled=True, or samples_fit_law)"
 )
 

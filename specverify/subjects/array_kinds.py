@@ -45,10 +45,10 @@ SEED = 274054
 """A seed with which every library first draws a uniform above 0.6, and then the rarer of outcomes of 3/4 and 1/4."""
 REPEATS = 40
 """Number of repeated calls. Each answer of a right verifier has probability at most 2/3, so equal answers have 1e-7."""
-BEGINS_OTHERWISE = "its first calls answer something else than later ones that are the same and draw the same"
+BEGINS_OTHERWISE = "its first calls return other results than later calls with equal arguments and draws"
 BEGUN_ALONE = (
-    "its very first call answered something else than later ones that are the same and begin with the same seeds; "
-    "if it draws something at first that it keeps, such as weights, let that be drawn before"
+    "its very first call returned another result than later calls with equal arguments and seeds; "
+    "if it draws something once and keeps it, such as weights, draw that before"
 )
 
 

@@ -1,4 +1,4 @@
-"""One call of a verifier of batches: the examined row, its neighbours with certain outcomes, and the emitted tokens."""
+"""One call of a verifier of chains: its row or batch, neighbours with certain outcomes, and the emitted tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import numpy as np
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.reference import Draft, Draws, Task, Tokens
-from specverify.subjects.array_kinds import Attempt, BareVerifier, arrays_of
+from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, Attempt, BareVerifier, arrays_of
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
-from specverify.subjects.logits_verifier import PARAMETERS
-from specverify.subjects.remembered_calls import answer_of
+from specverify.subjects.forms import Form
+from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_rows, passed, untied_logits
+from specverify.subjects.remembered_calls import memoised
 from specverify.subjects.subject import Context
-from specverify.subjects.verifier import pmf_rows
+from specverify.subjects.verifier_rounds import pmf_rows
 
 
 class BatchRow(NamedTuple):
@@ -33,8 +34,9 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """The arguments of a verifier of batches, which differ between probabilities and logits."""
+    """The arguments of a verifier of chains, which differ between probabilities and logits."""
 
+    form: Form
     names: tuple[str, str]
     """Names of the arguments for p and for q."""
     rows: Callable[[Task, Tokens, Draft], tuple[Any, Any]]
@@ -43,7 +45,14 @@ class Arguments(NamedTuple):
     """Converts pmfs ``[number, vocabulary]`` of neighbours and padding to the form of the argument."""
     parameters: Callable[[int], Mapping[str, float]]
     """``parameters(vocabulary)`` returns the named arguments."""
-    attempt: Attempt
+
+
+def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arguments:
+    """Return the arguments of ``verify`` at a setting of its sampling parameters, () for probabilities."""
+    if form.logits:
+        given = partial(passed, verify, setting)
+        return Arguments(form, ("target_logits", "draft_logits"), logits_rows, untied_logits, given)
+    return Arguments(form, ("p", "q"), pmf_rows, np.asarray, lambda vocabulary: {})
 
 
 @lru_cache(maxsize=256)
@@ -133,33 +142,43 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
 
 
 def emitted(
-    verify: BareVerifier, rows: Sequence[BatchRow], draws: Draws, answered: Context, arguments: Arguments
-) -> tuple[Tokens, ...]:
-    """Call ``verify`` on ``rows`` in the context ``answered(draws)``, and return the tokens emitted for each row.
+    verify: BareVerifier, rows: Sequence[BatchRow], answered: Context, arguments: Arguments
+) -> Callable[[Draws], Any]:
+    """Return the function of draws that calls ``verify`` on ``rows`` in the context ``answered(draws)``.
 
-    Raises ``UnusableSubject`` unless the result has one row of emitted tokens for each row.
+    It returns the tokens emitted for each row, or for the one row if the verifier takes no batch. It raises
+    ``UnusableSubject`` unless the result is one row of tokens for each row.
     """
-    given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
+    given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])
-    call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows), told)
-    result: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call, tuple(told.items()))
-    return result
+    call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows, arguments.form), told)
+    return memoised(answered, verify, given, call, tuple(told.items()))
 
 
-def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
-    """Call the verifier with three rows (all drafts accepted, all rejected, undecided) and return the emitted tokens.
+@lru_cache(maxsize=8)
+def attempt_of(form: Form) -> Attempt:
+    """Return the function ``attempt(verify, convert)`` that calls a verifier of this form once on small arrays.
 
-    ``convert`` converts the arguments to a kind of arrays.
+    They are one row, or a batch of three: all drafts accepted, all rejected, undecided.
     """
-    either = BatchRow(
-        arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,)
-    )
-    first, second, mine = company_of(either, False, arguments.of_pmfs)
-    given = _arrays((first, second, mine), takes_lengths(verify), arguments)
-    return _read((first, second, mine), invoked(verify, arguments.parameters(2), *convert(given)))
+
+    def attempt(verify: BareVerifier, convert: Convert) -> Any:
+        arguments = arguments_of(verify, form)
+        if form.batched:
+            p, q, draft = np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, 1
+        else:
+            p, q, draft = SMALL_P, SMALL_Q, SMALL_DRAFT
+        mine = BatchRow(arguments.of_pmfs(p), arguments.of_pmfs(q), (draft,))
+        rows = company_of(mine, False, arguments.of_pmfs) if form.batched else (mine,)
+        given = _arrays(rows, takes_lengths(verify), arguments)
+        return _read(rows, form, invoked(verify, arguments.parameters(p.shape[1]), *convert(given)))
+
+    return attempt
 
 
-def _read(rows: Sequence[BatchRow], answer: Any) -> Any:
+def _read(rows: Sequence[BatchRow], form: Form, answer: Any) -> Any:
+    if not form.batched:
+        return emitted_row(answer, len(rows[0].drafts))
     check_rows(answer, len(rows))
     ends = [_ends(left_open(answer[place], len(row.drafts) + 1)) for place, row in enumerate(rows)]
     last = ends.index(max(ends)) if max(ends) > 1 else None
@@ -216,17 +235,11 @@ def _arrays(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dic
         arguments.names[1]: np.array([_padded(row.q, width, padding[1]) for row in rows], dtype),
         "draft_tokens": np.array([(*row.drafts, *(-1,) * (width - len(row.drafts))) for row in rows]),
     }
+    if not arguments.form.batched:
+        return {name: array[0] for name, array in given.items()}
     return {**given, "lengths": np.array([len(row.drafts) for row in rows])} if ragged else given
 
 
 def _padded(pmfs: Any, length: int, padding: Any) -> Any:
     missing = length - len(pmfs)
     return np.concatenate([pmfs, np.broadcast_to(padding, (missing, len(padding)))]) if missing else pmfs
-
-
-def _attempt(verify: BareVerifier, convert: Convert) -> Any:
-    return attempted(PROBABILITIES, verify, convert)
-
-
-PROBABILITIES = Arguments(("p", "q"), pmf_rows, np.asarray, lambda vocabulary: {}, _attempt)
-"""The arguments of a verifier that takes p and q themselves and no named arguments."""

@@ -1,4 +1,4 @@
-"""A verifier of batches: one call decides several rows.
+"""Batches of a verifier of chains: one call decides several rows.
 
     verify(p, q, draft_tokens) -> emitted tokens, row by row
     verify(p, q, draft_tokens, lengths) -> emitted tokens, row by row
@@ -18,25 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any
 
-import numpy as np
-
-from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
-from specverify.reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
+from specverify.reference import Draws, Task, Tokens, chain
 from specverify.reference.models import draft_model
 from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batch_call import (
     BESIDE,
-    CROWD,
-    PROBABILITIES,
     Arguments,
     BatchRow,
     Company,
@@ -44,49 +38,7 @@ from specverify.subjects.batch_call import (
     rejected_at_once,
     takes_lengths,
 )
-from specverify.subjects.deep import deep_of
-from specverify.subjects.emitted import drawn_row, ends_left_open
-from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
-from specverify.subjects.verifier import (
-    rounds,
-    setting_of_decoder,
-    variant_of,
-)
-
-
-def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
-    """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal.
-
-    By default gamma is 2, and more drafts are examined in addition (``deep``).
-    """
-    chosen = gammas or (2,)
-    most = max(chosen)
-    alone = variant_of(f"gamma={most}, alone", partial(build, verify, PROBABILITIES, most, None))
-    company = tuple(
-        variant_of(
-            f"gamma={gamma}, {place_of(verify)}",
-            partial(build, verify, PROBABILITIES, gamma, BESIDE),
-            joint=partial(together, verify, PROBABILITIES, gamma),
-        )
-        for gamma in chosen
-    )
-    return Subject(
-        name=name,
-        summary=first_line(verify, "a verifier of batches"),
-        claims=frozenset(Claim),
-        rational=False,
-        stops_at_eos=False,
-        intercepted=True,
-        kind="batched",
-        deep=deep_of(partial(crowded_variant, verify, PROBABILITIES, "", None), gammas, (CROWDED,)),
-        situations=(
-            alone,
-            *company,
-            setting_of_decoder(
-                partial(build, verify, PROBABILITIES, most, BESIDE), f"gamma={most}, {place_of(verify)}", most
-            ),
-        ),
-    )
+from specverify.subjects.subject import EngineProgram
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
@@ -96,48 +48,6 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
     beside = f"{one} accepted whole, {one} rejected at once"
     beside += f", {one} longer, {one} without drafts" if ragged else ""
     return f"row {company.place + 1} of {company.number + ragged} beside {beside}"
-
-
-def crowded_variant(
-    verify: BareVerifier, arguments: Arguments, said: str, process: Callable[[Task], Task] | None, gamma: int
-) -> Variant:
-    """Return the variant whose row is examined in a larger batch.
-
-    ``said`` is the part of the variant's name after gamma. ``process`` applies sampling parameters to a task; None if
-    there are none.
-    """
-    return variant_of(
-        f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
-        partial(build, verify, arguments, gamma, CROWD),
-        joint=partial(crowd_together, verify, arguments),
-        process=process,
-    )
-
-
-def build(
-    verify: BareVerifier,
-    arguments: Arguments,
-    gamma: int,
-    company: Company | None,
-    task: Task,
-    answered: Context = answered_everywhere,
-) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
-
-    ``company`` gives the neighbours (None: alone). A round without drafts reaches the verifier only in a batch with
-    rows that have drafts. ``answered(draws)`` is the context of the call; by default it intercepts random calls.
-    """
-    ragged = takes_lengths(verify)
-
-    def decide(draws: Draws, state: State, draft: Draft) -> Any:
-        if not draft.tokens and not (company and ragged):
-            return drawn_row(draws, np.asarray(task.target(state.tokens)))
-        mine = BatchRow(*arguments.rows(task, state.tokens, draft), draft.tokens)
-        rows = company.rows(mine, ragged, arguments.of_pmfs) if company else (mine,)
-        with ends_left_open(0):  # an end that is open may be another row's
-            return emitted(verify, rows, draws, answered, arguments)[company.place if company else 0]
-
-    return rounds(task, gamma, decide)
 
 
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
@@ -187,7 +97,8 @@ def _of_random_rows(
 
     def decide(draws: Draws) -> Sequence[Tokens]:
         batch = [*certain, *(row(draws, place) for place in range(len(rows)))]
-        return emitted(verify, batch, draws, answered_everywhere, arguments)[len(certain) :]
+        result: Sequence[Tokens] = emitted(verify, batch, answered_everywhere, arguments)(draws)[len(certain) :]
+        return result
 
     name = " and ".join(f"{count} drafted after {prefix}" for prefix, count in rows)
     return of_rows(name, task, rows, decide)

@@ -213,8 +213,8 @@ class SeedParameters(dict[str, int]):
 
 
 _NO_PARAMETER = (
-    "specverify passes sampling parameters that hold a seed alone, and no {name!r}: give the argument a default that "
-    "has all it needs, as functools.partial(decode, params=...) does"
+    "specverify passes sampling parameters with a seed only, without {name!r}: give the argument a complete default, "
+    "as functools.partial(decode, params=...) does"
 )
 
 

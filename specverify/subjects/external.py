@@ -5,14 +5,11 @@ The attribute is an ``Algorithm`` row, or a function, recognised by its paramete
   one_round(draws, target, draft, tokens) -> new tokens, at least one
   decode(draws, target, draft, prompt, *, horizon) -> new tokens
   decode(draws, target, draft, prompt, *, horizon, eos) -> new tokens
-  verify(p, q, draft_tokens) -> emitted tokens, a bare verifier: see ``subjects.verifier``
-  verify(p, q, draft_tokens, lengths) -> emitted tokens row by row: see ``subjects.batched_verifier``
-  verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p): see ``subjects.logits_verifier``
-  verify(target_logits, draft_logits, draft_tokens, lengths, temperature, ...): see ``subjects.batched_logits``
+  verify(p, q, draft_tokens) -> emitted tokens, a verifier of one row
+  verify(p, q, draft_tokens, lengths) -> emitted tokens row by row
+  verify(target_logits, draft_logits, draft_tokens, [lengths,] temperature, top_k, top_p): the same of logits
 
-``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``,
-``batched-logits=``). ``tree-top-k=module:callable`` is a ``verify(p, q, parents, tokens)`` that decides a tree: see
-``subjects.tree_forms``.
+``form=module:callable`` is a verifier in one of ``subjects.forms``, such as ``batched=`` or ``tree-top-k=``.
 
 ``draws.categorical(pmf, site)`` is the only source of randomness; ``target`` and ``draft`` map a tuple of all tokens so
 far to a pmf ``[vocabulary]``. One round is the better form: its law is pushed forward round by round and equal texts
@@ -39,28 +36,20 @@ from specverify.laws.scenarios import SCENARIOS, Scenario, handed_task
 from specverify.reference import Algorithm, Claim, Decoder, Draws, Round, State, Task, Tokens
 from specverify.reference.rounds import commit, initial_state
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.batched_logits import batched_logits_subject
-from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.emitted import in_order, type_and_answer
+from specverify.subjects.forms import FORMS, ROW, TREES, Form
 from specverify.subjects.keys import keyed
-from specverify.subjects.logits_verifier import PARAMETERS, logits_subject
+from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.parameter_order import check_order
 from specverify.subjects.subject import Subject, UnusableSubject, Variant
-from specverify.subjects.tree_forms import TREE_FORMS, tree_form_subject
+from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 
 ForeignFunction = Callable[..., Any]
 MOST_RUNS = 60_000
 """The most runs of one scenario; a round that always drafts many tokens takes more."""
-Form = Literal["row", "batched", "logits", "batched_logits", "tree", "batched_tree"]
+FormName = Literal["row", "batched", "logits", "batched_logits", "tree", "batched_tree"]
 """The forms of a verifier: one row or a batch of probabilities, of logits, or of trees."""
-OF_CHAINS = {
-    "row": verifier_subject,
-    "batched": batched_subject,
-    "logits": logits_subject,
-    "batched-logits": batched_logits_subject,
-}
-"""Form on the command line -> function that returns the subject."""
 
 
 def external_subject(name: str) -> Subject:
@@ -70,36 +59,38 @@ def external_subject(name: str) -> Subject:
     """
     form, given, place = name.rpartition("=")
     result = _load(place)
-    if form in TREE_FORMS:
-        return tree_form_subject(result, place, TREE_FORMS[form])
     if given:
-        if form not in OF_CHAINS:
-            known = [*OF_CHAINS, *TREE_FORMS]
-            hint = nearest(form, known)
-            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(known)}{hint}")
-        return verifier_subject_of(result, place, form.replace("-", "_"))  # type: ignore[arg-type]  # one of the forms
+        if form not in FORMS:
+            hint = nearest(form, FORMS)
+            raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(FORMS)}{hint}")
+        return verifier_subject_of(result, place, FORMS[form])
     if isinstance(result, Algorithm):
         return algorithm_subject(result, prefix=name.partition(":")[0], ours=False)._replace(name=name)
     return decode_subject(result, name)
 
 
 def verifier_subject_of(
-    verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
+    verify: ForeignFunction,
+    name: str,
+    form: Form | None = None,
+    gammas: tuple[int, ...] | None = None,
+    trees: tuple[Tokens, ...] | None = None,
 ) -> Subject:
-    """Return the subject of a verifier of chains in the given ``form``, else in the form that its parameters determine.
+    """Return the subject of a verifier in the given ``form``, else in the form that its parameters determine.
 
-    If neither is known, the verifier decides one row. ``gammas`` None means the defaults.
+    If neither is known, the verifier decides one row. ``gammas`` are the numbers of drafts of a chain, ``trees`` the
+    shapes of trees; None means the defaults. The subject gets the name by which the command line finds it.
     """
     verify = keyed(verify)
-    told = verifier_form(verify, name) or "row"
-    word = (form or told).replace("_", "-")
-    make = OF_CHAINS[word]
-    if word == "row":
+    if form is not None and form.drafts is not None:
+        return tree_subject(told_apart(verify), f"{form.word}={name}", form, trees)
+    told = verifier_form(verify, name) or ROW
+    chosen = form or told
+    if chosen == ROW:
         _in_our_words(check_takes, verify, name, 3, "(p, q, draft_tokens)")
     check_order(verify, name)
-    full_name = name if form in {None, told} else f"{word}={name}"
-    alone = told_apart(verify)
-    return make(alone, full_name, gammas) if gammas else make(alone, full_name)
+    full_name = name if chosen == told else f"{chosen.word}={name}"
+    return verifier_subject(told_apart(verify), full_name, gammas, chosen)
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
@@ -114,12 +105,10 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
     if "parents" in names:
         raise UnusableSubject(
             f"{name} takes parents, as a verifier of trees does, expected its form too, which states how trees are "
-            f"drawn, such as {next(iter(TREE_FORMS))}={name}"
+            f"drawn, such as {TREES[0].word}={name}"
         )
     logits = bool(names & set(PARAMETERS))
-    if "lengths" in names:
-        return "batched_logits" if logits else "batched"
-    return "logits" if logits else None
+    return Form(logits, batched="lengths" in names) if logits or "lengths" in names else None
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:

@@ -1,4 +1,4 @@
-"""A verifier of logits: it computes the pmfs itself, with the sampling parameters of the call.
+"""Logits and sampling parameters of a verifier that computes the pmfs itself.
 
     verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p) -> emitted tokens
 
@@ -17,27 +17,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from specverify.base.callables import first_line
-from specverify.intercept.everywhere import answered_everywhere
-from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
+from specverify.reference import Draft, LanguageModel, Task, Tokens, warped
 from specverify.reference.models import draft_model
-from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
-from specverify.subjects.checked_calls import Convert, called
-from specverify.subjects.deep import deep_of
-from specverify.subjects.emitted import drawn_row, emitted_row
-from specverify.subjects.remembered_calls import answer_of
-from specverify.subjects.subject import Context, Subject, Variant
-from specverify.subjects.verifier import (
-    pmf_rows,
-    rounds,
-    setting_of_decoder,
-    variant_of,
-)
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.warped_tasks import Processed, bare
 
 Setting = tuple[tuple[str, float], ...]
@@ -53,49 +40,6 @@ SETTINGS: tuple[Mapping[str, float], ...] = (
 )
 FORBIDDEN = -2000.0
 UNTIED = 0.01
-
-
-def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
-    """Return the subject of a verifier of logits: all settings at the largest gamma, the first setting at the others.
-
-    With more drafts (``deep``) its law is examined in the setting with most truncations, and in the first setting.
-    """
-    chosen, settings = gammas or (2,), settings_of(verify)
-    most = max(chosen)
-    pairs = [(gamma, settings[0]) for gamma in chosen if gamma != most] + [(most, setting) for setting in settings]
-    sampled = settings[min(2, len(settings) - 1)]
-    return Subject(
-        name=name,
-        summary=first_line(verify, "a verifier of logits"),
-        claims=frozenset(Claim),
-        rational=False,
-        stops_at_eos=False,
-        intercepted=True,
-        kind="logits",
-        deep=deep_of(
-            partial(variant_at, verify, setting=sampled),
-            gammas,
-            plain=partial(variant_at, verify, setting=settings[0]),
-        ),
-        situations=(
-            *tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
-            setting_of_decoder(
-                partial(build, verify, most, sampled),
-                " ".join([f"gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
-                most,
-                partial(processed, sampled),
-            ),
-        ),
-    )
-
-
-def variant_at(verify: BareVerifier, gamma: int, setting: Setting) -> Variant:
-    """Return the variant of a verifier of logits at one gamma and one setting of its sampling parameters."""
-    return variant_of(
-        " ".join([f"gamma={gamma}", *(f"{parameter}={value:g}" for parameter, value in setting)]),
-        partial(build, verify, gamma, setting),
-        process=partial(processed, setting),
-    )
 
 
 @lru_cache(maxsize=256)
@@ -174,28 +118,6 @@ def with_true_zeros(task: Task) -> Task:
     return task._replace(target=target._replace(bare=masked))
 
 
-def build(
-    verify: BareVerifier, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere
-) -> Decoder:
-    """Return the decoder that drafts gamma tokens from the processed q and decides them by ``verify`` on the logits.
-
-    ``task`` is a ``processed`` one. ``answered(draws)`` is the context of the call; by default it intercepts random
-    calls.
-    """
-
-    def decide(draws: Draws, state: State, draft: Draft) -> Any:
-        p, _ = pmf_rows(task, state.tokens, draft)
-        if not draft.tokens:
-            return drawn_row(draws, p[0])
-        given, convert = _given(*logits_rows(task, state.tokens, draft), draft.tokens), arrays_of(verify, _attempt)
-        told = passed(verify, setting, p.shape[1])
-        invoke, read = partial(verify, **told), partial(emitted_row, drafts=len(p) - 1)
-        call = partial(called, convert, given, invoke, read, told)
-        return answer_of(draws, answered, verify, given, call, setting)
-
-    return rounds(task, gamma, decide)
-
-
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
     """Return the logits after the prefix and each draft, of the target and of the draft model.
 
@@ -210,12 +132,3 @@ def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str,
     """Return all sampling parameters that ``verify`` takes: those of ``setting``, the others at their neutral value."""
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
     return {parameter: values[parameter] for parameter in parameters_of(verify)}
-
-
-def _given(target: Any, drafter: Any, drafts: Tokens) -> dict[str, Any]:
-    return {"target_logits": target, "draft_logits": drafter, "draft_tokens": np.array(drafts)}
-
-
-def _attempt(verify: BareVerifier, convert: Convert) -> Any:
-    given = _given(np.log(SMALL_P), np.log(SMALL_Q), (SMALL_DRAFT,))
-    return emitted_row(verify(*convert(given), **passed(verify, (), SMALL_P.shape[1])), drafts=1)

@@ -65,37 +65,26 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Return the context in which a verifier's random calls are intercepted; ``answer_of`` memoises calls in it."""
+    """Return the context in which a verifier's random calls are intercepted; ``memoised`` memoises calls in it."""
     return answered_everywhere(draws)
 
 
-def answer_of(
-    draws: Draws, answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
-) -> Any:
-    """Return the result of ``call()``, made in the context ``answered(draws)``.
-
-    If ``answered`` is the function ``remembered``, the result is sampled from the memoised law of the call instead.
-    ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
-    """
-    if answered is remembered:
-        return answers_of_law(verify, given, call, more)(draws)
-    with answered(draws):
-        return call()
-
-
-def answers_of_law(
-    verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
+def memoised(
+    answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Callable[[Draws], Any]:
-    """Return a function of draws that samples the result of ``call`` from its law.
+    """Return the function of draws that makes ``call()`` in the context ``answered(draws)`` and returns its result.
 
-    The law is memoised; it is computed here if it is not known yet. ``given`` contains the NumPy arguments of
-    ``verify`` by name; ``more`` is anything else that the call depends on.
+    If ``answered`` is the function ``remembered``, the result is sampled from the law of the call, which is computed
+    here if it is not memoised yet. ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything
+    else that the call depends on.
     """
 
     def made(draws: Draws) -> Any:
-        with remembered(draws):
+        with answered(draws):
             return call()
 
+    if answered is not remembered:
+        return made
     key = (*((name, array.dtype.str, array.shape, array.tobytes()) for name, array in given.items()), more)
     laws = _MEMORY.of(verify)
     if key not in laws:

@@ -1,4 +1,4 @@
-"""A verifier of trees: one call decides a tree of drafts.
+"""A verifier of trees: one call decides a tree of drafts, or a batch of trees.
 
     verify(p, q, parents, tokens) -> emitted tokens
     verify(p, q, parents, tokens) -> (accepted tokens, weights of the next token)
@@ -22,15 +22,22 @@ nothing is drawn, the children of a node are q's most probable tokens, most prob
 Medusa, arXiv 2401.10774; SGLang), and ``q`` is None: an acceptance ratio with q would be biased.
 
 A tree is cut at the remaining length of the text; a round without drafts is one draw from p and does not reach the
-verifier. Batches are in ``tree_batches``.
+verifier.
+
+A batch has a leading dimension: ``p`` is ``[B, nodes + 1, vocabulary]``, ``q`` ``[B, nodes, vocabulary]`` (None for
+top-k drafts), ``parents`` and ``tokens`` are ``[B, nodes]``: all trees have the same number of nodes. Each has a shape
+of its own, unless ``same_tree`` states that all rows share one. It returns ``[B, most tokens]`` padded with negative
+numbers, or a sequence of answers. The law of a tree must not depend on its neighbours. A tree is decided alone, and as
+the third of three: the first is accepted along its last children, the second is rejected at once, both with certainty,
+so they add no path. ``rows_are_independent`` decides it together with an equally random tree.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,18 +50,21 @@ from specverify.reference.drafters.tree import Pick, independent, most_likely, t
 from specverify.reference.kv_cache import tree_depths
 from specverify.reference.models import draft_model
 from specverify.reference.tree_rounds import tree_decoder
-from specverify.reference.trees import children, path_tokens
+from specverify.reference.trees import children
+from specverify.reference.types import never
 from specverify.reference.verifiers.candidate_set import candidate_set
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
-from specverify.subjects.array_kinds import Attempt, BareVerifier, arrays_of
-from specverify.subjects.checked_calls import Convert, Given, called
+from specverify.subjects.array_kinds import BareVerifier
+from specverify.subjects.batched_verifier import of_rows
 from specverify.subjects.deep import Cases, where_it_runs
-from specverify.subjects.subject import Context, Subject, Variant
-from specverify.subjects.tree_answers import TreeAnswer, read_answer
-from specverify.subjects.verifier import setting_of_decoder, variant_of
+from specverify.subjects.forms import Drafts, Form
+from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
+from specverify.subjects.tree_answers import TreeAnswer
+from specverify.subjects.tree_call import TreeRows, decided, neighbours, rows_of
+from specverify.subjects.verifier_rounds import setting_of_decoder, variant_of
 
-Drafts = Literal["with_replacement", "without_replacement", "top_k"]
-"""How the children of a node were drawn."""
+MINE = 2
+"""The index of the examined tree in its batch."""
 
 
 class TreeDrafting(NamedTuple):
@@ -90,43 +100,17 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 }
 
 
-class TreeRows(NamedTuple):
-    """The arguments of a call of a verifier for one tree."""
+def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Tokens, ...] | None = None) -> Subject:
+    """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
-    p: Any
-    """Target probabilities ``[nodes + 1, vocabulary]``."""
-    q: Any
-    """Draft probabilities ``[nodes, vocabulary]``."""
-    parents: Tokens
-    tokens: Tokens
-
-
-def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None) -> Subject:
-    """Return the subject of a verifier of trees drawn by ``drafts``; it claims to be lossless and optimal.
-
-    ``trees`` are the shapes to examine, each given by its parents. Without them, ``DEEP_TREE`` and ``WIDE_TREE`` are
-    examined too, and one draft with p and q a little apart, if the verifier runs on them.
+    ``trees`` are the shapes to examine, each given by its parents; the deepest is also sampled. In a batch the first is
+    also examined alone. Without ``trees``, ``DEEP_TREE`` and ``WIDE_TREE`` are examined too, and one draft with p and q
+    a little apart, if the verifier decides one tree and runs on them.
     """
-    shapes = trees or DRAFTING[drafts].trees
-    variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
-    result = subject_of(verify, name, drafts, shapes, variants)
-    return result if trees else result._replace(deep=partial(_deep, verify, drafts))
-
-
-def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
-    result = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
-    made = ((_variant(partial(build, verify, drafts, shape), drafts, shape), where) for shape, where in result)
-    return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
-
-
-def subject_of(
-    verify: BareVerifier, name: str, drafts: Drafts, shapes: Sequence[Tokens], variants: tuple[Variant, ...]
-) -> Subject:
-    """Return the subject of a verifier of trees with these ``variants``.
-
-    The last of them are the variants of ``shapes``; the deepest shape is also sampled.
-    """
-    deepest = max(range(-len(shapes), 0), key=lambda place: max(tree_depths(shapes[place])))
+    drafting = DRAFTING[_drafts(form)]
+    shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
+    variants = [_variant(verify, form, shape) for shape in shapes]
+    deepest = max(range(len(shapes)), key=lambda place: max(tree_depths(shapes[place])))
     levels, siblings = 1 + max(tree_depths(shapes[deepest])), max(Counter(shapes[deepest]).values())
     sampled = variants[deepest]
     assert sampled.intercepted is not None
@@ -137,22 +121,40 @@ def subject_of(
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        kind="tree",
-        scenarios=DRAFTING[drafts].scenarios,
+        kind=form.kind,
+        scenarios=drafting.scenarios,
+        deep=tuple if form.batched or trees else partial(_deep, verify, form),
         situations=(
+            *((_variant(verify, form, shapes[0], company=False),) if form.batched else ()),
             *variants,
             setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),
         ),
     )
 
 
-def _variant(make: Callable[..., Decoder], drafts: Drafts, shape: Tokens) -> Variant:
-    return variant_of(label_of(drafts, shape), make, best=partial(best_decoder, drafts, shape))
+def _drafts(form: Form) -> Drafts:
+    assert form.drafts is not None
+    return form.drafts
 
 
-def label_of(drafts: Drafts, shape: Tokens) -> str:
-    """Return the label of a shape of trees drawn by the method ``drafts``."""
-    return f"parents {shape} {drafts.replace('_', ' ')}"
+def _deep(verify: BareVerifier, form: Form) -> Cases:
+    result = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
+    made = ((_variant(verify, form, shape), where) for shape, where in result)
+    return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
+
+
+def _variant(verify: BareVerifier, form: Form, shape: Tokens, company: bool = True) -> Variant:
+    drafts = _drafts(form)
+    label = f"parents {shape} {drafts.replace('_', ' ')}"
+    if form.batched:
+        beside = f"tree {MINE + 1} of {MINE + 1}" + (" of one shape" if form.same_tree else "")
+        label += f", {beside if company else 'alone'}"
+    return variant_of(
+        label,
+        partial(build, verify, form, shape, form.batched and company),
+        best=partial(best_decoder, drafts, shape),
+        joint=partial(two_trees, verify, form) if form.batched and company else None,
+    )
 
 
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
@@ -166,20 +168,24 @@ def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
 
 
 def build(
-    verify: BareVerifier, drafts: Drafts, shape: Tokens, task: Task, answered: Context = answered_everywhere
+    verify: BareVerifier,
+    form: Form,
+    shape: Tokens,
+    company: bool,
+    task: Task,
+    answered: Context = answered_everywhere,
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
 
-    ``answered(draws)`` is the context of the call; by default it intercepts random calls.
+    ``company`` states whether a tree is decided among others. ``answered(draws)`` is the context of the call; by
+    default it intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
-        given, convert = arrays_given((rows,), drafts), arrays_of(verify, attempt_of(drafts))
-        read = partial(read_answer, parents=rows.parents, vocabulary=rows.p.shape[1])
-        with answered(draws):
-            return answers_of(convert, given, partial(invoked, verify, drafts), lambda answer: (read(answer),))[0]
+        trees = (*neighbours(rows, form.same_tree), rows) if company else (rows,)
+        return decided(verify, form, trees, answered, draws)[-1]
 
-    return drafter_decoder(task, drafts, shape, verifier_of(task, decide))
+    return drafter_decoder(task, _drafts(form), shape, verifier_of(task, decide))
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
@@ -203,14 +209,6 @@ def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
     return (*answer.tokens, draws.categorical(weights / weights.sum(), ("bonus",)))
 
 
-def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the pmfs p and q with which a verifier decides ``draft``."""
-    texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
-    p = np.stack([np.asarray(target(text)) for text in texts])
-    q = np.stack([np.asarray(q_of(texts[1 + parent])) for parent in draft.parents])
-    return TreeRows(p, q, draft.parents, draft.tokens)
-
-
 def accepted_of(draft: Draft, emitted: Tokens) -> int:
     """Return how many of the emitted tokens, except the last, lie on a path of the tree."""
     nodes: Tokens = (-1,)
@@ -221,46 +219,44 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
     return len(emitted) - 1
 
 
-def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = False) -> dict[str, Any]:
-    """Return the arguments of a call by name, stacked if ``batched``; without q for top-k drafts."""
-    columns = [np.stack([np.asarray(row[place]) for row in rows]) for place in range(4)]
-    given = dict(zip(TreeRows._fields, columns if batched else [column[0] for column in columns], strict=True))
-    return {name: array for name, array in given.items() if name != "q" or drafts != "top_k"}
+def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
+    """Return one call that decides a tree after the prompt and another tree after a longer text.
 
-
-def answers_of(
-    convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
-) -> tuple[TreeAnswer, ...]:
-    """Call ``invoke`` on the converted arguments ``given``, and return ``read`` of its result: one entry per tree.
-
-    The tokens of a result are recorded with the call; its weights are not, because they may be a reused buffer.
+    Drawn trees have one node if the vocabulary is above 2, because the numbers of paths multiply. If q has too few
+    tokens to fill one tree, both are cut, because all trees of a batch have the same number of nodes.
     """
-    result: list[tuple[TreeAnswer, ...]] = []
+    drafts, same_tree = _drafts(form), form.same_tree
+    shapes = _pair(drafts, same_tree, len(task.target(prompt)))
+    rows = [(prefix, _depth(shape)) for prefix, shape in zip((prompt, (*prompt, 1)), shapes, strict=True)]
+    q_of = draft_model(task)
+    drafters = [tree_drafter(q_of, shape, DRAFTING[drafts].pick) for shape in shapes]
 
-    def tokens(answer: Any) -> tuple[Tokens, ...]:
-        result.append(read(answer))
-        return tuple(tree.tokens for tree in result[-1])
+    def decide(draws: Draws) -> list[Tokens]:
+        trees = [
+            drafter.propose(draws, None, prefix, depth, never)
+            for drafter, (prefix, depth) in zip(drafters, rows, strict=True)
+        ]
+        count = _common(*(tree.parents for tree in trees)) if same_tree else min(len(tree.tokens) for tree in trees)
+        batch = [
+            rows_of(task.target, q_of, prefix, Draft(tree.tokens[:count], tree.parents[:count], tree.pmfs[:count]))
+            for tree, (prefix, _) in zip(trees, rows, strict=True)
+        ]
+        return [all_of(draws, answer) for answer in decided(verify, form, batch, answered_everywhere, draws)]
 
-    called(convert, given, invoke, tokens)
-    return result[0]
+    name = " and ".join(f"parents {shape} after {prefix}" for shape, (prefix, _) in zip(shapes, rows, strict=True))
+    return of_rows(name, task, rows, decide)
 
 
-def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
-    """Call ``verify`` on converted arrays and return its result; for top-k drafts q is None."""
-    return verify(arrays[0], None, *arrays[1:]) if drafts == "top_k" else verify(*arrays)
+def _pair(drafts: Drafts, same_tree: bool, vocabulary: int) -> tuple[Tokens, Tokens]:
+    first: Tokens = (-1, -1, 0) if drafts == "top_k" else (-1, -1) if vocabulary == 2 else (-1,)
+    return first, first if same_tree else tuple(range(-1, len(first) - 1))
 
 
-@lru_cache(maxsize=8)
-def attempt_of(drafts: Drafts) -> Attempt:
-    """Return the function ``attempt(verify, convert)`` that calls a verifier once on a small tree.
+def _depth(parents: Tokens) -> int:
+    return 1 + max(tree_depths(parents))
 
-    ``drafts`` is the method by which the tree is drawn.
-    """
 
-    def attempt(verify: BareVerifier, convert: Convert) -> Any:
-        p = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]]
-        rows = TreeRows(p, np.array([[1, 2]] * 2) / 3, (-1, 0), (1, 0))
-        answer = invoked(verify, drafts, *convert(arrays_given((rows,), drafts)))
-        return read_answer(answer, rows.parents, vocabulary=2)
-
-    return attempt
+def _common(one: Tokens, other: Tokens) -> int:
+    """Return the length of the common prefix of two trees' parents."""
+    least = min(len(one), len(other))
+    return next((place for place in range(least) if one[place] != other[place]), least)

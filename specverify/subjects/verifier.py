@@ -1,4 +1,4 @@
-"""A bare verifier: the form in which most projects ship their rejection sampler.
+"""A verifier of chains: the form in which most projects ship their rejection sampler.
 
     verify(p, q, draft_tokens) -> emitted tokens
 
@@ -9,14 +9,13 @@ enumerated unchanged. The drafts are drawn here from q; a round without drafts i
 verifier. Emitted tokens are integers (``emitted``) and end at the first negative placeholder. The verifier must not
 write to its arguments, nor later to its answer (``calls``).
 
-The code shared by the other forms (``batched_verifier``, ``logits_verifier``) is here too.
+A verifier of logits has sampling parameters too (``logits_verifier``), one of batches a leading dimension
+(``batched_verifier``). A verifier may be both.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,192 +23,130 @@ import numpy as np
 
 from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.law import target_law
-from specverify.laws.paths import Undecided
-from specverify.reference import (
-    Claim,
-    Decoder,
-    Draft,
-    Draws,
-    Round,
-    Sampled,
-    State,
-    Task,
-    Tokens,
-    chain,
-    commit,
-    constant,
-    generate,
-    model_drafter,
+from specverify.laws.deep_scenarios import CROWDED
+from specverify.reference import Claim, Decoder, Draft, Draws, State, Task, Tokens
+from specverify.subjects.array_kinds import BareVerifier
+from specverify.subjects.batch_call import (
+    BESIDE,
+    CROWD,
+    Arguments,
+    BatchRow,
+    Company,
+    arguments_of,
+    emitted,
+    takes_lengths,
 )
-from specverify.reference.models import draft_model
-from specverify.reference.rounds import initial_state
-from specverify.subjects.algorithm import float_task
-from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
-from specverify.subjects.checked_calls import Convert, called
+from specverify.subjects.batched_verifier import crowd_together, place_of, together
 from specverify.subjects.deep import deep_of
-from specverify.subjects.emitted import drawn_row, emitted_row
-from specverify.subjects.remembered_calls import answer_of, answers_of_law, remembered
-from specverify.subjects.seeded import seeded
-from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
-
-Decide = Callable[[Draws, State, Draft], Any]
-"""``decide(draws, state, draft)`` returns the tokens of a round, or ``Undecided`` if the last one may stay symbolic."""
-START: Tokens = (0, 1)
-MOST_TEXTS = 512
-"""The most texts of a sampled law, unless the least vocabulary has more."""
+from specverify.subjects.emitted import drawn_row, ends_left_open
+from specverify.subjects.forms import ROW, Form
+from specverify.subjects.logits_verifier import Setting, processed, settings_of
+from specverify.subjects.remembered_calls import remembered
+from specverify.subjects.subject import Context, Subject, Variant
+from specverify.subjects.verifier_rounds import rounds, setting_of_decoder, variant_of
 
 
-def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
-    """Return the subject of a bare verifier, which claims to be lossless and to have optimal acceptance.
+def verifier_subject(
+    verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None, form: Form = ROW
+) -> Subject:
+    """Return the subject of a verifier of chains, which claims to be lossless and to have optimal acceptance.
 
-    ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and 3. Larger numbers are examined
-    in a few further scenarios.
+    ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities
+    and 2 for other forms. Larger numbers are examined in a few further scenarios (``deep``).
+
+    All settings of sampling parameters are examined at the largest of ``gammas``, the first setting at the others. In a
+    batch two random rows are examined together in the first setting and in the one with most truncations; in the latter
+    one row is examined alone too.
     """
-    chosen = gammas or (1, 2, 3)
-    most = max(chosen)
+    settings: tuple[Setting, ...] = settings_of(verify) if form.logits else ((),)
+    chosen = gammas or ((1, 2, 3) if form == ROW else (2,))
+    most, first, full = max(chosen), settings[0], settings[min(2, len(settings) - 1)]
+    at = partial(variant_at, verify, form)
+    pairs = [(gamma, first) for gamma in chosen if gamma != most] + [(most, setting) for setting in settings]
+    sampled = at(most, full)
+    assert sampled.intercepted is not None
+    large = partial(at, company=CROWD) if form.batched else at
     return Subject(
         name=name,
-        summary=first_line(verify, "a bare verifier"),
+        summary=first_line(verify, f"a verifier, form {form.word}"),
         claims=frozenset(Claim),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        kind="row",
-        deep=deep_of(partial(_variant_at, verify), gammas),
+        kind=form.kind,
+        deep=deep_of(
+            partial(large, setting=full), gammas, (CROWDED,) if form.batched else (), partial(large, setting=first)
+        ),
         situations=(
-            *tuple(_variant_at(verify, gamma) for gamma in chosen),
-            setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),
+            *((at(most, full, company=None),) if form.batched else ()),
+            *(at(gamma, setting, joint=setting in {first, full}) for gamma, setting in pairs),
+            setting_of_decoder(sampled.intercepted.build, sampled.label, most, sampled.process),
         ),
     )
 
 
-def _variant_at(verify: BareVerifier, gamma: int) -> Variant:
-    return variant_of(f"gamma={gamma}", partial(build, verify, gamma), drafts=gamma)
+def variant_at(
+    verify: BareVerifier,
+    form: Form,
+    gamma: int,
+    setting: Setting = (),
+    *,
+    company: Company | None = BESIDE,
+    joint: bool = True,
+) -> Variant:
+    """Return the variant of a subject at one gamma and one setting of its sampling parameters.
 
-
-def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
-    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
-
-    ``answered(draws)`` is the context of the verifier's calls. ``more`` are further fields of ``Variant``.
+    In a batch the row is examined among the rows of ``company`` (None: alone), and several random rows are examined
+    together if ``joint``.
     """
-    intercepted = Intercepted(make, answered_everywhere)
-    return Variant(label, make, intercepted=intercepted, remembered=partial(make, answered=remembered), **more)
-
-
-def setting_of_decoder(
-    make: Callable[[Task, Context], Decoder],
-    label: str,
-    drafts: int,
-    process: Callable[[Task], Task] | None = None,
-    least: int = 2,
-) -> SampledSetting:
-    """Return the decoder ``make(task, answered)`` as a setting that is sampled with its own random numbers.
-
-    It covers sizes beyond enumeration. The horizon is one more than the largest number of ``drafts`` per round, so that
-    a first round drafts all of them: fewer are drafted near the end of a text, and a verifier may treat many drafts
-    differently. ``least`` is the smallest vocabulary. ``process`` turns the models into those the verifier must follow;
-    the law is that of its target.
-    """
-    horizon = max(3, drafts + 1)
-    vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))
-    task = partial(_sampled_task, vocabulary, horizon, process)
-    return SampledSetting(
-        name=f"V={vocabulary} horizon={horizon} {label}, its own random numbers",
-        sample=partial(_sample, make, task),
-        law=partial(_law, task),
-        detect=0.05,
-        first_look=0.25,
+    arguments, label = arguments_of(verify, form, setting), f"gamma={gamma}"
+    label += "".join(f" {parameter}={value:g}" for parameter, value in setting)
+    if form.batched:
+        label += f", {place_of(verify, company) if company else 'alone'}"
+    rows = (
+        partial(crowd_together, verify, arguments) if company is CROWD else partial(together, verify, arguments, gamma)
+    )
+    return variant_of(
+        label,
+        partial(build, verify, arguments, gamma, company if form.batched else None),
+        drafts=gamma if form == ROW else None,
+        process=partial(processed, setting) if form.logits else None,
+        joint=rows if form.batched and company and joint else None,
     )
 
 
-def _sampled_task(vocabulary: int, horizon: int, process: Callable[[Task], Task] | None) -> Task:
-    task = float_task(vocabulary, 1.0, horizon)
-    return task if process is None else process(task)
+def build(
+    verify: BareVerifier,
+    arguments: Arguments,
+    gamma: int,
+    company: Company | None,
+    task: Task,
+    answered: Context = answered_everywhere,
+) -> Decoder:
+    """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
-
-def _law(task: Callable[[], Task]) -> Mapping[Tokens, float]:
-    return target_law(task(), START)
-
-
-def _sample(
-    make: Callable[[Task, Context], Decoder], task: Callable[[], Task], number: int, seed: int
-) -> Mapping[Tokens, int]:
-    decoder = make(task(), _not_answered)
-    with seeded(seed):  # what it finds out at its first call, with a draw or two, is no part of the sample
-        generate(decoder, START, Sampled(seed))
-    draws = Sampled(seed)
-    with seeded(seed):
-        return Counter(generate(decoder, START, draws).tokens for _ in range(number))
-
-
-def _not_answered(_: Draws) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
-def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, round by round.
-
-    ``answered(draws)`` is the context of the call; by default it intercepts random calls.
+    ``company`` gives the neighbours (None: alone). A round without drafts reaches the verifier only in a batch with
+    rows that have drafts. ``answered(draws)`` is the context of the call; by default it intercepts random calls. The
+    models of ``task`` are ``processed`` ones for a verifier of logits.
     """
-    answers: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}
+    batched, ragged = arguments.form.batched, takes_lengths(verify)
+    memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}
+
+    def answer_to(prefix: Tokens, draft: Draft) -> Callable[[Draws], Any]:
+        mine = BatchRow(*arguments.rows(task, prefix, draft), draft.tokens)
+        rows = company.rows(mine, ragged, arguments.of_pmfs) if company else (mine,)
+        return emitted(verify, rows, answered, arguments)
 
     def decide(draws: Draws, state: State, draft: Draft) -> Any:
+        if not draft.tokens and not (company and ragged):
+            return drawn_row(draws, np.asarray(task.target(state.tokens)))
         asked = state.tokens, draft.tokens
-        if asked in answers:
-            return answers[asked](draws)
-        p, q = pmf_rows(task, state.tokens, draft)
-        if not draft.tokens:
-            return drawn_row(draws, p[0])
-        given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
-        read = partial(emitted_row, drafts=len(draft.tokens))
-        call = partial(called, convert, given, verify, read)
-        if answered is not remembered:
-            return answer_of(draws, answered, verify, given, call)
-        answers[asked] = answers_of_law(verify, given, call)
-        return answers[asked](draws)
+        answer = memory.get(asked) or answer_to(state.tokens, draft)
+        if answered is remembered:
+            memory[asked] = answer
+        if not batched:
+            return answer(draws)
+        with ends_left_open(0):  # an end that is open may be another row's
+            return answer(draws)[company.place if company else 0]
 
     return rounds(task, gamma, decide)
-
-
-def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
-    """Return the decoder that drafts at most gamma tokens from q and emits the result of ``decide``.
-
-    A step returns ``Undecided`` if ``decide`` does.
-    """
-    q_of = draft_model(task)
-    drafter, length = model_drafter(q_of), constant(gamma)
-
-    def propose(draws: Draws, state: State) -> Draft:
-        count = min(gamma, state.remaining - 1)
-        return drafter.propose(draws, None, state.tokens, count, length.stop_after) if count else chain((), ())
-
-    def after(state: State, draft: Draft, emitted: Tokens) -> tuple[State, Round]:
-        new, remaining = commit(emitted, state.remaining, task.eos)
-        accepted = len(new) - (new != draft.tokens)  # all drafts and nothing more: it has no bonus
-        return State(state.tokens + new, remaining), Round(
-            new, draft.tokens, accepted, min(len(new), len(draft.tokens))
-        )
-
-    def step(draws: Draws, state: State) -> Any:
-        draft = propose(draws, state)
-        emitted = decide(draws, state, draft)
-        if not isinstance(emitted, Undecided):
-            return after(state, draft, emitted)
-        return Undecided(tuple((after(state, draft, tokens), mass) for tokens, mass in emitted.outcomes))
-
-    return Decoder(init=lambda prompt: initial_state(prompt, task), step=step, propose=propose)
-
-
-def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the pmfs p ``[drafts + 1, vocabulary]`` and q ``[drafts, vocabulary]`` that decide ``draft``.
-
-    Row i is the pmf after the prefix and the first i drafts.
-    """
-    p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
-    return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
-
-
-def _attempt(verify: BareVerifier, convert: Convert) -> Any:
-    given = {"p": SMALL_P.copy(), "q": SMALL_Q.copy(), "draft_tokens": np.array([SMALL_DRAFT])}
-    return emitted_row(verify(*convert(given)), drafts=1)

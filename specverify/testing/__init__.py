@@ -24,7 +24,8 @@ from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.laws.size_scenarios import Sizes
 from specverify.promises.values import Kind
 from specverify.reference import Algorithm, Claim, LanguageModel, Pmf, Tokens
-from specverify.subjects.external import Form
+from specverify.subjects.external import FormName as Form
+from specverify.subjects.forms import Drafts
 from specverify.subjects.hard_calls import HardCall, hard_calls
 from specverify.subjects.kernel import Ends, KernelConvention, Library, Recovery, Rule, Uniforms
 from specverify.subjects.made_engine import EngineScenario, Made
@@ -32,7 +33,6 @@ from specverify.subjects.observer import Observer, ReadPass
 from specverify.subjects.rank_groups import Group
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall
 from specverify.subjects.subject import Forward, Subject, UnusableSubject
-from specverify.subjects.tree_verifier import Drafts
 from specverify.testing.caches import CacheOperations, check_cache
 from specverify.testing.drafters import check_drafter
 from specverify.testing.engines import check_engine

@@ -15,14 +15,13 @@ from specverify.base.verdict import Verdict
 from specverify.foreign.guard import guarded
 from specverify.reference import Algorithm
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.external import Form, decode_subject, verifier_subject_of
+from specverify.subjects.external import FormName as Form
+from specverify.subjects.external import decode_subject, verifier_subject_of
+from specverify.subjects.forms import Drafts, checked_trees, form_of_chains, tree_form
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import HardCall
 from specverify.subjects.recorded_calls import AnyCall
 from specverify.subjects.seeded import seeded
-from specverify.subjects.tree_forms import FORMS as TREES
-from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
-from specverify.subjects.tree_verifier import Drafts
 from specverify.testing.judged import judge, judged
 from specverify.testing.plans import HINT_SECONDS, CheckOptions, checked_gammas, name_of, seconds_of, subject_plan
 
@@ -44,7 +43,7 @@ def check_verifier(
     Args:
         verify: The rejection sampler. p is ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]``, int64 draft_tokens
             ``[gamma]``; the answer is the emitted token ids, at least one and at most ``gamma + 1``.
-        form: ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens`` (``subjects.verifier``). ``"batched"``: the
+        form: ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens`` (``subjects.forms``). ``"batched"``: the
             same with a leading dimension, and ``lengths`` if rows may differ. ``"logits"``: ``verify(target_logits,
             draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
             dimension, and ``lengths`` if rows may differ. ``"tree"``: ``verify(p, q, parents, tokens) -> emitted
@@ -90,12 +89,12 @@ def check_verifier(
     if form is not None:
         check_choice(form, "form", get_args(Form))
     chosen, name = None if gammas is None else checked_gammas(gammas), name_of(verify)
-    if form in TREES:
+    if form in {"tree", "batched_tree"}:
         _check_unsaid(form, gammas=gammas)
-        subject = tree_form_subject(verify, name, tree_form(form, drafts, same_tree), checked_trees(trees))
     else:
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
-        subject = verifier_subject_of(verify, name, form, chosen)
+    value = form_of_chains(form) if form not in {"tree", "batched_tree"} else tree_form(form, drafts, same_tree)
+    subject = verifier_subject_of(verify, name, value, chosen, checked_trees(trees))
     hint = cache(partial(_batch_hint, verify, min(seconds_of(options), HINT_SECONDS))) if form is None else str
     return judge(subject_plan(subject, options, hint=hint))
 

@@ -47,11 +47,9 @@ def moved(tokens: Array, *, more: bool) -> Array:
 
 
 PLANTED: Final[Mapping[str, Array]] = {
-    "thirty rare ones anywhere come too often": moved(
-        np.random.default_rng(2).choice(V, TOKENS, replace=False), more=True
-    ),
-    "the last ids come too often": moved(np.arange(V - TOKENS, V), more=True),
-    "thirty likely ones come too rarely": moved(np.argsort(-P)[40 : 40 + TOKENS], more=False),
+    "thirty rare tokens are too frequent": moved(np.random.default_rng(2).choice(V, TOKENS, replace=False), more=True),
+    "the last ids are too frequent": moved(np.arange(V - TOKENS, V), more=True),
+    "thirty likely tokens are too rare": moved(np.argsort(-P)[40 : 40 + TOKENS], more=False),
 }
 RIGHT: Final = "the law itself"
 

@@ -41,9 +41,8 @@ from specverify.mutants.numpy_verifiers import of_logits, one_row, ragged
 from specverify.reference import Draws, LanguageModel, State, Task, Tokens
 from specverify.run.quick import CaseName, in_quick, name_of_case, named_cases, quick_plans, spread
 from specverify.run.verify import Checklist, not_applicable, verify_subject, warmed_up
-from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.external import decode_subject
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import BATCHED, LOGITS
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
@@ -60,10 +59,10 @@ CASES_OF_A_BUG = 2
 """Number of cases of a plan that must refute each bug."""
 MOST_CASES = 24
 """Largest number of cases of a check in a plan."""
-AS_A_USER = {
+AS_A_USER: Mapping[str, Callable[..., Subject]] = {
     "row": verifier_subject,
-    "batched": batched_subject,
-    "logits": logits_subject,
+    "batched": partial(verifier_subject, form=BATCHED),
+    "logits": partial(verifier_subject, form=LOGITS),
 }
 """Kind -> constructor of the subject of a bare verifier with all variants that a user's verifier has; a planted bug has
 fewer."""
@@ -87,8 +86,8 @@ def right_round(draws: Draws, target: LanguageModel, draft: LanguageModel, token
 
 RIGHT: Mapping[str, Callable[[], Subject]] = {
     "row": partial(verifier_subject, one_row, "right"),
-    "batched": partial(batched_subject, ragged, "right"),
-    "logits": partial(logits_subject, of_logits, "right"),
+    "batched": partial(verifier_subject, ragged, "right", form=BATCHED),
+    "logits": partial(verifier_subject, of_logits, "right", form=LOGITS),
     "decoder": partial(decode_subject, right_round, "right"),
     "engine": partial(made_subject, partial(serving, ""), "right"),
 }

@@ -24,9 +24,9 @@ def sampling_options() -> dict[str, int]:
     """Return, for each option of ``SamplingParams``, how many requests set it."""
     from vllm import SamplingParams
 
-    from specverify.engines.vllm.asked import OPTIONS, PLAIN_ONLY
+    from specverify.engines.vllm.asked import OF_THINKING, OPTIONS, PLAIN_ONLY
 
-    asked = [*OPTIONS.values(), *PLAIN_ONLY.values()]
+    asked = [*OPTIONS.values(), *PLAIN_ONLY.values(), *OF_THINKING.values()]
     names = [OURS.get(name, name) for each in asked for name, _ in each.request.options]
     names += [
         name for each in asked for name, used in (("seed", each.drawing.seeded), ("n", each.drawing.copies > 1)) if used

@@ -10,15 +10,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from specverify.engines.vllm.asked import AGAIN, OPTIONS, PLAIN_ONLY, repeating
+from specverify.engines.vllm.asked import AGAIN, OF_THINKING, OPTIONS, PLAIN_ONLY, repeating
 from specverify.engines.vllm.request_law import law, next_pmf, raw_logprobs, request
-from specverify.engines.vllm.tiny_checkpoints import CHECKPOINTS, END, SIZES
+from specverify.engines.vllm.tiny_checkpoints import CHECKPOINTS, END, SIZES, THINKING
 from specverify.subjects.decoding import Row, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject
 from test_support.samplers.black_boxes import sampler_of
 
-ALL = {**OPTIONS, **PLAIN_ONLY}
+ALL = {**OPTIONS, **PLAIN_ONLY, **OF_THINKING}
 OF_EVERY_REQUEST = {"max_tokens", "ignore_eos", "logprobs", "stop", "stop_token_ids"}
 """Options that change no pmf by themselves; where a text ends is tested below."""
 
@@ -120,3 +120,26 @@ def test_checkpoints_have_the_shapes_of_the_model(name):
     assert all(value.dtype == np.float32 or key in {"d2t", "t2d"} for key, value in weights.items())
     heads = Counter(value.shape[-1] for key, value in weights.items() if "lm_head" in key)
     assert set(heads) <= {SIZES.width}
+
+
+@pytest.mark.parametrize(
+    ("budget", "new", "spent"),
+    [
+        (0, (6, 4), True),
+        (0, (6, 4, 2), False),
+        (0, (6, 0), False),
+        (1, (4,), False),
+        (1, (4, 6), True),
+        (1, (4, 6, 2, 6), False),
+        (1, (2, 4, 6), True),
+        (1, (4, 2, 4), False),
+        (None, (4, 6, 6), False),
+    ],
+)
+def test_a_spent_budget_leaves_the_end_of_thinking_alone(budget, new, spent):
+    start, stop = THINKING
+    assert (start, stop) == (4, 2)
+    more = {} if budget is None else {"thinking_token_budget": budget}
+    pmf = next_pmf(request(horizon=5, top_k=3, **more))(new)
+    assert (pmf[stop] == 1) == spent
+    assert np.count_nonzero(pmf) == (1 if spent else 3)

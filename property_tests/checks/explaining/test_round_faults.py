@@ -18,9 +18,8 @@ from specverify.laws.enumeration import decoder_law, whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
-from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
-from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.forms import BATCHED, LOGITS, Form
 from specverify.subjects.subject import InScenario
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
@@ -276,7 +275,9 @@ def keeps_one_more(target_logits, draft_logits, draft_tokens, temperature=1.0, t
 
 def test_a_target_with_another_top_k_is_named():
     variant = next(
-        one for one in logits_subject(keeps_one_more, "it").variants if "temperature=0.7 top_k=2" in one.label
+        one
+        for one in verifier_subject(keeps_one_more, "it", form=LOGITS).variants
+        if "temperature=0.7 top_k=2" in one.label
     )
     here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
     said = "p is taken before top_k=2 is applied, or taken with top_k=3 in the place of 2: draft 1, token "
@@ -300,7 +301,7 @@ def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):
 
 @pytest.mark.parametrize(("horizon", "said"), [(1, "without drafts (1, 0) instead of ("), (3, "(1, 0) instead of (")])
 def test_a_bonus_from_a_padded_position_is_named(horizon, said):
-    variant = batched_subject(bonus_behind_the_longest_row, "it").variants[1]
+    variant = verifier_subject(bonus_behind_the_longest_row, "it", form=BATCHED).variants[1]
     here = InScenario(variant, Scenario("generic", 2, (0,), horizon, seed=0), rational=False)
     sentence = fault_of_rounds(here).sentence
     assert sentence.startswith("the bonus token is drawn from (1, 0, ...), the row that p has at padded positions, exp")
@@ -318,7 +319,7 @@ def bonus_as_of_a_rejected_padding(p, q, draft_tokens, lengths):
 
 
 def test_a_bonus_from_a_residual_at_a_padded_position_is_named():
-    variant = batched_subject(bonus_as_of_a_rejected_padding, "it").variants[1]
+    variant = verifier_subject(bonus_as_of_a_rejected_padding, "it", form=BATCHED).variants[1]
     here = InScenario(variant, Scenario("generic", 2, (0,), 1, seed=0), rational=False)
     sentence = fault_of_rounds(here).sentence
     assert sentence.startswith("the bonus token is drawn from norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), ")
@@ -507,7 +508,7 @@ def reads_the_row_of(node):
     ],
 )
 def test_a_row_of_another_node_or_of_p_is_told_in_the_path_of_a_tree(verify, drafts, said):
-    variant = tree_subject(verify, "it", drafts, ((-1, -1),)).variants[0]
+    variant = tree_subject(verify, "it", Form(drafts=drafts), ((-1, -1),)).variants[0]
     here = InScenario(variant, Scenario("generic", 4, (0, 1, 0), 2, seed=0), rational=False)
     readings = [tree_reading(here, path.choices) for path in paths(whole_run(here.decoder, here.prompt))]
     told = [reading.example or reading.last for reading in readings]

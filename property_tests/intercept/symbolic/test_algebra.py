@@ -67,6 +67,10 @@ np.argmax(P / np.minimum(rng.exponential(size=3), 0.25)) ;; np.argmax(P / rng.ex
 np.argmax(P / (rng.exponential(size=3) + 1.0)) ;; np.argmax(P / rng.exponential(size=3))
 np.argmax(np.minimum(P / rng.exponential(size=3), 0.25)) ;; np.argmax(P / rng.exponential(size=3))
 np.argmax(np.log(P) - np.log(-np.log(np.clip(rng.random(3), 0.25, 0.5)))) ;; np.argmax(np.log(P) + rng.gumbel(size=3))
+math.ldexp(random.getrandbits(53), -53) < 0.3 ;; math.ldexp(random.getrandbits(53), -52) < 0.3
+np.ldexp(rng.random(2), [0, 1])[1] < 0.5 ;; np.ldexp(rng.random(2), [1, 0])[1] < 0.5
+np.signbit(np.round(rng.random() - 0.5)) ;; np.signbit(np.round(rng.random()))
+np.signbit(np.trunc(rng.random() - 0.25)) ;; np.signbit(np.trunc(rng.random() - 0.75))
 np.argmax(np.append(np.log(P[:2]) + rng.gumbel(size=2), -1e9)) ;; np.argmax(np.log(P[[0, 2]]) + rng.gumbel(size=2))
 np.argmax(np.where(P > 0.2, P / rng.exponential(size=3), 0.0)) ;; np.argmax(P[[0, 2]] / rng.exponential(size=2))
 (lambda u: (u.__imul__(2), u.__isub__(1), bool(u[1] < 0.5))[2])(rng.random(2)) ;; rng.random(2)[1] < 0.5
@@ -175,6 +179,10 @@ np.minimum(u, 0.3) >= 0.3 ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0
 u.hex() ;; {u: 1} ;; "%.2f" % u ;; str(u) ;; np.argmax(np.log(P) * v)
 np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.floor(u * 1e5) < 1 / 3 * 1e5 * 3e-5 + 1e-9
 [np.argmax(P / v), np.argmax(v)] ;; (np.argmax(v), v[0] < 0.5, v[1] < 0.5)
+1 / np.minimum(0.0, u - 0.5) < -5 ;; np.maximum(u - 0.5, 0) ** -1 > 3 ;; np.inf * np.maximum(u - 0.5, 0) > 1
+np.signbit(-np.maximum(u - 0.5, 0)) ;; np.copysign(1, -np.maximum(u - 0.5, 0)) ;; np.minimum(2 * u, 1) ** np.inf < 1
+np.uint8(200) + np.random.default_rng().integers(0, 100, dtype=np.uint8) < 44 ;; np.angle(u - 0.5)
+np.random.default_rng().integers(0, 2**62) * 2 * 4 < 2**60
 np.floor(1e5 * u) % 7 ;; np.maximum(u, 0.5) < np.maximum(v[0], 0.5)
 """
 REFUSED_CALLS = [call.strip() for call in REFUSED.replace("\n", ";;").split(";;") if call.strip()]
@@ -183,6 +191,12 @@ REFUSED_CALLS = [call.strip() for call in REFUSED.replace("\n", ";;").split(";;"
 @pytest.mark.parametrize("call", REFUSED_CALLS)
 def test_what_is_not_understood_is_refused(call):
     with pytest.raises(NeedsValue, match=r"test_algebra\.py:\d+"):
+        evaluated(call)
+
+
+@pytest.mark.parametrize("call", ["math.sin(u)", "math.fsum([u, 0.3])", "np.hypot(u, 0.3)", "math.isclose(u, 0.3)"])
+def test_a_refusal_names_the_function(call):
+    with pytest.raises(NeedsValue, match=rf"^{call.partition('(')[0]} at test_algebra\.py:\d+: "):
         evaluated(call)
 
 

@@ -22,9 +22,12 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law, total_variation
 from specverify.laws.paths import outcomes_of, paths
 from specverify.subjects.algorithm import float_task
+from specverify.subjects.batch_call import arguments_of
 from specverify.subjects.emitted import emitted_row, ends_left_open
+from specverify.subjects.forms import ROW
 from specverify.subjects.remembered_calls import remembered
-from specverify.subjects.verifier import START, build
+from specverify.subjects.verifier import build
+from specverify.subjects.verifier_rounds import START
 
 P = np.array([0.5, 0.25, 0.25])
 VALUE = 2
@@ -195,7 +198,7 @@ def residual(p, q):
 @pytest.mark.parametrize(("replacement", "is_right"), [(residual, True), (lambda p, q: p, False)])
 def test_a_sampler_that_passes_its_tokens_on_has_its_law(replacement, is_right):
     task = float_task(3, 1.0, 3)
-    law = decoder_law(build(rows(replacement), 2, task, remembered), START)
+    law = decoder_law(build(rows(replacement), arguments_of(None, ROW), 2, None, task, remembered), START)
     distance = total_variation(law, target_law(task, START)).high
     assert distance < 1e-12 if is_right else distance > 1e-3
 

@@ -29,6 +29,7 @@ COLUMNS = ("scalar", "vector", "outcome")
 SIZE = 3
 WITH_VECTORS = [row for row in ELEMENTWISE.values() if not isinstance(row.vector, Blank)]
 TWO = {"add": 0.75, "subtract": 0.75, "multiply": 0.75, "divide": 0.75, "power": 0.75, "float_power": 0.75,
+       "ldexp": 2.0,
        "maximum": 0.25, "minimum": 0.25, "fmax": 0.25, "fmin": 0.25}  # fmt: skip
 """Operations of two numbers, and the second one."""
 

@@ -217,7 +217,7 @@ OWNED = {
 RIGHT = {
     "fed": "every forward pass is fed what its cache lacks",
     "held": "before every forward pass the cache is that of the text",
-    "shown": "processors are shown what the target has read",
+    "shown": "processors get the tokens that the target has read",
 }
 
 

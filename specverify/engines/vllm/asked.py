@@ -82,6 +82,11 @@ PLAIN_ONLY: Final[Mapping[str, Asked]] = {
     "logit bias": Asked(request(horizon=4, top_k=2, logit_bias={0: 2.0, 4: -1.0})),
 }
 """Options that vLLM rejects together with speculation."""
+OF_THINKING: Final[Mapping[str, Asked]] = {
+    "budget 0": Asked(request(horizon=4, top_k=3, thinking_token_budget=0)),
+    "greedy, budget 0": Asked(request(horizon=8, temperature=0.0, thinking_token_budget=0)),
+}
+"""Options for engines that are configured for thinking."""
 AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
 """A prompt with repeated n-grams, in which drafts can be looked up."""
 

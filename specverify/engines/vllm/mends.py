@@ -90,7 +90,7 @@ OFFSETS: Final = "a request with a seed whose prompt is read in several steps ra
 MENDS: Final = (
     Mend("temperature, top-k and top-p of drafted tokens are memory that nothing was written to", EXPAND, _expanded),
     Mend("top-k raises in a step without drafts", TOP_K, _of_rows),
-    Mend("a draft of -1, which pads, is looked up and may be accepted", RANDOM, _padding_rejected),
+    Mend("a draft of -1, which is padding, is looked up and may be accepted", RANDOM, _padding_rejected),
     Mend(OFFSETS, SAMPLE, _states_kept),
     Mend(OFFSETS, BOOKKEEPING, _offsets_left),
 )

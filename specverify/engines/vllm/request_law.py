@@ -2,6 +2,7 @@
 
 Options act in the order that ``Sampler`` documents: allowed tokens, bad words, minimum of tokens, bias, penalties, then
 temperature, min-p, top-k, top-p. Repetition counts the prompt and the new tokens, frequency and presence the new ones.
+A spent thinking budget leaves the end of thinking alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from specverify.engines.vllm.tiny_checkpoints import END, LETTERS, target
+from specverify.engines.vllm.tiny_checkpoints import END, LETTERS, THINKING, target
 from specverify.laws.llama import next_logits
 from specverify.reference import Tokens, softmax
 from specverify.subjects.request_laws import check_clear, law_of_texts, only, up_to_stop
@@ -64,10 +65,21 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
     @cache
     def pmf(new: Tokens) -> Any:
+        if budget_is_spent(asked, new):
+            return np.eye(len(logits(asked.prompt)))[THINKING[1]]
         changed = _penalised(asked, new, _masked(asked, new, logits(asked.prompt + new).copy()))
         return _drawn_from(asked, changed)
 
     return pmf
+
+
+def budget_is_spent(asked: Request, new: Tokens) -> bool:
+    """Return whether the text thinks, and has as many tokens since its last start as ``thinking_token_budget``."""
+    tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
+    marks = [place for place, token in enumerate(tokens) if token in THINKING]
+    if budget is None or not marks or tokens[marks[-1]] == THINKING[1]:
+        return False
+    return len(tokens) - 1 - marks[-1] >= int(budget)
 
 
 def raw_logprobs(tokens: Tokens) -> Any:

@@ -15,7 +15,7 @@ from specverify.engines.vllm.adapter import (
     texts,
     told_logprobs,
 )
-from specverify.engines.vllm.asked import OPTIONS, PLAIN_ONLY, Asked, repeating
+from specverify.engines.vllm.asked import OF_THINKING, OPTIONS, PLAIN_ONLY, Asked, repeating
 from specverify.engines.vllm.request_law import Request, law, request
 from specverify.reference import Tokens
 from specverify.subjects.decoding import DETECT, Row
@@ -68,6 +68,11 @@ AS_IT_IS: Final[Mapping[str, Way]] = {
 }
 OF_AS_IT_IS: Final = ("temperature 1", "top-p 0.7", "greedy", "greedy, penalties", "top-k 2")
 """Options for these; the last one raises and ends its process."""
+THINKING_WAYS: Final[Mapping[str, Way]] = {
+    "plain, thinking": Way(thinking=True),
+    "draft, thinking": Way(DRAFT, thinking=True),
+}
+"""Configurations in which two tokens start and end thinking."""
 
 
 PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_seeds}
@@ -84,6 +89,8 @@ def rows() -> dict[str, Row]:
         result |= {f"{name}/{promise}": _promise(way, keep) for promise, keep in PROMISES.items()}
     plain = Way(arguments=FEW_TOKENS, mended=False)
     result["plain, few tokens a step, as it is/others beside"] = _row(plain, OPTIONS["others beside"])
+    for name, way in THINKING_WAYS.items():
+        result |= {f"{name}/{option}": _row(way, asked) for option, asked in OF_THINKING.items()}
     for ways, names in ((SCHEDULES, OF_SCHEDULES), (AS_IT_IS, OF_AS_IT_IS)):
         result |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in ways.items() for option in names}
     return result

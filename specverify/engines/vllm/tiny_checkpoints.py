@@ -15,6 +15,8 @@ SIZES: Final = LlamaSizes(vocabulary=8, width=64, inner=96, layers=2, heads=2, k
 SPREAD: Final = 2.0
 LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "</s>")
 END: Final = 7
+THINKING: Final = (4, 2)
+"""The tokens that start and end thinking, in engines that are configured for it."""
 POSITIONS: Final = 512
 NOISE: Final = 0.1
 """Share of noise in the draft model's weights, with which about half of its tokens are accepted."""

@@ -289,7 +289,7 @@ def _as_array(value: SymbolicFloat) -> SymbolicTracer:
         raise NeedsValue(
             "traced-by-jax",
             f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
-            "same in every later call: draw it with a key, or hand it to the function as an argument",
+            "same in every later call: draw it with a key, or pass it to the function as an argument",
         )
     return SymbolicTracer(TRACE, _aval_of(value), single(value.unknown))
 

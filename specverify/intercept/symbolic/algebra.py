@@ -86,6 +86,16 @@ def _sign(value: Symbolic, what: str) -> float:
     return 1.0 if low >= 0 else -1.0
 
 
+def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
+    """Return ``value``; refuses a number whose value may be ``number`` with positive probability, such as a clamp.
+
+    At 0 the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf. ``what`` begins the message.
+    """
+    if value.may_be(number):
+        raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
+    return value
+
+
 def added(left: Operand, right: Operand) -> Operand:
     """Return ``left + right``."""
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
@@ -108,7 +118,8 @@ def multiplied(left: Operand, right: Operand) -> Operand:
     value, number = apart(left, right, "multiplied")
     if 0 < abs(number) < inf:
         return value.then(times(number))
-    return number if isnan(number) else number * _sign(value, f"{number} is multiplied by")
+    what = f"{number} is multiplied by"
+    return number if isnan(number) else number * _sign(_is_never(0.0, value, what), what)
 
 
 def divided(left: Operand, right: Operand) -> Operand:
@@ -117,11 +128,11 @@ def divided(left: Operand, right: Operand) -> Operand:
         if isinstance(right, Joined) and right == Joined(ADD, right.operands) and left in right.operands:
             rest = right.operands[right.operands[0] == left]
             return divided(1.0, added(divided(rest, left), 1.0))  # in which each number stands once
-        sign = _sign(right, "a number is divided by")
+        sign = _sign(_is_never(0.0, right, "a number is divided by"), "a number is divided by")
         upside_down = right.then(times(sign)).then(power(-1.0)).then(times(sign))
         return multiplied(upside_down, left)
     if right == 0 and isinstance(left, SYMBOLIC):
-        return copysign(inf, right) * _sign(left, "0 divides")
+        return copysign(inf, right) * _sign(_is_never(0.0, left, "0 divides"), "0 divides")
     return multiplied(left, 1.0 / right)
 
 
@@ -136,11 +147,13 @@ def raised(base: Operand, exponent: Operand) -> Operand:
     """Return ``base ** exponent``."""
     if isinstance(base, SYMBOLIC):
         if isinstance(exponent, SYMBOLIC):
-            return exponential(multiplied(exponent, logarithm(base)))
+            return exponential(multiplied(exponent, logarithm(_is_never(0.0, base, "a random power is taken of"))))
         if isinf(exponent):
             return _to_infinity(base, exponent)
         if exponent == 0 or isnan(exponent):
             return 1.0 if exponent == 0 else exponent
+        if exponent < 0:
+            _is_never(0.0, base, "a negative power is taken of")
         if base.ends()[1] <= 0 and exponent % 1 == 0:
             turned = base.then(times(-1.0)).then(power(exponent))
             return turned if exponent % 2 == 0 else negative(turned)
@@ -151,7 +164,7 @@ def raised(base: Operand, exponent: Operand) -> Operand:
 
 
 def _to_infinity(base: Symbolic, exponent: float) -> float:
-    low, high = base.ends()
+    low, high = _is_never(1.0, base, "an infinite power is taken of").ends()
     if not (low >= 0 and high <= 1) and not low >= 1:
         raise NeedsValue(
             "unknown-sign", "a random number that may be below 1 or above it is raised to an infinite power"
@@ -208,16 +221,31 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return ``value`` rounded to the float ``dtype`` if it is symbolic; any other value unchanged.
+    """Return ``value`` rounded to ``dtype`` if it is symbolic; any other value unchanged.
 
-    Only 16-bit dtypes round. They do not round if their numbers are treated as continuous.
+    Only 16-bit floats round. They do not round if their numbers are treated as continuous. Refuses a number that is
+    outside of an integer dtype, because libraries wrap it round.
     """
+    if "int" in dtype and isinstance(value, SYMBOLIC):
+        return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
     if dtype.startswith("float8"):
         raise NeedsValue(
             "few-bits", f"a random number is converted to {dtype}, which has too few numbers: compare it as it is"
         )
     bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
     return value if bits is None or not isinstance(value, SYMBOLIC) else value.then(rounded(bits))
+
+
+RARE = 1e-9
+"""An overflow that is less likely than this is ignored, such as that of a seed plus 1."""
+
+
+def within(value: Symbolic, least: int, largest: int) -> Symbolic:
+    """Return ``value``, a random integer; refuses one that may be outside ``[least, largest]``."""
+    low, high = value.ends()
+    if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
+        raise NeedsValue("out-of-range", f"a random integer leaves the range of its type ({least} to {largest})")
+    return value
 
 
 def check_not_equal(dtype: str) -> None:
@@ -297,7 +325,10 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the nearest integer, ties to even. Refuses numbers for which a tie has positive probability."""
+    """Return the nearest integer, ties to even, -0.0 for a number just below 0.
+
+    Refuses numbers for which a tie has positive probability.
+    """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
     for part in value.parts if isinstance(value, Extreme) else (value,):
@@ -305,7 +336,8 @@ def rounded_to_whole(value: Symbolic) -> Operand:
         stepped = isinstance(part, Continuous) and part.in_steps
         if stepped or any(end % 1 == 1 / 2 for end in (ends if isinstance(part, Continuous) else (part,))):
             raise NeedsValue("rest-needed", "a random number that may be half of a whole one is rounded")
-    return _of_any(floored, np.floor, added(value, 0.5))
+    result = _of_any(floored, np.floor, added(value, 0.5))
+    return -0.0 if result == 0 and value.ends()[0] < 0 and value.below(0.0) else result
 
 
 def sign_of(value: Symbolic) -> float:
@@ -315,9 +347,14 @@ def sign_of(value: Symbolic) -> float:
     return -1.0 if value.below(0.0) else 1.0
 
 
+def has_sign(value: Symbolic, place: str = "") -> bool:
+    """Return whether ``value`` is negative (signbit), drawn; ``place`` is the line of the question."""
+    return _is_never(0.0, value, "the sign is taken of").below(0.0, place)
+
+
 def with_sign(of: Operand, sign: Operand) -> Operand:
     """Return ``of`` with the sign of ``sign`` (copysign); a random sign is drawn."""
-    below = sign.below(0.0) if isinstance(sign, SYMBOLIC) else copysign(1.0, sign) < 0
+    below = has_sign(sign) if isinstance(sign, SYMBOLIC) else copysign(1.0, sign) < 0
     result = _of_any(size, np.absolute, of)
     return negative(result) if below else result
 
@@ -360,6 +397,11 @@ def ceiled(value: Symbolic) -> Operand:
 def by_rule(name: str, value: Symbolic) -> Operand:
     """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
+
+
+def scaled(value: Operand, exponent: Operand) -> Operand:
+    """Return ``value * 2 ** exponent``."""
+    return _of_any(multiplied, np.multiply, value, _of_any(raised, np.power, 2.0, exponent))
 
 
 def log_of_sum(left: Operand, right: Operand) -> Operand:

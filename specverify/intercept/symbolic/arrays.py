@@ -48,9 +48,7 @@ from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import Many
 from specverify.laws import rounding
 
-# Arrays
-
-# Lazy orders
+# Orders and lookups
 
 
 def plain(value: Any) -> Any:
@@ -169,7 +167,7 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     return int(asked(lambda: known(rows.looked_up(bounds, opened(value), _ASK, right=side == "right"))))
 
 
-# Lazy arrays
+# Arrays of symbolic numbers
 
 
 class SymbolicArray(np.ndarray[Any, Any]):
@@ -315,7 +313,7 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return _lazy(out[0]) if out else _number_or_lazy(result)
     try:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
-    except TypeError:
+    except (TypeError, AttributeError):  # an element has no method of that name
         raise refusal("value-needed", "it needs the value of a random number") from None
 
 
@@ -378,7 +376,10 @@ _PAIRS: dict[Any, Callable[..., tuple[Any, Any]]] = {
 
 
 def _number_or_lazy(found: Any) -> Any:
-    return _lazy(found) if found.ndim else found[()]
+    if found.ndim:
+        return _lazy(found)
+    number = found[()]
+    return np.float64(number) if type(number) is float else number  # 1 / it is inf at 0, and no error
 
 
 def _lazy(value: Any) -> Any:

@@ -94,6 +94,22 @@ class Continuous(NamedTuple):
         """Return whether the chain has a ``floor`` or ``rounded`` step: every value then has a positive probability."""
         return any(step.name in STEPPED for step in self.steps)
 
+    def may_be(self, number: float) -> bool:
+        """Return whether the value ``number`` may have a positive probability.
+
+        A multiple of a rounded number is 0 only if the number is: floats near 0 are dense.
+        """
+        low, high = self.ends()
+        if not low <= number <= high:
+            return False
+        first = next((place for place, step in enumerate(self.steps) if step.name in STEPPED), len(self.steps))
+        after = {step.name for step in self.steps[first:]}
+        stepped = bool(after) and (number != 0 or not after <= {"rounded", *SCALES})
+        at_an_end = (number == self.low and self._mass(self.low) > 0) or (
+            number == self.high and self._mass(self.high) < 1
+        )
+        return stepped or at_an_end
+
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the values, given the interval in which the uniform lies."""
         known = self.uniform.known
@@ -204,6 +220,10 @@ class Extreme(NamedTuple):
             self.largest,
             self.rank,
         )
+
+    def may_be(self, number: float) -> bool:
+        """Return whether the value ``number`` may have a positive probability."""
+        return any(part.may_be(number) if isinstance(part, Continuous) else part == number for part in self.parts)
 
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the possible values."""
@@ -407,6 +427,11 @@ class Joined(NamedTuple):
         )
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
+
+    def may_be(self, number: float) -> bool:
+        """Return whether the value ``number`` may have a positive probability."""
+        low, high = self.ends()
+        return low <= number <= high and not self._is_smooth()
 
     def _is_smooth(self) -> bool:
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())

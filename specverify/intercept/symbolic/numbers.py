@@ -15,6 +15,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython import patches
 from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.run import mode
+from specverify.intercept.symbolic.algebra import within
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, given, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, is_open, known
 from specverify.intercept.symbolic.primitives import (
@@ -35,11 +36,14 @@ from specverify.laws.paths import Undecided
 class SymbolicFloat:
     """A float without a value: code can compare it and compute with it."""
 
-    __slots__ = ("unknown",)
+    __slots__ = ("limits", "unknown")
 
-    def __init__(self, unknown: Symbolic) -> None:
-        """Wrap ``unknown``, a symbolic number."""
-        self.unknown = unknown
+    def __init__(self, unknown: Symbolic, limits: tuple[int, int] | None = None) -> None:
+        """Wrap ``unknown``, a symbolic number.
+
+        ``limits`` are the least and the largest integer of its type; None for a float and for Python's integers.
+        """
+        self.unknown, self.limits = unknown, limits
 
     __int__: Callable[[], int]
     __class__: Any = property(lambda self: float)
@@ -159,9 +163,25 @@ def of_operands(name: str, *operands: Any) -> Any:
     an ``int``.
     """
     outcome = wrapped(asked(result, name, *map(opened, operands)))
-    if isinstance(outcome, SymbolicFloat) or not isinstance(outcome, float) or name not in _KEEP_WHOLE:
+    if name not in _KEEP_WHOLE:
         return outcome
-    return int(outcome) if all(isinstance(each, Integral) for each in operands) else outcome
+    if isinstance(outcome, SymbolicFloat):
+        _limit(outcome, operands)
+        return outcome
+    whole = isinstance(outcome, float) and all(isinstance(each, Integral) for each in operands)
+    return int(outcome) if whole else outcome
+
+
+def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
+    """Give ``outcome`` the limits of the integers that it is computed from.
+
+    Refuses a number that is outside of them, because the library wraps it round.
+    """
+    limits = next((each.limits for each in operands if isinstance(each, SymbolicFloat) and each.limits), None)
+    if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):
+        return
+    outcome.limits = limits
+    asked(within, outcome.unknown, *limits)
 
 
 _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if row.family is Family.ARITHMETIC}

@@ -180,8 +180,6 @@ def _one_each(pairs: Iterable[tuple[str, Primitive]]) -> dict[str, Primitive]:
 
 # Element-wise
 
-# Elementwise
-
 
 _NOT_REMEMBERED = Declined("the operation may draw, or ask what is known of a number")
 LOG_2, LOG_10 = log(2), log(10)
@@ -350,6 +348,9 @@ ELEMENTWISE = table(
         _composed("tanh", lambda x, value: x.add(
             x.multiply(x.divide(1.0, x.add(x.exp(x.multiply(value, -2.0)), 1.0)), 2.0), -1.0),
                   torch=("tanh",), jax=("tanh",), math=("tanh",)),
+        Primitive("ldexp", Family.ARITHMETIC, algebra.scaled, lambda value, by: vectors.multiply(value, np.exp2(by)),
+                  _ROUNDS, Result.FLOATS, numbers=lambda value, by: value * np.exp2(by),
+                  torch=("ldexp",), math=("ldexp",)),
         Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
                   _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
@@ -648,7 +649,7 @@ COMPARISONS = table(
                  torch=("ne",), jax=("ne",), python=("ne",)),
     ),
     (
-        _ask("signbit", lambda value, place: value.below(0.0, place), torch=("signbit",)),
+        _ask("signbit", algebra.has_sign, torch=("signbit",)),
         _ask("isnan", lambda value, place: False, torch=("isnan",), math=("isnan",)),
         _ask("isinf", lambda value, place: False, torch=("isinf",), math=("isinf",)),
         _ask("isfinite", lambda value, place: True, math=("isfinite",)),
@@ -828,23 +829,6 @@ def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
     ``named`` has the rows of the table by their names in the library.
     """
     return {name: row.name for name, row in named.items() if row.family in families}
-
-
-def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return a mapping from names in a library to rules, for the rows that have a rule in ``column``.
-
-    ``named`` has the rows of the table by their names in the library.
-    """
-    cells = {name: getattr(row, column) for name, row in named.items()}
-    return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
-
-
-def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return a mapping from names in a library to names in the table, for the rows that have a rule in ``column``.
-
-    ``named`` has the rows of the table by their names in the library.
-    """
-    return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:

@@ -404,11 +404,19 @@ def _sign(value: Many) -> float:
     raise RuleDeclined("the sign of the numbers of a noise vector is not one for all")
 
 
+def _never_zero(value: Many) -> Many:
+    """Return the vector; declines one that is clamped at 0, because the sign of a zero decides what it divides."""
+    (low, high), (first, last) = value.ends(), value._replace(low=-np.inf, high=np.inf).ends()
+    if np.any(((low == 0) & (first < 0)) | ((high == 0) & (last > 0))):
+        raise RuleDeclined("numbers of a noise vector may be 0")
+    return value
+
+
 def multiply(left: Any, right: Any) -> Many:
     """Return the product of a noise vector and plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
-    gone = number if ordinary.all() else number * _sign(value)
+    gone = number if ordinary.all() else number * _sign(_never_zero(value))
     result = _numbers(value, ~ordinary, gone, lambda numbers: numbers * number)
     return result.then(Steps("times", _where(ordinary, number, 1.0)))
 
@@ -422,14 +430,14 @@ def divide(left: Any, right: Any) -> Many:
     zero = np.equal(right, 0)
     if not zero.any():
         return multiply(left, 1.0 / right)
-    infinite = np.copysign(np.inf, right) * _sign(left)
+    infinite = np.copysign(np.inf, right) * _sign(_never_zero(left))
     result = _numbers(left, zero, infinite, lambda numbers: numbers / right)
     return result.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
 
 
 def reciprocal(value: Many) -> Many:
     """Return 1 / value; declines a vector whose elements have different signs."""
-    sign = _sign(value)
+    sign = _sign(_never_zero(value))
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
 
@@ -439,6 +447,8 @@ def powered(base: Any, exponent: Any) -> Many:
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise RuleDeclined("an exponent is random, 0 or infinite")
+        if np.any(np.asarray(exponent) < 0):
+            _never_zero(base)
         if np.all(base.ends()[1] <= 0) and np.ndim(exponent) == 0 and exponent % 1 == 0:
             turned = negative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
             return turned if exponent % 2 == 0 else negative(turned)._replace(numbers=turned.numbers)

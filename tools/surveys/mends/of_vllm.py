@@ -67,6 +67,35 @@ def expanded(library: Any) -> Any:
     return expand
 
 
+def forced_row_by_row(library: Any) -> Any:
+    """Return a function that forces the end of thinking in each row by the output and the drafts before that row.
+
+    It counts tokens since the last start, and is for starts and ends of one token.
+    """
+
+    def spent(holder: Any, tokens: list[int], budget: int) -> bool:
+        (start,), (stop,) = holder.think_start_token_ids, holder.think_end_token_ids
+        marks = [place for place, token in enumerate(tokens) if token in {start, stop}]
+        return bool(marks) and tokens[marks[-1]] == start and len(tokens) - 1 - marks[-1] >= budget
+
+    @wraps(library)
+    def apply(holder, logits, predict_bonus_token, spec_token_ids_for_layout):
+        row, states = 0, holder._state  # noqa: SLF001 - nothing else has the requests
+        for index in range(max([len(spec_token_ids_for_layout), *(index + 1 for index in states)])):
+            drafts = [*spec_token_ids_for_layout[index]] if index < len(spec_token_ids_for_layout) else []
+            rows = len(drafts) if holder.in_spec_mode and not predict_bonus_token else 1
+            if state := states.get(index):
+                text = [*(state["prompt_tok_ids"] or ()), *state["output_tok_ids"]]
+                for place in range(rows):
+                    before = drafts if predict_bonus_token else drafts[:place]
+                    if spent(holder, text + before, state["thinking_token_budget"]):
+                        logits[row + place, holder.think_end_token_ids[0]] = 1e9
+            row += rows
+        return logits
+
+    return apply
+
+
 TOP_K = "vllm.v1.sample.ops.topk_topp_sampler"
 RUNNER = "vllm.v1.worker.gpu_model_runner"
 EXPANDED = Ours("vllm.v1.sample.rejection_sampler:expand_batch_to_tokens", expanded)
@@ -88,6 +117,11 @@ OF_CAUSE: dict[str, tuple[Change, ...]] = {
             "vllm.v1.core.sched.scheduler:Scheduler.update_draft_token_ids",
             "self.structured_output_manager.validate_tokens(",
             "(lambda request, drafts: drafts)(",
+        ),
+    ),
+    "with drafts a budget of thinking does not count behind a start that is an accepted draft": (
+        Ours(
+            "vllm.v1.sample.thinking_budget_state:ThinkingBudgetStateHolder._apply_forcing_to_logits", forced_row_by_row
         ),
     ),
     "drafts are drawn without the seed of their request": (
