@@ -70,7 +70,7 @@ def test_a_coupled_engine_of_right_law_holds_with_a_note():
     assert not found.failed
     assert not found.unknown
     assert "decides more than one thing" in found.figures["notes"][0]
-    assert "the law is what was promised all the same" in found.statement
+    assert found.figures["notes"] == [found.statement]
 
 
 def test_a_coupled_engine_with_models_of_its_own_is_undecided():
@@ -86,5 +86,5 @@ def test_a_coupled_engine_of_wrong_law_is_refuted():
 
 
 def test_a_generator_that_every_request_seeds_alike_does_not_hold():
-    with pytest.raises(NeedsValue, match="begins from the seed of a request before"):
+    with pytest.raises(NeedsValue, match="begins from the seed of"):
         examine_program(programs_of(seeded_again)[OPEN], Conditions())

@@ -1,11 +1,11 @@
 """Transformers models with their key-value caches, as language models for the reference decoders and as batches.
 
 ``CachedBatch`` is the cache: rows of left-padded tokens, fed and cropped together. ``CachedModel`` is one row of it and
-a ``LanguageModel``: it answers p(. | tokens) from rows it has computed, or feeds what its cache lacks. A cache is never
-rolled back behind the caller's back: being asked for tokens that contradict it is an error, and the only way back is
-``keep``, at lengths from ``reference.kv_cache``. ``speculate`` drives a decoder of ``reference`` through its rounds:
-the verifying pass is one forward of gamma + 1 rows, everything else one token at a time. ``greedy`` and
-``whole_logits`` are what the target computes without any algorithm.
+a ``LanguageModel``: it returns p(. | tokens) from rows that it has computed, or feeds the tokens that its cache lacks.
+A cache is rolled back by ``keep`` only, at lengths from ``reference.kv_cache``; a query for tokens that contradict the
+cache is an error. ``speculate`` runs a decoder of ``reference`` round by round: the verifying pass is one forward pass
+of gamma + 1 rows, all other tokens are fed one at a time. ``greedy`` and ``whole_logits`` compute the target's output
+without any algorithm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether one draft is kept, decided with torch by arithmetic: roots, signs, whole parts, clocks, whole numbers."""
+"""Ways to decide with torch, by arithmetic, whether one draft is kept: roots, signs, integer parts, integers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from test_support.idioms.idiom import coin
 
 @coin("torch", wrong=("torch.sqrt(torch.rand(()))", "torch.rand(())"))
 def square_root(p, q):
-    """A root against a root."""
+    """The root of the uniform is compared with the root of the ratio."""
     return bool(torch.sqrt(torch.rand(())) < torch.sqrt(p / q))
 
 
 @coin("torch", wrong=("** 2 < (p / q) ** 2", "** 3 < (p / q) ** 2"))
 def powers(p, q):
-    """A square against a square."""
+    """The square of the uniform is compared with the square of the ratio."""
     return bool(torch.rand(()) ** 2 < (p / q) ** 2)
 
 
 @coin("torch", wrong=("torch.rand(1, out=u)", "torch.rand(1, out=u).sqrt_()"))
 def answer_into_a_mask(p, q):
-    """``torch.lt`` into a mask that is there."""
+    """``torch.lt`` into an existing mask."""
     u, mask = torch.empty(1), torch.empty(1, dtype=torch.bool)
     torch.rand(1, out=u)
     torch.lt(u, (p / q).float(), out=mask)
@@ -30,14 +30,14 @@ def answer_into_a_mask(p, q):
 
 @coin("torch", wrong=("u.sub_(p / q)", "u.sub_(p)"))
 def difference_in_place(p, q):
-    """The ratio is taken from the uniform, and the sign is looked at."""
+    """The ratio is subtracted from the uniform, and the sign is tested."""
     u = torch.rand((), dtype=p.dtype)
     return bool(u.sub_(p / q).lt_(0))
 
 
 @coin("torch", wrong=("torch.sign(ratio - u) > 0", "torch.sign(ratio - u / 2) > 0"))
 def sign_of_the_difference(p, q):
-    """The sign of what is between ratio and uniform."""
+    """The sign of the difference of ratio and uniform."""
     ratio, u = p / q, torch.rand(())
     return bool(torch.sign(ratio - u) > 0)
 
@@ -51,14 +51,14 @@ def ceiling_of_the_difference(p, q):
 
 @coin("torch", wrong=("torch.floor(u + ratio)", "torch.floor(u + 0.5 * ratio)"))
 def floor_of_the_sum(p, q):
-    """The whole part of uniform plus ratio is a coin; a ratio of 1 always wins."""
+    """The integer part of uniform plus ratio is a coin; with a ratio of 1 it is always 1."""
     ratio, u = (p / q).clamp(max=1), torch.rand((), dtype=torch.float64)
     return bool(torch.floor(u + ratio))
 
 
 @coin("torch", wrong=("torch.relu(ratio - u)", "torch.relu(ratio - u * u)"))
 def what_is_left_of_the_ratio(p, q):
-    """What is above 0 of ratio minus uniform, as a bool."""
+    """The positive part of ratio minus uniform, as a bool."""
     ratio, u = p / q, torch.rand(())
     return bool(torch.relu(ratio - u).bool())
 
@@ -87,7 +87,7 @@ def two_clocks(p, q):
 
 @coin("torch", wrong=("torch.randint(0, 2**24, (1,))", "torch.randint(0, 2**23, (1,))"))
 def whole_numbers_of_24_bits(p, q):
-    """A whole number of 24 bits, divided by their number."""
+    """An integer of 24 bits, divided by 2^24."""
     return bool(torch.randint(0, 2**24, (1,)).double() / 2**24 < p / q)
 
 
@@ -120,13 +120,13 @@ def all_of_one(p, q):
 
 @coin("torch", wrong=("torch.full((), u)", "torch.full((), u) / 2"))
 def full_of_a_number(p, q):
-    """A tensor full of a number that was drawn."""
+    """A tensor filled with a number that was drawn."""
     u = torch.rand(()).item()
     return bool(torch.full((), u) < p / q)
 
 
 @coin("torch", wrong=("torch.tensor([u])", "torch.tensor([u / 3])"))
 def tensor_of_a_number(p, q):
-    """A tensor made of a number that was drawn."""
+    """A tensor made from a number that was drawn."""
     u = torch.rand(()).item()
     return bool(torch.tensor([u]) < p / q)

@@ -32,7 +32,7 @@ def legacy_generator(p, q):
 
 @coin("NumPy", wrong=("uniform(0, q)", "uniform(0, 1)"))
 def uniform_up_to_q(p, q):
-    """``uniform`` between two numbers."""
+    """``uniform`` between two bounds."""
     return RNG.uniform(0, q) < p
 
 
@@ -51,7 +51,7 @@ def logarithm(p, q):
 
 @coin("NumPy", wrong=("-RNG.exponential()", "-RNG.exponential() * 4"))
 def exponential(p, q):
-    """Minus an exponential against the difference of logarithms; it may be 0."""
+    """Minus an exponential is compared with the difference of logarithms; the exponential may be 0."""
     return p > 0 and (p >= q or -RNG.exponential() < np.log(p) - np.log(q))
 
 
@@ -83,19 +83,19 @@ def multinomial_of_two(p, q):
 
 @coin("NumPy", wrong=("RNG.integers(2**53)", "RNG.integers(2**52)"))
 def integers_of_53_bits(p, q):
-    """A whole number of 53 bits, scaled."""
+    """An integer of 53 bits, scaled."""
     return RNG.integers(2**53) * 2.0**-53 < p / q
 
 
 @coin("NumPy", wrong=("dtype=np.uint32)", "dtype=np.uint32) // 2"))
 def threshold_of_32_bits(p, q):
-    """32 bits against a threshold, as hardware does it."""
+    """An integer of 32 bits is compared with a threshold, as in hardware."""
     return RNG.integers(0, 2**32, dtype=np.uint32) < math.ceil(min(p / q, 1.0) * 2**32)
 
 
 @coin("NumPy", wrong=("buffer[0] < p / q", "buffer[0] < p"))
 def into_a_buffer(p, q):
-    """``out=``, for a buffer that is kept."""
+    """``out=``, with a buffer that is reused."""
     buffer = np.empty(1)
     RNG.random(out=buffer)
     return bool(buffer[0] < p / q)
@@ -103,7 +103,7 @@ def into_a_buffer(p, q):
 
 @coin("NumPy", wrong=("np.less(u, p / q)", "np.less(u, p)"))
 def ufunc(p, q):
-    """A comparison by its name."""
+    """The comparison as a named function (ufunc)."""
     u = RNG.random(1)
     return np.less(u, p / q).item()
 
@@ -123,7 +123,7 @@ def where(p, q):
 
 @coin("NumPy", wrong=("np.floor(u + keep)", "np.floor(u + keep / 2)"))
 def floor_of_the_sum(p, q):
-    """The whole part of uniform plus ratio."""
+    """The integer part of uniform plus ratio."""
     u, keep = RNG.random(), min(p / q, 1.0)
     return int(np.floor(u + keep)) == 1
 
@@ -137,7 +137,7 @@ def step_function(p, q):
 
 @coin("NumPy", wrong=("(u, u * u)[0]", "(u, u * u)[1]"))
 def one_of_two_functions(p, q):
-    """Two functions of one number, of which one is used."""
+    """Two functions of one number, only one of which is used."""
     u = RNG.random()
     return (u, u * u)[0] < p / q
 
@@ -150,14 +150,14 @@ def beta(p, q):
 
 @coin("NumPy", wrong=("RNG.geometric(1 - keep) > 1", "RNG.geometric(keep) > 1"))
 def geometric(p, q):
-    """The first failure comes later than at once."""
+    """The first failure does not come at once."""
     keep = min(p / q, 1.0)
     return keep == 1 or bool(RNG.geometric(1 - keep) > 1)
 
 
 @coin("NumPy", wrong=("RNG.logistic() < ", "RNG.logistic(scale=3) < "))
 def logistic(p, q):
-    """A logistic number against the log-odds."""
+    """A logistic number is compared with the log-odds."""
     return p >= q or (p > 0 and bool(RNG.logistic() < np.log(p) - np.log(q - p)))
 
 
@@ -203,7 +203,7 @@ def cumprod(p, q):
 
 @count("NumPy", wrong=("np.argmin([*kept, False])", "np.argmax([*kept, False])"))
 def argmin_with_a_stop(p, q):
-    """``argmin`` of the mask and a False."""
+    """``argmin`` of the mask with a False appended."""
     kept = RNG.random(len(p)) < p / q
     return np.argmin([*kept, False])
 
@@ -218,7 +218,7 @@ def flatnonzero(p, q):
 
 @count("NumPy", wrong=("np.log(p / q)", "np.log(p)"))
 def logarithms_of_a_row(p, q):
-    """Logarithms of a row, 1 - u so that none is of 0."""
+    """Logarithms of a row of 1 - u, so that no logarithm of 0 occurs."""
     with np.errstate(divide="ignore"):
         kept = np.log1p(-RNG.random(len(p))) < np.log(p / q)
     return np.cumprod(kept).sum()
@@ -226,7 +226,7 @@ def logarithms_of_a_row(p, q):
 
 @count("NumPy", wrong=("buffer[: len(p)] = RNG.random(len(p))", "buffer[: len(p)] = RNG.random(1)"))
 def slice_of_a_buffer(p, q):
-    """Written into the front of a buffer."""
+    """The row is written into the front of a buffer."""
     buffer = np.ones(8)
     buffer[: len(p)] = RNG.random(len(p))
     return np.cumprod(buffer[: len(p)] < p / q).sum()
@@ -249,7 +249,7 @@ def taken_while(p, q):
 
 @count("NumPy", wrong=("if np.all(u < p / q)", "if np.any(u < p / q)"))
 def all_or_the_first(p, q):
-    """All are kept, or the first is looked for."""
+    """All are kept, or the first rejection is searched."""
     u = RNG.random(len(p))
     if np.all(u < p / q):
         return len(p)
@@ -265,7 +265,7 @@ def largest_difference(p, q):
 
 @count("NumPy", wrong=("np.array([RNG.random() for _ in p])", "np.array([RNG.random() for _ in p]) / 2"))
 def array_of_numbers(p, q):
-    """An array made of numbers that were drawn one by one."""
+    """An array of numbers that were drawn one by one."""
     u = np.array([RNG.random() for _ in p])
     return np.cumprod(u < p / q).sum()
 

@@ -21,7 +21,7 @@ def uniform(p, q):
 
 @coin("random", wrong=("p > drawn() * q", "p > drawn() / q"))
 def imported_by_name(p, q):
-    """``from random import random``, and a comparison from the right."""
+    """``from random import random``, and a comparison with exchanged sides."""
     return p > drawn() * q
 
 
@@ -33,20 +33,20 @@ def generator_of_the_module(p, q):
 
 @coin("random", wrong=("random.uniform(0, q)", "random.uniform(0, 1)"))
 def uniform_up_to_q(p, q):
-    """``uniform`` between two numbers."""
+    """``uniform`` between two bounds."""
     return random.uniform(0, q) < p
 
 
 @coin("random", wrong=("1.5 - u", "1 - u"))
 def folded(p, q):
-    """Above a half the uniform is turned round, which leaves it as uniform as it was."""
+    """A uniform above 1/2 is mirrored, which leaves it uniform."""
     u = random.random()
     return (u if u < 0.5 else 1.5 - u) < p / q
 
 
 @coin("random", wrong=("else 1.5 - u", "else 1 - u"))
 def put_back(p, q):
-    """The state is put back, so that the number looked at is drawn once more."""
+    """The state is restored, so that the number is drawn again."""
     state, again = random.getstate(), random.random()
     random.setstate(state)
     u = random.random()
@@ -61,7 +61,7 @@ def logarithm(p, q):
 
 @coin("random", wrong=("math.log(random.random() or 1e-300)", "math.log(random.random() or 1e-300) * 2"))
 def logarithm_or_else(p, q):
-    """``or`` puts another number in the place of 0."""
+    """``or`` replaces 0 by another number."""
     return p > 0 and math.log(random.random() or 1e-300) < math.log(p / q)
 
 
@@ -73,7 +73,7 @@ def larger_of_two(p, q):
 
 @coin("random", wrong=("random.expovariate(1.0) > ", "random.expovariate(1.0) < "))
 def exponential(p, q):
-    """An exponential against minus a logarithm."""
+    """An exponential is compared with minus a logarithm."""
     return p >= q or (p > 0 and random.expovariate(1.0) > -math.log(p / q))
 
 
@@ -99,7 +99,7 @@ def bits(p, q):
 
 @coin("random", wrong=("random.getrandbits(53) < ", "random.getrandbits(53) // 2 < "))
 def bits_below_a_threshold(p, q):
-    """53 bits against a threshold."""
+    """An integer of 53 bits is compared with a threshold."""
     return random.getrandbits(53) < math.ceil(min(1.0, p / q) * 2**53)
 
 
@@ -141,27 +141,27 @@ def chained(p, q):
 
 @coin("random", wrong=("int(random.random() + keep)", "int(random.random() + keep / 2)"))
 def whole_part(p, q):
-    """The whole part of uniform plus ratio."""
+    """The integer part of uniform plus ratio."""
     keep = min(1.0, p / q)
     return int(random.random() + keep) == 1
 
 
 @coin("random", wrong=("math.floor(random.random() + keep)", "math.floor(random.random() + 0.5 * keep)"))
 def floor(p, q):
-    """``math.floor`` of the same."""
+    """``math.floor`` of uniform plus ratio."""
     keep = min(1.0, p / q)
     return math.floor(random.random() + keep) >= 1
 
 
 @coin("random", wrong=("(random.random() < p / q) + 0", "1 - (random.random() < p / q)"))
 def counted(p, q):
-    """The answer as a number."""
+    """The answer of the comparison, as a number."""
     return (random.random() < p / q) + 0 == 1
 
 
 @coin("random", wrong=(".random() < p / q", ".random() < p"))
 def generator_of_a_drawn_seed(p, q):
-    """A generator with a seed that is drawn."""
+    """A generator with a drawn seed."""
     return random.Random(random.getrandbits(64)).random() < p / q
 
 
@@ -174,7 +174,7 @@ def taken_while(p, q):
 
 @count("random", wrong=("if not all(", "if not any("))
 def all_of_the_coins(p, q):
-    """``all`` stops at the first that is lost."""
+    """``all`` stops at the first rejection."""
     coins = [random.random() for _ in p]
     if not all(u < a / b for u, a, b in zip(coins, p, q, strict=True)):
         return next(i for i, u in enumerate(coins) if not u < p[i] / q[i])
@@ -183,13 +183,13 @@ def all_of_the_coins(p, q):
 
 @count("random", wrong=("default=len(p)", "default=0"))
 def smallest_of_the_lost(p, q):
-    """The smallest place at which a coin is lost."""
+    """The smallest index of a rejection."""
     coins = [random.random() for _ in p]
     return min((i for i, u in enumerate(coins) if u >= p[i] / q[i]), default=len(p))
 
 
 @count("random", wrong=("else len(p)", "else 0"))
 def else_of_a_loop(p, q):
-    """A place that is found or not."""
+    """The first of a list of rejections, or the length."""
     lost = [i for i in range(len(p)) if random.random() >= p[i] / q[i]]
     return lost[0] if lost else len(p)

@@ -1,4 +1,4 @@
-"""Whether one draft is kept, decided with torch: a uniform number, or something that stands for one."""
+"""Ways to decide with torch whether one draft is kept: by a uniform number, or by an equivalent number."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def item_of_a_uniform(p, q):
 
 @coin("torch", wrong=("min(1.0, p.item() / q.item())", "min(1.0, q.item() / p.item())"))
 def all_python_numbers(p, q):
-    """Everything as Python numbers."""
+    """All numbers as Python numbers."""
     u, ratio = torch.rand(()).item(), min(1.0, p.item() / q.item())
     return u < ratio
 
 
 @coin("torch", wrong=("torch.rand(1, out=buffer)", "torch.rand(1, out=buffer).mul_(0.5)"))
 def uniform_into_a_buffer(p, q):
-    """``torch.rand`` into a buffer that is there."""
+    """``torch.rand`` into an existing buffer."""
     buffer = torch.empty(1)
     torch.rand(1, out=buffer)
     return bool(buffer[0] < p / q)
@@ -60,7 +60,7 @@ def uniform_like_the_row(p, q):
 
 @coin("torch", wrong=("torch.float64", "torch.float64) * torch.tensor(0.5"))
 def double_against_float(p, q):
-    """A uniform of float64 beside a ratio of float32."""
+    """A float64 uniform is compared with a float32 ratio."""
     u = torch.rand((), dtype=torch.float64)
     return bool(u < (p / q).float())
 
@@ -104,13 +104,13 @@ def multinomial_of_two(p, q):
 
 @coin("torch", wrong=("torch.log(p) - torch.log(q)", "torch.log(q) - torch.log(p)"))
 def logarithms(p, q):
-    """Everything in logarithms."""
+    """The comparison in logarithms."""
     return bool(torch.log(torch.rand(())) < torch.log(p) - torch.log(q)) and bool(p > 0)
 
 
 @coin("torch", wrong=("u.log_()", "u.log_().mul_(2)"))
 def logarithm_in_place(p, q):
-    """The logarithm of the uniform in its place; 1 - u is never 0."""
+    """The logarithm of the uniform in place; 1 - u is never 0."""
     u = 1 - torch.rand(1)
     u.log_()
     return bool(u < p.log() - q.log()) and bool(p > 0)
@@ -144,7 +144,7 @@ def log1p(p, q):
 
 @coin("torch", wrong=("min=torch.finfo(u.dtype).tiny", "max=0.1"))
 def clamped_at_tiny(p, q):
-    """A uniform that is kept from being 0 before its logarithm is taken."""
+    """A uniform clamped above 0 before its logarithm is taken."""
     u = torch.rand(1)
     return bool(u.clamp(min=torch.finfo(u.dtype).tiny).log() < (p / q).log())
 
@@ -159,7 +159,7 @@ def zero_is_replaced(p, q):
 
 @coin("torch", wrong=("return bool(u < p / q)", "return bool(u * u < p / q)"))
 def looked_at_for_nan(p, q):
-    """The uniform is looked at for NaN and for its range first."""
+    """The uniform is first tested for NaN and for its range."""
     u = torch.rand(())
     if torch.isnan(u) or not torch.isfinite(u) or u < 0 or u >= 1:
         raise ValueError("not a uniform")

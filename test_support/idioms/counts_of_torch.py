@@ -1,4 +1,4 @@
-"""How many drafts of a row are kept, decided with torch: one uniform for each, and the first that loses."""
+"""Ways to count with torch how many drafts of a row are kept: one uniform for each, and the first rejection."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from test_support.idioms.idiom import count
 
 @count("torch", wrong=("dim=0).sum()", "dim=0).max() * 2"))
 def product_of_masks(p, q):
-    """The cumulative product of the mask, added up."""
+    """The sum of the cumulative product of the mask."""
     kept = torch.rand(len(p)) < p / q
     return kept.long().cumprod(dim=0).sum()
 
 
 @count("torch", wrong=("(~kept)", "kept"))
 def sum_of_rejections(p, q):
-    """Places before which nothing was rejected."""
+    """The number of positions without an earlier rejection."""
     kept = torch.rand_like(p) < p / q
     return ((~kept).cumsum(-1) < 1).sum()
 
@@ -31,7 +31,7 @@ def first_place_of_a_rejection(p, q):
 
 @count("torch", wrong=("as_tuple=True)[0]", "as_tuple=True)[0].flip(0)"))
 def nonzero_as_a_tuple(p, q):
-    """``nonzero`` as a tuple of places."""
+    """``nonzero`` as a tuple of indices."""
     lost = (torch.rand_like(p) >= p / q).nonzero(as_tuple=True)[0]
     return int(lost[0]) if len(lost) else len(p)
 
@@ -45,28 +45,28 @@ def argmax_of_rejections(p, q):
 
 @count("torch", wrong=("[kept, ", "[~kept, "))
 def argmin_with_a_stop(p, q):
-    """A False behind the mask, and the place of the smallest."""
+    """A False after the mask, and the index of the smallest."""
     kept = torch.rand(len(p)) < p / q
     return torch.cat([kept, torch.tensor([False])]).int().argmin()
 
 
 @count("torch", wrong=("value=True).float().argmax()", "value=True).float().argmin()"))
 def padded_mask(p, q):
-    """A True behind the rejections, and ``argmax`` of floats."""
+    """A True after the rejections, and ``argmax`` of floats."""
     lost = torch.rand(len(p)) >= p / q
     return torch.nn.functional.pad(lost, (0, 1), value=True).float().argmax()
 
 
 @count("torch", wrong=("len(p)).min()", "len(p)).max()"))
 def smallest_rejected_place(p, q):
-    """The smallest place of a rejection, or the length."""
+    """The smallest index of a rejection, or the length."""
     kept = torch.rand_like(p) < p / q
     return torch.where(kept, len(p), torch.arange(len(p))).clamp(max=len(p)).min()
 
 
 @count("torch", wrong=("mask, u, 1.0", "mask, u * u, 1.0"))
 def padding_never_accepted(p, q):
-    """Uniforms of places behind the drafts are 1, which nothing accepts."""
+    """Uniforms after the drafts are 1, with which no draft is accepted."""
     ratio = torch.cat([p / q, torch.ones(2, dtype=p.dtype)])
     mask = torch.arange(len(ratio)) < len(p)
     u = torch.rand(len(ratio), dtype=p.dtype)
@@ -93,7 +93,7 @@ def slice_of_a_buffer(p, q):
 
 @count("torch", wrong=("copy_(torch.rand(len(p)))", "copy_(torch.rand(1))"))
 def copied_into_a_buffer(p, q):
-    """``copy_`` into a buffer that is kept."""
+    """``copy_`` into a buffer that is reused."""
     buffer = torch.zeros(len(p))
     buffer.copy_(torch.rand(len(p)))
     return (buffer < p / q).long().cumprod(0).sum()
@@ -101,7 +101,7 @@ def copied_into_a_buffer(p, q):
 
 @count("torch", wrong=("buffer[i] = torch.rand(())", "buffer[i] = torch.rand(()) ** 2"))
 def written_one_by_one(p, q):
-    """A buffer filled place by place."""
+    """A buffer filled element by element."""
     buffer = torch.empty(len(p))
     for i in range(len(p)):
         buffer[i] = torch.rand(())
@@ -124,7 +124,7 @@ def joined(p, q):
 
 @count("torch", wrong=("(u - p / q).max() < 0", "(u - p).max() < 0"))
 def largest_difference(p, q):
-    """All are kept if the largest difference is below 0; else they are looked at one by one."""
+    """All are kept if the largest difference is below 0; else they are tested one by one."""
     u = torch.rand(len(p), dtype=torch.float64)
     if (u - p / q).max() < 0:
         return len(p)
@@ -133,7 +133,7 @@ def largest_difference(p, q):
 
 @count("torch", wrong=("if u.max() < (p / q).min()", "if u.min() < (p / q).min()"))
 def largest_uniform(p, q):
-    """A way out for rows that are accepted in any case: the largest uniform is below the smallest ratio."""
+    """A shortcut for rows that are accepted as a whole: the largest uniform is below the smallest ratio."""
     u = torch.rand_like(p)
     if u.max() < (p / q).min():
         return len(p)
@@ -142,7 +142,7 @@ def largest_uniform(p, q):
 
 @count("torch", wrong=("(u / (p / q)).cummax(0).values < 1", "(u / p).cummax(0).values < 1"))
 def running_maximum(p, q):
-    """The running maximum of uniform by ratio stays below 1."""
+    """The running maximum of uniform / ratio stays below 1."""
     u = torch.rand(len(p), dtype=torch.float64)
     return ((u / (p / q)).cummax(0).values < 1).sum()
 
@@ -156,7 +156,7 @@ def flipped_twice(p, q):
 
 @count("torch", wrong=("u[None].expand(3, -1)", "(u[None] ** 2).expand(3, -1)"))
 def expanded_for_rows(p, q):
-    """Uniforms expanded for several rows, of which one is looked at."""
+    """Uniforms expanded for several rows, only one of which is used."""
     u = torch.rand(len(p))
     kept = u[None].expand(3, -1) < (p / q)[None].expand(3, -1)
     return kept[1].long().cumprod(-1).sum()
@@ -193,7 +193,7 @@ def running_sum_of_logarithms(p, q):
 
 @count("torch", wrong=("if not kept[i]", "if kept[i]"))
 def list_of_the_mask(p, q):
-    """The mask as a list, gone through until a False."""
+    """The mask as a list, searched for the first False."""
     kept = (torch.rand(len(p)) < p / q).tolist()
     for i in range(len(p)):
         if not kept[i]:
@@ -222,7 +222,7 @@ def seen_by_numpy(p, q):
 
 @count("torch", wrong=("torch.lt(u, p / q, out=kept)", "torch.le(p / q, u, out=kept)"))
 def mask_that_is_kept(p, q):
-    """``torch.lt`` into a mask of the row."""
+    """``torch.lt`` into an existing mask of the row."""
     kept = torch.empty(len(p), dtype=torch.bool)
     u = torch.rand(len(p), dtype=torch.float64)
     torch.lt(u, p / q, out=kept)
@@ -231,14 +231,14 @@ def mask_that_is_kept(p, q):
 
 @count("torch", wrong=("torch.minimum(torch.ones(()), p / q)", "torch.minimum(torch.ones(()), p)"))
 def ratio_of_minimum(p, q):
-    """``torch.minimum`` of 1 and the ratio, and a comparison from the right."""
+    """``torch.minimum`` of 1 and the ratio, and a comparison with exchanged sides."""
     alpha = torch.minimum(torch.ones(()), p / q)
     return torch.gt(alpha, torch.rand_like(alpha)).int().cumprod(-1).sum()
 
 
 @count("torch", wrong=("(kept == 0)", "(kept != 0)"))
 def unequal_to_zero(p, q):
-    """A mask of whole numbers, compared with 0."""
+    """A mask of integers, compared with 0."""
     kept = (torch.rand_like(p) < p / q).to(torch.uint8)
     lost = torch.nonzero((kept == 0).view(-1)).view(-1).tolist()
     return lost[0] if lost else len(p)
@@ -246,14 +246,14 @@ def unequal_to_zero(p, q):
 
 @count("torch", wrong=("u[:, 0]", "u[:, 0] * 0.5"))
 def column_of_a_matrix(p, q):
-    """A column of a matrix of uniforms, made for more than is used."""
+    """A column of a matrix of uniforms that has more columns than are used."""
     u = torch.rand(len(p), 3)
     return (u[:, 0] < p / q).long().cumprod(0).sum()
 
 
 @count("torch", wrong=("-waiting < ", "-2 * waiting < "))
 def exponentials_of_a_row(p, q):
-    """A row of exponentials for the logarithms of uniforms."""
+    """A row of exponentials in place of logarithms of uniforms."""
     waiting = torch.empty_like(p).exponential_()
     return (-waiting < p.log() - q.log()).long().cumprod(0).sum()
 

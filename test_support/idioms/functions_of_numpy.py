@@ -1,4 +1,4 @@
-"""Functions of NumPy that are given random numbers one by one, in lists, or for their order."""
+"""Functions of NumPy that get random numbers one by one or in lists, or that use their order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ RNG = np.random.default_rng(0)
 
 
 def _below_of_middle(keep):
-    """Return what the middle one of three uniforms is below with probability ``keep``."""
+    """Return the value that the middle one of three uniforms is below with probability ``keep``."""
     return 0.5 - np.sin(np.arcsin(1 - 2 * keep) / 3)
 
 
 @coin("NumPy", wrong=("u > 0, u, 1e-300", "u > 0.5, u, 1e-300"))
 def logarithm_of_where(p, q):
-    """The logarithm of ``where``, which puts another number in the place of 0."""
+    """The logarithm of ``where``, which replaces 0 by another number."""
     u = RNG.random()
     return p > 0 and bool(np.log(np.where(u > 0, u, 1e-300)) < np.log(p / q))
 
 
 @count("random", wrong=("np.clip(u, 1e-300, 1.0)", "np.square(u)"))
 def logarithms_of_a_list(p, q):
-    """A list of numbers of ``random`` is clipped, chosen from and put in logarithms."""
+    """A list of numbers of ``random`` is clipped, selected from, and its logarithms are taken."""
     u = [random.random() for _ in p]
     return np.cumprod((p > 0) & (np.log(np.where(q > 0, np.clip(u, 1e-300, 1.0), 1.0)) < np.log(p / q + 1e-300))).sum()
 
@@ -39,14 +39,14 @@ def copied_sign(p, q):
 
 @coin("random", wrong=("[u], 1 - u", "[u], (1 - u) / 2"))
 def selected(p, q):
-    """``select`` takes a uniform, or what it leaves of 1."""
+    """``select`` takes u or 1 - u."""
     u, v = random.random(), random.random()
     return bool(np.select([v < 0.5], [u], 1 - u) < p / q)
 
 
 @count("random", wrong=("[random.random() for _ in p]", "[random.random()] * len(p)"))
 def stacked_numbers(p, q):
-    """``stack`` of single numbers, which are compared by the smaller one of them and 1."""
+    """``stack`` of single numbers, whose minimum with 1 is compared."""
     u = np.minimum(np.stack([random.random() for _ in p]), 1.0)
     return np.logical_and.accumulate(u * q < p).sum()
 
@@ -66,13 +66,13 @@ def sum_of_logarithms(p, q):
 
 @coin("NumPy", wrong=("RNG.random(3))[1]", "RNG.random(3))[0]"))
 def middle_of_a_sort(p, q):
-    """The middle one of three that are sorted, by its own distribution function."""
+    """The middle one of three sorted uniforms, by its distribution function."""
     return bool(np.sort(RNG.random(3))[1] < _below_of_middle(min(1.0, p / q)))
 
 
 @coin("NumPy", wrong=("< 0.5", "< 0.9"))
 def both_of_a_sort(p, q):
-    """Both of two are below the ratio, or one is and a coin is won: r^2 and half of 2 r (1 - r)."""
+    """Both of two are below the ratio, or one is and a coin is heads: r^2 and half of 2 r (1 - r)."""
     low, high = np.sort(RNG.random(2))
     return bool(high < p / q) or (bool(low < p / q) and RNG.random() < 0.5)
 
@@ -103,21 +103,21 @@ def rounded_column(w):
 
 @coin("random", wrong=("random.random() + keep)[1]", "random.random() + keep / 2)[1]"))
 def parts_by_modf(p, q):
-    """``modf``: the whole part of uniform plus ratio."""
+    """``modf``: the integer part of uniform plus ratio."""
     keep = min(1.0, p / q)
     return bool(np.modf(random.random() + keep)[1] >= 1)
 
 
 @count("NumPy", wrong=("where=p > 0", "where=p > 0.3"))
 def divided_where(p, q):
-    """``divide`` into an array that is there, and only where that can be done."""
+    """``divide`` into an existing array, only where the divisor is positive."""
     u = np.divide(RNG.random(len(p)) * q, p, out=np.full_like(p, 2.0), where=p > 0)
     return np.cumprod(u < 1).sum()
 
 
 @count("NumPy", wrong=("np.append(p / q, 1.0)", "np.append(p, 1.0)"))
 def without_nan(p, q):
-    """The place behind the drafts is NaN, which ``nan_to_num`` makes 1: accepted by none."""
+    """The entry after the drafts is NaN, which ``nan_to_num`` replaces by 1: never accepted."""
     u = np.append(RNG.random(len(p)), np.nan)
     return np.cumprod(np.nan_to_num(u, nan=1.0) < np.append(p / q, 1.0)).sum()
 

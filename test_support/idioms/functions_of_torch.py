@@ -1,4 +1,4 @@
-"""Functions of torch that look at the order of random numbers, at their whole parts, or are made of other functions."""
+"""Functions of torch that use the order or the integer parts of random numbers, or that consist of other functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from test_support.idioms.tokens_of_numpy import _alias
 
 
 def _below_of_middle(keep):
-    """Return what the middle one of three uniforms is below with probability ``keep``."""
+    """Return the value that the middle one of three uniforms is below with probability ``keep``."""
     return 0.5 - math.sin(math.asin(1 - 2 * keep) / 3)
 
 
@@ -21,7 +21,7 @@ def _keep(p, q):
 
 @coin("torch", wrong=("sort().values[1]", "sort().values[0]"))
 def values_of_a_sort(p, q):
-    """The middle one of the values of ``sort``, by its own distribution function."""
+    """The middle one of the values of ``sort``, by its distribution function."""
     return bool(torch.rand(3, dtype=torch.float64).sort().values[1] < _below_of_middle(_keep(p, q)))
 
 
@@ -39,7 +39,7 @@ def value_of_kthvalue(p, q):
 
 @coin("torch", wrong=("< 0.5", "< 0.9"))
 def values_of_topk(p, q):
-    """Both values of ``topk``: the larger one is below the ratio, or the smaller one is and a coin is won."""
+    """Both values of ``topk``: the larger one is below the ratio, or the smaller one is and a coin is heads."""
     high, low = torch.rand(2, dtype=torch.float64).topk(2).values
     return bool(high < p / q) or (bool(low < p / q) and bool(torch.rand(()) < 0.5))
 
@@ -53,14 +53,14 @@ def lerp(p, q):
 
 @coin("torch", wrong=("(3 * u).frac()", "u.frac() * u"))
 def fraction(p, q):
-    """``frac``: what is left without the whole part of a uniform is uniform as well."""
+    """``frac``: the fractional part of a multiple of a uniform is uniform."""
     u = torch.rand((), dtype=torch.float64)
     return bool((3 * u).frac() < p / q)
 
 
 @count("torch", wrong=("q, torch.rand", "p, torch.rand"))
 def sum_of_a_product(p, q):
-    """``addcmul``: the product of q and a uniform is taken from p."""
+    """``addcmul``: the product of q and a uniform is subtracted from p."""
     return (torch.addcmul(p, q, torch.rand(len(p), dtype=p.dtype), value=-1) > 0).long().cumprod(0).sum()
 
 
@@ -79,7 +79,7 @@ def copied_sign(p, q):
 
 @count("torch", wrong=("torch.cat([p / q", "torch.cat([p"))
 def without_nan(p, q):
-    """The place behind the drafts is NaN, which ``nan_to_num`` makes 1: accepted by none."""
+    """The entry after the drafts is NaN, which ``nan_to_num`` replaces by 1: never accepted."""
     u = torch.cat([torch.rand(len(p), dtype=p.dtype), torch.tensor([torch.nan])]).nan_to_num(nan=1.0)
     return (u < torch.cat([p / q, torch.ones(1)])).long().cumprod(0).sum()
 
@@ -119,7 +119,7 @@ def permuted(w):
 
 @coin("torch", wrong=("torch.randint(0, 256, (1,))", "torch.randint(0, 128, (1,))"))
 def byte(p, q):
-    """One of 256 numbers decides, unless it is that of the threshold: then a uniform does."""
+    """One of 256 numbers decides, unless it is the number of the threshold: then a uniform decides."""
     keep, number = 256 * min(1.0, float(p / q)), torch.randint(0, 256, (1,))
     whole = math.floor(keep)
     return bool(number < whole) or (bool(number == whole) and bool(torch.rand((), dtype=p.dtype) < keep - whole))

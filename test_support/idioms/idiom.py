@@ -1,9 +1,8 @@
-"""One way to write a step of a rejection sampler, right, and the same code with one mistake in it.
+"""Ways to write a step of a rejection sampler: each right, and once more with one mistake in it.
 
-A table of idioms is a module whose functions are decorated by what they are a part of: ``coin`` decides about one
-draft, ``count`` about all of a row, ``token`` draws from weights, ``verifier`` is everything. The rest of the sampler
-is the same for all. ``wrong`` is the mistake: a piece of the source that stands there once, and what is written
-instead.
+A table of idioms is a module whose functions are decorated by the step that they are: ``coin`` decides one draft,
+``count`` all drafts of a row, ``token`` draws from weights, and ``verifier`` is the whole sampler. The rest of the
+sampler is the same for all. ``wrong`` is the mistake: a piece of the source that occurs once, and its replacement.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def _part(
 
 
 def idioms_of(modules: Iterable[ModuleType]) -> tuple[Idiom, ...]:
-    """Return the idioms of some tables, in the order in which they stand there."""
+    """Return the idioms of some tables, in the order of their definition."""
     found = [[value for value in vars(module).values() if isinstance(value, Idiom)] for module in modules]
     return tuple(idiom for each in found for idiom in sorted(each, key=lambda idiom: idiom.place))
 
@@ -74,7 +73,7 @@ def idioms_of(modules: Iterable[ModuleType]) -> tuple[Idiom, ...]:
 
 
 class Arrays(NamedTuple):
-    """What the rest of a sampler is written with."""
+    """The functions of a library with which the rest of a sampler is written."""
 
     uniform: Callable[[], Any]
     owed: Callable[[Any, Any], Any]
@@ -149,7 +148,7 @@ def _whole(library: str, verify: Verify) -> Verify:
 
 
 def _told(verify: Verify, part: Any, library: str) -> Verify:
-    """Return the sampler under the name of the part; that of torch names torch, so that it is given tensors."""
+    """Return the sampler under the name of the step. A sampler of torch names torch, so that it gets tensors."""
     verify.__name__ = verify.__qualname__ = part.__name__
     verify.__doc__ = part.__doc__
     if "torch" in library:

@@ -1,7 +1,7 @@
-"""What judges idioms of any library: one world and its law, the twin with one mistake, and what the exact checks say.
+"""The rows on which idioms of any library are judged, their law, the twin with one mistake, and the exact checks.
 
-The world has three tokens and drafts that are given. Rejections are likely, the residual has a token of probability 0,
-and no two rows are alike.
+There are three tokens and given drafts. Rejections are likely, the residual has a token of probability 0, and no two
+rows are equal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rejection_law(gamma):
 
 
 def distance_of(once, gamma):
-    """Return the total variation between the law of what ``once()`` emits and that of rejection sampling."""
+    """Return the total variation between the law of the tokens that ``once()`` emits and that of rejection sampling."""
 
     def program(draws):
         with answered_everywhere(draws):
@@ -55,7 +55,7 @@ def distance_of(once, gamma):
 
 
 def with_mistake(function: Any, right: str, wrong: str) -> Any:
-    """Return a function with another piece of source in the place of one that it has once."""
+    """Return a function with a piece of its source, which must occur once, replaced by another."""
     source, line = inspect.getsource(function), function.__code__.co_firstlineno
     source = textwrap.dedent(source)
     start = source.index("def ")
@@ -70,9 +70,9 @@ def with_mistake(function: Any, right: str, wrong: str) -> Any:
 
 
 def worst_of(subject, place, shares):
-    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation.
+    """Return the worst status of the exact checks that had a case, and its statement; stops at a refutation.
 
-    They are run in one of so many shares of the scenarios: that at a place, counted around.
+    The checks run in one of several shares of the scenarios; ``place`` selects the share.
     """
     subject = subject._replace(scenarios=subject.scenarios[place % shares :: shares])
     worst = Status.HOLDS.value, ""

@@ -51,7 +51,7 @@ def weighted_sampler(w):
 
 @token("torch", wrong=("cdf <= u", "cdf <= u * u"))
 def counted_below(w):
-    """How many cumulative weights are at most the uniform."""
+    """The number of cumulative weights that are at most the uniform."""
     cdf = w.cumsum(0) / w.sum()
     cdf[-1] = 1.0
     u = torch.rand((), dtype=w.dtype)
@@ -77,7 +77,7 @@ def first_of_where(w):
 
 @token("torch", wrong=("(cdf > u).int().argmax()", "(cdf < u).int().argmax()"))
 def argmax_of_a_mask(w):
-    """``argmax`` of what is above."""
+    """``argmax`` of the mask of weights above."""
     cdf = w.cumsum(-1)
     u = torch.rand((), dtype=w.dtype) * cdf[-1]
     return (cdf > u).int().argmax()
@@ -85,7 +85,7 @@ def argmax_of_a_mask(w):
 
 @token("torch", wrong=("(cdf - u > 0)", "(cdf - u / 2 > 0)"))
 def argmax_of_differences(w):
-    """Differences that are above 0, as floats."""
+    """Positive differences, as floats."""
     cdf = w.cumsum(-1)
     u = torch.rand((), dtype=w.dtype) * cdf[-1]
     return (cdf - u > 0).float().argmax()
@@ -93,7 +93,7 @@ def argmax_of_differences(w):
 
 @token("torch", wrong=("cdf[-1:] * torch.rand(1, dtype=w.dtype)", "cdf[-1:] * torch.rand(1, dtype=w.dtype) / 2"))
 def searchsorted(w):
-    """``searchsorted`` in the cumulative weights; the right side, so that a number of 0 finds no weight of 0."""
+    """``searchsorted`` in the cumulative weights, on the right side, so that 0 never selects a weight of 0."""
     cdf = w.cumsum(0)
     return torch.searchsorted(cdf, cdf[-1:] * torch.rand(1, dtype=w.dtype), right=True)[0]
 
@@ -116,7 +116,7 @@ def searched_in_sorted_weights(w):
 
 @token("torch", wrong=("left -= weight", "left -= weight / 2"))
 def taken_away_one_by_one(w):
-    """Weights are taken from the uniform until it is below 0."""
+    """Weights are subtracted from the uniform until it is below 0."""
     left, possible = torch.rand((), dtype=w.dtype) * w.sum(), w.nonzero().view(-1).tolist()
     for i in possible:
         weight = w[i]
@@ -128,7 +128,7 @@ def taken_away_one_by_one(w):
 
 @token("torch", wrong=("if u < total", "if u < weight"))
 def scanned(w):
-    """Cumulated until the sum is above the uniform, in Python numbers."""
+    """Weights are added until the sum is above the uniform, in Python numbers."""
     u, total = torch.rand(1).item() * w.sum().item(), 0.0
     last = 0
     for i, weight in enumerate(w.tolist()):
@@ -142,7 +142,7 @@ def scanned(w):
 
 @token("torch", wrong=("rest = w[i:].sum()", "rest = 2 * w.sum()"))
 def coin_by_coin(w):
-    """A coin for each token: is it this one, of those that are left."""
+    """A coin for each token decides whether it is this one among the remaining ones."""
     possible = w.nonzero().view(-1).tolist()
     for i in possible[:-1]:
         rest = w[i:].sum()
@@ -167,7 +167,7 @@ def bisected(w):
 
 @token("torch", wrong=("1 - torch.rand(1, dtype=w.dtype)", "(1 - torch.rand(1, dtype=w.dtype)) ** 2"))
 def counted_from_the_other_end(w):
-    """1 - u, and how many cumulative weights are below it."""
+    """1 - u, and the number of cumulative weights below it."""
     cdf = w.cumsum(0)
     u = 1 - torch.rand(1, dtype=w.dtype)
     return (cdf < u * cdf[-1]).sum()
@@ -175,7 +175,7 @@ def counted_from_the_other_end(w):
 
 @token("torch", wrong=("x - place < share[place]", "x - place > share[place]"))
 def alias_table(w):
-    """Walker's alias table: one uniform for the column and for the part of it."""
+    """Walker's alias table: one uniform selects the column and the part of the column."""
     share, other = _alias((w / w.sum()).tolist())
     x = torch.rand((), dtype=torch.float64) * len(w)
     place = int(x)
@@ -201,7 +201,7 @@ def _alias(pmf):
     "torch", wrong=("column = torch.randint(len(w), ()).item()", "column = min(1, torch.randint(len(w), ()).item())")
 )
 def alias_table_of_two_numbers(w):
-    """An alias table with a column that is drawn by itself."""
+    """An alias table whose column is drawn separately."""
     share, other = _alias((w / w.sum()).tolist())
     column = torch.randint(len(w), ()).item()
     return column if torch.rand(()) < share[column] else other[column]
@@ -209,7 +209,7 @@ def alias_table_of_two_numbers(w):
 
 @token("torch", wrong=("hits[0, -1] > u", "hits[0, -1] > u * u"))
 def cumulated_in_a_kernels_way(w):
-    """Blocks of a row are added up, the block is found, then the place in it."""
+    """Blocks of a row are summed, the block is found, then the index in it."""
     padded = torch.nn.functional.pad(w, (0, len(w) % 2)).view(2, -1)
     u, before = torch.rand((), dtype=w.dtype) * w.sum(), 0.0
     last = int(w.nonzero()[-1])
@@ -223,7 +223,7 @@ def cumulated_in_a_kernels_way(w):
 
 @token("torch", wrong=("cdf[..., :-1] <= u", "cdf[..., :-1] <= u * u"))
 def counted_without_the_last(w):
-    """The last bound is left out, so that nothing is behind it."""
+    """The last bound is left out, so that no index lies after it."""
     keep = w.nonzero().view(-1)
     cdf = (w[keep] / w.sum()).cumsum(-1)
     u = torch.rand(1, dtype=w.dtype)

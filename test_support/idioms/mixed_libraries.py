@@ -1,4 +1,4 @@
-"""Two libraries in one step: numbers of one, arrays of another."""
+"""Two libraries in one step: numbers of one, and arrays of the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def number_against_a_tensor(p, q):
 
 @coin("random and torch", wrong=("p / q > random.random()", "p > random.random()"))
 def tensor_against_a_number(p, q):
-    """The same from the other side."""
+    """The same with exchanged sides."""
     return bool(p / q > random.random())
 
 

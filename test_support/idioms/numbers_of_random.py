@@ -1,4 +1,4 @@
-"""Whole numbers of ``random``, more than are followed, and what is made of them."""
+"""Integers of ``random`` with more values than are enumerated, and decisions made from them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RNG = np.random.default_rng(0)
 
 @coin("random", wrong=("random.randint(0, 255)", "random.randint(0, 127)"))
 def byte_and_a_uniform(p, q):
-    """One of 256 numbers decides, unless it is that of the threshold: then a uniform does."""
+    """One of 256 numbers decides, unless it is the number of the threshold: then a uniform decides."""
     keep, number = 256 * min(1.0, p / q), random.randint(0, 255)
     return number < math.floor(keep) or (number == math.floor(keep) and random.random() < keep % 1.0)
 
 
 @count("random", wrong=("number < whole", "number > whole"))
 def thousandths(p, q):
-    """A number below 1000 for each draft, and where it is that of the threshold a uniform."""
+    """A number below 1000 for each draft, and a uniform if it is the number of the threshold."""
     kept = []
     for ratio in 1000 * p / q:
         number, whole = random.randrange(1000), math.floor(ratio)
@@ -32,7 +32,7 @@ def thousandths(p, q):
 
 @coin("random", wrong=("bit < wanted", "bit > wanted"))
 def bit_by_bit(p, q):
-    """Bits against those of the ratio, until one is another."""
+    """Bits are compared with those of the ratio until one differs."""
     keep = min(1.0, p / q)
     if keep == 1:
         return True

@@ -1,4 +1,4 @@
-"""Numbers that are put in order before they are compared, and buffers that are written over when they were used."""
+"""Numbers that are sorted before they are compared, and buffers that are overwritten after their use."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ RNG = np.random.default_rng(0)
 
 
 def _below_of_middle(keep):
-    """Return what the middle one of three uniforms is below with probability ``keep``."""
+    """Return the value that the middle one of three uniforms is below with probability ``keep``."""
     return 0.5 - math.sin(math.asin(1 - 2 * keep) / 3)
 
 
 @coin("random", wrong=("** 2", "* 1"))
 def larger_of_two(p, q):
-    """The square of the larger one of two is uniform."""
+    """The square of the larger of two uniforms is uniform."""
     return max(random.random(), random.random()) ** 2 < p / q
 
 
 @coin("random", wrong=("(1 - min(random.random(), random.random())) ** 2", "1 - min(random.random(), random.random())"))
 def smaller_of_two(p, q):
-    """So is the square of what the smaller one leaves of 1."""
+    """The square of 1 minus the smaller of two uniforms is uniform."""
     return (1 - min(random.random(), random.random())) ** 2 < p / q
 
 
 @coin("random", wrong=("_below_of_middle(keep)", "keep"))
 def middle_of_three(p, q):
-    """The middle one of three, sorted, by its own distribution function."""
+    """The middle one of three sorted uniforms, by its distribution function."""
     keep = min(1.0, p / q)
     return sorted([random.random(), random.random(), random.random()])[1] < _below_of_middle(keep)
 
@@ -47,26 +47,26 @@ def median(p, q):
 
 @coin("random", wrong=("** 4", "** 3"))
 def largest_of_a_heap(p, q):
-    """The largest one of a heap of four."""
+    """The largest of four uniforms in a heap."""
     return heapq.nlargest(1, [random.random() for _ in range(4)])[0] ** 4 < p / q
 
 
 @coin("random", wrong=("2 * min(", "min("))
 def sooner_of_two(p, q):
-    """Twice the sooner one of two exponential times is one."""
+    """Twice the smaller of two exponential times is an exponential time."""
     return math.exp(-2 * min(random.expovariate(1.0), random.expovariate(1.0))) < p / q
 
 
 @coin("torch", wrong=("u.amax() ** 3", "u.amax() ** 2"))
 def largest_of_a_row(p, q):
-    """The third power of the largest of three."""
+    """The third power of the largest of three uniforms."""
     u = torch.rand(3, dtype=torch.float64)
     return bool(u.amax() ** 3 < p / q)
 
 
 @count("torch", wrong=("kept = u < ratio", "kept = u * u < ratio"))
 def ratios_written_over(p, q):
-    """The ratios are written over when the mask is there."""
+    """The ratios are overwritten after the mask is computed."""
     ratio, u = (p / q).clone(), torch.rand(len(p), dtype=p.dtype)
     kept = u < ratio
     ratio.fill_(0.0)
@@ -75,7 +75,7 @@ def ratios_written_over(p, q):
 
 @count("torch", wrong=("kept = u < p / q", "kept = u < p"))
 def uniforms_drawn_again(p, q):
-    """The uniforms are drawn again when the mask is there."""
+    """The uniforms are drawn again after the mask is computed."""
     u = torch.empty(len(p), dtype=p.dtype).uniform_()
     kept = u < p / q
     u.uniform_()
@@ -84,7 +84,7 @@ def uniforms_drawn_again(p, q):
 
 @token("torch", wrong=("(w / noise).argmax()", "(w / noise).argmin()"))
 def noise_written_over(w):
-    """The noise is written over when the race is run, for the next round."""
+    """The noise is overwritten after the race, for the next round."""
     noise = torch.empty_like(w).exponential_()
     best = (w / noise).argmax()
     noise.fill_(1.0)
@@ -93,7 +93,7 @@ def noise_written_over(w):
 
 @token("torch", wrong=("multinomial(w, 1)", "multinomial(w.fill_(1.0), 1)"))
 def weights_written_over(w):
-    """The weights are written over when the token is drawn."""
+    """The weights are overwritten after the token is drawn."""
     w = w.clone()
     found = torch.multinomial(w, 1)
     w.fill_(1.0)
@@ -102,7 +102,7 @@ def weights_written_over(w):
 
 @token("torch", wrong=("tokens.to(torch.int16)", "tokens.bool()"))
 def token_of_few_bits(w):
-    """The token is kept in whole numbers of other sizes."""
+    """The token is stored in integers of other sizes."""
     tokens = torch.multinomial(w, 1)
     return tokens.to(torch.int16).to(torch.int32).long()
 
@@ -116,7 +116,7 @@ def uniform_on_a_grid(w):
 
 @verifier("torch", wrong=("torch.where(kept, gamma, places)", "torch.where(~kept, gamma, places)"))
 def no_branches(p, q, draft_tokens):
-    """No branch at all: the first rejection is the smallest place, and all residuals are made."""
+    """No branches: the first rejection is the smallest index, and all residuals are computed."""
     gamma, places = len(draft_tokens), torch.arange(len(draft_tokens))
     kept = torch.rand(gamma, dtype=p.dtype) < p[places, draft_tokens] / q[places, draft_tokens]
     number = torch.where(kept, gamma, places).min()

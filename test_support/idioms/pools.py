@@ -1,4 +1,4 @@
-"""Numbers that are drawn together and used one after the other."""
+"""Numbers that are drawn together and used one after another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 @verifier("random", wrong=("ring.popleft() * q", "ring[0] * q"))
 def ring_of_numbers(p, q, draft_tokens):
-    """A ring of numbers, refilled when it is empty, for all decisions of a round."""
+    """A ring of numbers for all decisions of a round, refilled when it is empty."""
     ring = collections.deque()
 
     def drawn(weights):
@@ -35,7 +35,7 @@ def ring_of_numbers(p, q, draft_tokens):
 
 @count("NumPy", wrong=("pool[place], place + 1", "pool[place], place"))
 def pool_of_an_array(p, q):
-    """An array of 64 uniforms, and the place of the next one."""
+    """An array of 64 uniforms, and the index of the next one."""
     pool, place, kept = RNG.random(64), 0, 0
     for ratio in p / q:
         u, place = pool[place], place + 1
@@ -47,7 +47,7 @@ def pool_of_an_array(p, q):
 
 @count("torch", wrong=("pool[place], place + 1", "pool[place], place"))
 def pool_of_a_tensor(p, q):
-    """A tensor of 64 uniforms, and the place of the next one."""
+    """A tensor of 64 uniforms, and the index of the next one."""
     pool, place, kept = torch.rand(64), 0, 0
     for ratio in p / q:
         u, place = pool[place], place + 1

@@ -1,4 +1,4 @@
-"""A token drawn from weights with torch, by noise: whose clock rings first."""
+"""Ways to draw a token from weights with torch by noise: the token whose clock rings first."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def weights_over_exponentials(w):
 
 @token("torch", wrong=("w / w.sum()", "w.sqrt() / w.sum()"))
 def weights_divided_in_place(w):
-    """The weights divided in their place."""
+    """The weights are divided in place."""
     probs = w / w.sum()
     return probs.div_(noise_of(probs)).argmax(dim=-1).view(-1)
 
 
 @token("torch", wrong=("w * (1.0 / q)", "w * (1.0 / q) ** 3"))
 def times_the_reciprocal(w):
-    """The reciprocal of noise is kept and multiplied with."""
+    """The weights are multiplied by the reciprocal of the noise."""
     q = noise_of(w)
     return (w * (1.0 / q)).argmax()
 
 
 @token("torch", wrong=(".reciprocal_()", ".square_()"))
 def reciprocal_in_place(w):
-    """The reciprocal is taken in the place of the noise."""
+    """The reciprocal of the noise is computed in place."""
     return noise_of(w).reciprocal_().mul(w).argmax(-1)
 
 
 @token("torch", wrong=("max(dim=-1).indices", "min(dim=-1).indices"))
 def indices_of_max(w):
-    """``max`` of a dimension gives the place beside the value."""
+    """``max`` of a dimension returns the index with the value."""
     return (w / noise_of(w)).max(dim=-1).indices
 
 
@@ -86,31 +86,31 @@ def kth_value(w):
 
 @token("torch", wrong=("clamp_min(1e-20)", "clamp_min(0.5)"))
 def clamped_noise(w):
-    """Noise that is kept from being 0."""
+    """Noise clamped above 0."""
     return (w / noise_of(w).clamp_min(1e-20)).argmax()
 
 
 @token("torch", wrong=("+ 1e-20", "+ 1.0"))
 def noise_and_a_little(w):
-    """A little is added to the noise."""
+    """A small number is added to the noise."""
     return w.div(noise_of(w) + 1e-20).argmax()
 
 
 @token("torch", wrong=("noise_of(w).log_().neg_()", "noise_of(w).neg_()"))
 def logarithm_of_noise_in_place(w):
-    """Gumbel noise made of exponentials in their place."""
+    """Gumbel noise computed from exponentials in place."""
     return (w.log() + noise_of(w).log_().neg_()).argmax()
 
 
 @token("torch", wrong=("w.log() - ", "w.log().exp() - "))
 def logits_minus_log_noise(w):
-    """Log-probabilities less the logarithm of noise."""
+    """Log-probabilities minus the logarithm of the noise."""
     return torch.argmax(w.log() - noise_of(w).log(), dim=-1)
 
 
 @token("torch", wrong=("-torch.log(-torch.log(u))", "torch.log(u)"))
 def gumbel_of_a_clamped_uniform(w):
-    """Gumbel noise of uniforms that are kept from both ends."""
+    """Gumbel noise of uniforms clamped away from 0 and 1."""
     u = torch.rand_like(w).clamp(1e-30, 1 - 2**-53)
     return (torch.log(w) + -torch.log(-torch.log(u))).argmax()
 
@@ -137,41 +137,41 @@ def exponential_distribution(w):
 
 @token("torch", wrong=("w.log()", "w.log() / 4"))
 def gumbel_softmax(w):
-    """``gumbel_softmax`` gives a row that is 1 at the token."""
+    """``gumbel_softmax`` returns a row that is 1 at the token."""
     scores = torch.where(w > 0, w.log(), -1e30)
     return torch.nn.functional.gumbel_softmax(scores, hard=True).argmax()
 
 
 @token("torch", wrong=("** (1 / w)", "** w"))
 def powers_of_uniforms(w):
-    """Uniforms to the power of reciprocal weights; impossible tokens are marked."""
+    """Uniforms to the power of reciprocal weights; impossible tokens are masked."""
     return torch.where(w > 0, torch.rand_like(w) ** (1 / w), -1.0).argmax()
 
 
 @token("torch", wrong=("torch.rand_like(w).clamp_min_(1e-30).log() / w", "torch.rand_like(w).clamp_min_(1e-30) / w"))
 def logarithms_over_weights(w):
-    """The logarithm of a uniform by its weight, the largest of the possible ones."""
+    """The logarithm of a uniform divided by its weight; the largest of the possible tokens."""
     score = torch.rand_like(w).clamp_min_(1e-30).log() / w
     return score.masked_fill(w == 0, -torch.inf).argmax()
 
 
 @token("torch", wrong=("torch.where(w > 0, race, -1.0)", "torch.where(w > 0, -race, -torch.inf)"))
 def impossible_ones_marked(w):
-    """Impossible tokens are marked after the noise."""
+    """Impossible tokens are masked after the noise is added."""
     race = w / noise_of(w)
     return torch.where(w > 0, race, -1.0).argmax()
 
 
 @token("torch", wrong=("(race == race.max()).nonzero()", "(race == race.min()).nonzero()"))
 def equal_to_the_largest(w):
-    """Which is equal to the largest."""
+    """The index that is equal to the largest."""
     race = w.log() - noise_of(w).log()
     return (race == race.max()).nonzero()[0, 0]
 
 
 @token("torch", wrong=("race >= race.amax(-1, keepdim=True)", "race <= race.amax(-1, keepdim=True)"))
 def one_hot_of_the_largest(w):
-    """A one-hot row: what is not below the largest."""
+    """A one-hot row of the entries that are not below the largest."""
     race = w / noise_of(w)
     hot = (race >= race.amax(-1, keepdim=True)).int()
     return (hot * torch.arange(len(w))).max()
@@ -179,7 +179,7 @@ def one_hot_of_the_largest(w):
 
 @token("torch", wrong=("indices[best]", "indices[0]"))
 def blocks_and_their_best(w):
-    """The best of each block, and the best of those: a vocabulary in two parts."""
+    """The best of each block, and the best of these: a vocabulary in two parts."""
     padded = torch.nn.functional.pad(w / w.sum(), (0, len(w) % 2))
     race = (padded / noise_of(padded)).view(2, -1)
     values, indices = race.max(dim=-1)
@@ -200,7 +200,7 @@ def running_best(w):
 
 @token("torch", wrong=("w.clamp_min(1e-300)", "w.clamp_min(0.5)"))
 def second_best_unless_possible(w):
-    """The order of the best two is asked for, and the best that is possible taken."""
+    """The best two are sorted, and the better one that is possible is taken."""
     u = torch.rand(len(w), dtype=torch.float64)
     order = (u.clamp(1e-300, 1 - 2**-53).log() / w.clamp_min(1e-300)).topk(2).indices
     return next(int(i) for i in order if w[i] > 0)
@@ -208,14 +208,14 @@ def second_best_unless_possible(w):
 
 @token("torch", wrong=("softmax(score, -1)", "softmax(-score, -1)"))
 def softmax_of_noisy_scores(w):
-    """A softmax is taken of the noisy scores, and its largest entry."""
+    """The largest entry of a softmax of the noisy scores."""
     score = torch.where(w > 0, w, 1e-300).log() - noise_of(w).log()
     return torch.softmax(score, -1).argmax()
 
 
 @token("torch", wrong=("(w.log() / 0.7 + gumbel * 0.7", "(w.log() / 0.7 + gumbel * 0.1"))
 def scaled_scores(w):
-    """Scores and noise in another unit."""
+    """Scores and noise scaled by one factor."""
     gumbel = -noise_of(w).log()
     return ((w.log() / 0.7 + gumbel * 0.7 / 0.49) * 2.5).argmax()
 
@@ -248,7 +248,7 @@ def noise_in_double(w):
 
 @token("torch", wrong=("possible[torch.argmax(w[possible] / noise)]", "torch.argmax(w[possible] / noise)"))
 def possible_tokens_alone(w):
-    """Noise for the possible tokens alone."""
+    """Noise for the possible tokens only."""
     possible = torch.nonzero(w, as_tuple=True)[0]
     noise = torch.empty(len(possible)).exponential_()
     return possible[torch.argmax(w[possible] / noise)]

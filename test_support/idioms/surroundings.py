@@ -1,4 +1,4 @@
-"""Whole samplers that are run in a way of their own: compiled, scripted, mapped, in threads, with a progress bar."""
+"""Whole samplers in special surroundings: compiled, scripted, mapped, in threads, with a progress bar."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sampled(p, q, draft_tokens, kept):
 
 @verifier("torch", wrong=("torch.rand(()) * q < p", "torch.rand(()) < p"))
 def worker_thread(p, q, draft_tokens):
-    """Everything in a thread."""
+    """The whole sampler in a thread."""
     found = []
     thread = threading.Thread(
         target=lambda: found.extend(sampled(p, q, draft_tokens, lambda p, q: torch.rand(()) * q < p))
@@ -96,7 +96,7 @@ def compiled(p, q, draft_tokens):
 
 @verifier("torch", wrong=('randomness="different"', 'randomness="same"'))
 def mapped(p, q, draft_tokens):
-    """``vmap`` over the positions, each with randomness of its own."""
+    """``vmap`` over the positions, each with separate randomness."""
 
     def kept(p, q, token):
         return torch.rand(()) < (p.gather(0, token[None]) / q.gather(0, token[None]))[0]
@@ -116,7 +116,7 @@ def without_gradients(p, q, draft_tokens):
 
 @verifier("torch", wrong=("torch.rand(()) * q < p", "torch.rand(()) < p"))
 def forked_generator(p, q, draft_tokens):
-    """``fork_rng`` with a seed that is drawn outside."""
+    """``fork_rng`` with a seed drawn outside of it."""
     seed = int(torch.randint(2**31, ()))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -125,7 +125,7 @@ def forked_generator(p, q, draft_tokens):
 
 @verifier("torch", wrong=("torch.rand(()) * q < p", "torch.rand(()) < p"))
 def temporary_file(p, q, draft_tokens):
-    """A temporary file on the way."""
+    """A temporary file is written."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "drafts").write_text(str(draft_tokens.tolist()))
         return sampled(p, q, draft_tokens, lambda p, q: torch.rand(()) * q < p)
@@ -133,7 +133,7 @@ def temporary_file(p, q, draft_tokens):
 
 @verifier("torch", wrong=("torch.rand(()) * q < p", "torch.rand(()) < p"))
 def timed_and_logged(p, q, draft_tokens):
-    """Times are taken and logged."""
+    """Times are measured and logged."""
     begin = time.perf_counter()
     found = sampled(p, q, draft_tokens, lambda p, q: torch.rand(()) * q < p)
     logging.getLogger("sampler").debug("%d tokens in %f s", len(found), time.perf_counter() - begin)
@@ -152,7 +152,7 @@ def progress_bar(p, q, draft_tokens):
 
 @verifier("torch", wrong=("torch.rand(()) * q < p", "torch.rand(()) < p"))
 def cached_rows(p, q, draft_tokens):
-    """A cache of what is no draw."""
+    """A cache of rows, which are no draws."""
 
     @functools.lru_cache
     def row(i):
@@ -168,7 +168,7 @@ def cached_rows(p, q, draft_tokens):
 
 @verifier("torch", wrong=("torch.rand(()) * q < p", "torch.rand(()) < p"))
 def errors_swallowed(p, q, draft_tokens):
-    """An error of its own on the way is swallowed."""
+    """The sampler raises and catches an error of its own."""
     with contextlib.suppress(IndexError):
         p[len(p)]
     return sampled(p, q, draft_tokens, lambda p, q: torch.rand(()) * q < p)

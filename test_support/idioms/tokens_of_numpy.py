@@ -34,7 +34,7 @@ def legacy_choice(w):
 
 @token("NumPy", wrong=(".argmax()", ".argmin()"))
 def multinomial(w):
-    """A multinomial row of one, where it is 1; the last weight is one of those that are possible."""
+    """The index of 1 in a multinomial row of one trial; the last weight is positive."""
     order = np.argsort(w, kind="stable")
     return order[RNG.multinomial(1, w[order] / w.sum()).argmax()]
 
@@ -54,7 +54,7 @@ def gumbel_around_logits(w):
 
 @token("NumPy", wrong=("RNG.exponential(1 / w[keep])", "RNG.exponential(w[keep])"))
 def exponentials_of_scale(w):
-    """``exponential`` with a scale for each token; the smallest."""
+    """The smallest of ``exponential`` with a scale for each token."""
     keep = np.flatnonzero(w)
     return keep[np.argmin(RNG.exponential(1 / w[keep]))]
 
@@ -69,7 +69,7 @@ def weights_over_noise(w):
 
 @token("NumPy", wrong=("noise / w[keep]", "noise / np.sqrt(w[keep])"))
 def noise_into_a_buffer(w):
-    """Noise into a buffer that is there."""
+    """Noise into an existing buffer."""
     keep = np.flatnonzero(w)
     noise = np.empty(len(keep))
     RNG.standard_exponential(out=noise)
@@ -108,7 +108,7 @@ def argpartition(w):
 
 @token("NumPy", wrong=("times == times.min()", "times == times.max()"))
 def equal_to_the_smallest(w):
-    """What is equal to the smallest."""
+    """The index that is equal to the smallest."""
     keep = np.flatnonzero(w)
     times = RNG.exponential(size=len(keep)) / w[keep]
     return keep[np.flatnonzero(times == times.min())[0]]
@@ -139,7 +139,7 @@ def digitize(w):
 
 @token("NumPy", wrong=("cdf > u", "cdf < u"))
 def argmax_of_a_mask(w):
-    """``argmax`` of what is above."""
+    """``argmax`` of the mask of weights above."""
     cdf = np.cumsum(w)
     u = RNG.uniform(0, cdf[-1])
     return np.argmax(cdf > u) if u < cdf[-1] else int(np.flatnonzero(w)[-1])
@@ -147,7 +147,7 @@ def argmax_of_a_mask(w):
 
 @token("NumPy", wrong=("(cdf <= u).sum()", "(cdf <= u / 2).sum()"))
 def counted_below(w):
-    """How many are at most the uniform."""
+    """The number of bounds that are at most the uniform."""
     cdf = np.cumsum(w)
     u = RNG.random() * cdf[-1]
     return (cdf <= u).sum()
@@ -190,7 +190,7 @@ def _alias(pmf):
 
 @token("NumPy", wrong=("x % 1.0 < share", "x % 1.0 > share"))
 def alias_table_of_one_number(w):
-    """An alias table by the whole part and the rest of one number."""
+    """An alias table by the integer part and the fractional part of one number."""
     shares, other = _alias((w / w.sum()).tolist())
     x = RNG.random() * len(w)
     column = int(x // 1)

@@ -42,7 +42,7 @@ def bisected_with_an_end(w):
 
 @token("random", wrong=("if u < 0", "if u < -0.1"))
 def taken_away(w):
-    """Weights are taken away until the number is below 0."""
+    """Weights are subtracted until the number is below 0."""
     u = random.random() * sum(w)
     last = max(i for i, x in enumerate(w) if x > 0)
     for i, weight in enumerate(w):
@@ -54,7 +54,7 @@ def taken_away(w):
 
 @token("random", wrong=("if u < total", "if u < weight"))
 def added_up(w):
-    """Weights are added up until they are above the number."""
+    """Weights are added until their sum is above the number."""
     u, total, last = random.uniform(0, sum(w)), 0.0, 0
     for i, weight in enumerate(w):
         total += weight
@@ -67,7 +67,7 @@ def added_up(w):
 
 @token("random", wrong=("if c > u", "if c > u * u"))
 def first_of_a_generator(w):
-    """``next`` of those above."""
+    """``next`` of the tokens above."""
     cdf = list(itertools.accumulate(w))
     u = random.random() * cdf[-1]
     return next(i for i, c in enumerate(cdf) if c > u)
@@ -83,7 +83,7 @@ def counted_below(w):
 
 @token("random", wrong=("random.random() < weight / left", "random.random() < weight"))
 def coin_by_coin(w):
-    """A coin for each token that is left."""
+    """A coin for each remaining token."""
     left, last = sum(w), 0
     for i, weight in enumerate(w):
         if weight > 0:
@@ -96,13 +96,13 @@ def coin_by_coin(w):
 
 @token("random", wrong=("** (1 / w[i])", "** w[i]"))
 def largest_power(w):
-    """``max`` by a key: uniforms to the power of reciprocal weights."""
+    """``max`` with a key: uniforms to the power of reciprocal weights."""
     return max((i for i, x in enumerate(w) if x > 0), key=lambda i: random.random() ** (1 / w[i]))
 
 
 @token("random", wrong=("random.expovariate(w[i])", "random.expovariate(1 / w[i])"))
 def smallest_exponential(w):
-    """``min`` by a key: exponentials with a rate each."""
+    """``min`` with a key: exponentials, each with its rate."""
     return min((i for i, x in enumerate(w) if x > 0), key=lambda i: random.expovariate(w[i]))
 
 
@@ -115,7 +115,7 @@ def smallest_pair(w):
 
 @token("random", wrong=("min(pairs)", "max(pairs)"))
 def smallest_tuple(w):
-    """``min`` of tuples, compared as tuples are."""
+    """``min`` of tuples, in the order of tuples."""
     pairs = [(-math.log(1.0 - random.random()) / x, i) for i, x in enumerate(w) if x > 0]
     return min(pairs)[1]
 
@@ -145,7 +145,7 @@ def alias_table(w):
 
 @token("random", wrong=("divmod(random.random() * len(w), 1)", "divmod(random.random() ** 2 * len(w), 1)"))
 def alias_table_by_divmod(w):
-    """Whole part and rest by ``divmod``."""
+    """Integer part and remainder by ``divmod``."""
     share, other = _alias([x / sum(w) for x in w])
     column, rest = divmod(random.random() * len(w), 1)
     return int(column) if rest < share[int(column)] else other[int(column)]
@@ -153,7 +153,7 @@ def alias_table_by_divmod(w):
 
 @token("random", wrong=("math.modf(random.random() * len(w))", "math.modf(random.random() ** 2 * len(w))"))
 def alias_table_by_modf(w):
-    """Whole part and rest by ``math.modf``."""
+    """Integer part and fractional part by ``math.modf``."""
     share, other = _alias([x / sum(w) for x in w])
     rest, column = math.modf(random.random() * len(w))
     return int(column) if rest < share[int(column)] else other[int(column)]
@@ -172,7 +172,7 @@ def _alias(pmf):
 
 @token("random", wrong=("random.choice(bag)", "bag[0]"))
 def bag_of_tokens(w):
-    """``choice`` from a bag, where weights are whole sixths; else ``choices``."""
+    """``choice`` from a bag if the weights are multiples of 1/6; else ``choices``."""
     whole = [x / sum(w) * 6 for x in w]
     if any(abs(x - round(x)) > 1e-9 for x in whole):
         return random.choices(range(len(w)), w)[0]

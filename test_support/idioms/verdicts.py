@@ -21,12 +21,12 @@ SHARES = 6
 
 
 def told(verify, gamma, place):
-    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
+    """Return the worst status of the exact checks that had a case, and its statement; stops at a refutation."""
     return worst_of(verifier_subject(verify, verify.__name__, (gamma,)), place, SHARES)
 
 
 def line_of(place):
-    """Return what is found of the idiom at a place of the tables."""
+    """Return the results for the idiom at one place of the tables."""
     idiom, found = IDIOMS[place], {}
     for which in ("right", "wrong"):
         begin = time.perf_counter(), time.process_time()
@@ -37,7 +37,7 @@ def line_of(place):
 
 
 def there(file):
-    """Return the idioms of which a file has lines, by table and name."""
+    """Return the idioms for which a file has lines, by table and name."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return {(line["table"], line["name"]): line for line in map(json.loads, lines)}
 

@@ -19,7 +19,7 @@ def owed(p, q):
 
 @verifier("NumPy", wrong=("rows[count]", "rows[0]"))
 def vectorised(p, q, draft_tokens):
-    """All coins at once, one row of the prepared ones."""
+    """All coins at once; the token is drawn from one of the prepared rows."""
     places = np.arange(len(draft_tokens))
     kept = RNG.random(len(places)) < p[places, draft_tokens] / q[places, draft_tokens]
     count = int(np.cumprod(kept).sum())
@@ -29,7 +29,7 @@ def vectorised(p, q, draft_tokens):
 
 @verifier("NumPy", wrong=("emitted[: count + 1]", "emitted[::-1][: count + 1]"))
 def prepared_at_every_position(p, q, draft_tokens):
-    """Gumbel noise for every position; a row of tokens that is cut."""
+    """Gumbel noise for every position; the row of tokens is cut."""
     places = np.arange(len(draft_tokens))
     kept = RNG.random(len(places)) < p[places, draft_tokens] / q[places, draft_tokens]
     rows = np.stack([*map(owed, p[:-1], q), p[-1]])
@@ -43,7 +43,7 @@ def prepared_at_every_position(p, q, draft_tokens):
 
 @verifier("NumPy", wrong=("u -= mass", "u -= mass / 2"))
 def one_pass(p, q, draft_tokens):
-    """A lookup by hand behind the coins, no array of sums."""
+    """A lookup by hand after the coins, without an array of sums."""
     rng = np.random.default_rng()
     for i, token in enumerate(draft_tokens):
         if rng.random() * q[i, token] >= p[i, token]:
@@ -61,7 +61,7 @@ def one_pass(p, q, draft_tokens):
 
 @verifier("NumPy", wrong=("rng.random() >=", "rng.random() / 2 >="))
 def seed_of_the_request(p, q, draft_tokens):
-    """A generator with a seed that is drawn for the request."""
+    """A generator with a seed drawn for the request."""
     seed = int(RNG.integers(2**63))
     rng = np.random.default_rng(seed)
     for i, token in enumerate(draft_tokens):
@@ -76,7 +76,7 @@ def seed_of_the_request(p, q, draft_tokens):
     unknown="seen: a number of 9223372036854775808 outcomes at verifiers_of_numpy.py",
 )
 def hash_of_a_drawn_seed(p, q, draft_tokens):
-    """Uniforms by a hash of a seed that is drawn and of a counter."""
+    """Uniforms by a hash of a drawn seed and a counter."""
     seed = int(RNG.integers(2**63))
     for i, token in enumerate(draft_tokens):
         digest = hashlib.sha256(f"{seed}:{i}".encode()).digest()
@@ -87,7 +87,7 @@ def hash_of_a_drawn_seed(p, q, draft_tokens):
 
 @verifier("NumPy", wrong=("accepted and RNG.random() < ratio", "accepted or RNG.random() < ratio"))
 def mask_by_hand(p, q, draft_tokens):
-    """A mask made by hand, ``argmin`` of it, and the row there."""
+    """A mask made by hand, its ``argmin``, and the row at this index."""
     accepted, mask = True, []
     for i, token in enumerate(draft_tokens):
         ratio = p[i, token] / q[i, token]
@@ -125,7 +125,7 @@ def _tokens(p, q, draft_tokens):
 
 @verifier("random", wrong=("if not u < ratio", "if not u < ratio * ratio"))
 def float_of_a_number(p, q, draft_tokens):
-    """``float(u)``, which makes a plain float of whatever it is given."""
+    """``float(u)``, which makes a plain float of any number."""
     for i, token in enumerate(draft_tokens.tolist()):
         u, ratio = float(random.random()), p[i, token] / q[i, token]
         if not u < ratio:

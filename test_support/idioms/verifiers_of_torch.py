@@ -15,14 +15,14 @@ def ratios(p, q, draft_tokens):
 
 
 def residuals(p, q):
-    """The residual of each position; p where rounding leaves nothing of it."""
+    """Return the residual of each position, or p if rounding makes the residual zero."""
     left = (p[:-1] - q).clamp(min=0)
     return torch.where(left.sum(-1, keepdim=True) > 0, left, p[:-1])
 
 
 @verifier("torch", wrong=("target = torch.cat([residuals(p, q), p[-1:]])", "target = p"))
 def all_replacements_prepared(p, q, draft_tokens):
-    """A replacement is raced for at every position, and one of them is used."""
+    """A replacement is drawn by a race at every position, and one of them is used."""
     accepted = torch.rand(len(draft_tokens), dtype=torch.float64) < ratios(p, q, draft_tokens)
     target = torch.cat([residuals(p, q), p[-1:]])
     recovered = (target / torch.empty_like(target).exponential_()).argmax(dim=-1)
@@ -43,7 +43,7 @@ def one_noise_for_all_positions(p, q, draft_tokens):
 
 @verifier("torch", wrong=("where(mask, emitted, PLACEHOLDER)", "where(mask, emitted.flip(0), PLACEHOLDER)"))
 def everything_written_then_masked(p, q, draft_tokens):
-    """Drafts and replacements of all positions in one row; what is behind the end is masked."""
+    """Drafts and replacements of all positions in one row; positions after the end are masked."""
     gamma = len(draft_tokens)
     accepted = torch.rand(gamma) < ratios(p, q, draft_tokens)
     count = accepted.long().cumprod(0).sum()
@@ -73,7 +73,7 @@ def placeholders_overwritten(p, q, draft_tokens):
 
 @verifier("torch", wrong=("rejected = True", "rejected = False"))
 def flag_of_a_kernel(p, q, draft_tokens):
-    """As a kernel of one row is written: a flag, and a bonus if it is not set."""
+    """The form of a kernel for one row: a flag, and a bonus if it is not set."""
     gamma = len(draft_tokens)
     output, rejected = [PLACEHOLDER] * (gamma + 1), False
     u = torch.rand(gamma, dtype=torch.float64)
@@ -119,7 +119,7 @@ def loop_and_break(p, q, draft_tokens):
 
 @verifier("torch", wrong=("u[i] < ratios", "u[i] / 2 < ratios"))
 def noise_of_all_positions_in_place(p, q, draft_tokens):
-    """Noise for all positions is drawn at once; the rows are divided where they lie."""
+    """Noise for all positions is drawn at once; the rows are divided in place."""
     n, vocabulary = q.shape
     noise = torch.empty((n + 1, vocabulary), dtype=p.dtype).exponential_()
     target = torch.cat([residuals(p, q), p[-1:]]).div_(noise)
@@ -183,7 +183,7 @@ def uniform_of_bfloat16(p, q, draft_tokens):
 
 @verifier("torch", wrong=("p, q = p.float(), q.float()", "p, q = p.float().sqrt(), q.float()"))
 def rows_of_float32(p, q, draft_tokens):
-    """Everything in float32, with a race."""
+    """The whole sampler in float32, with a race."""
     p, q = p.float(), q.float()
     ratio, left = ratios(p, q, draft_tokens), residuals(p, q)
     for i in range(len(draft_tokens)):
@@ -237,7 +237,7 @@ def coin_used_up_in_parts(p, q, draft_tokens):
 
 @verifier("torch", wrong=("order[0]", "order[-1]"))
 def without_replacement(p, q, draft_tokens):
-    """The keys of all tokens are ordered once; the best one that is owed anything is taken."""
+    """The keys of all tokens are sorted once; the best one with a positive residual is taken."""
     for i, token in enumerate(draft_tokens.tolist()):
         if not torch.rand(()) < p[i, token] / q[i, token]:
             left = residuals(p, q)[i]

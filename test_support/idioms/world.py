@@ -1,4 +1,4 @@
-"""The idioms of torch, NumPy and ``random`` in the world of ``judged``."""
+"""The names that the idioms of torch, NumPy and ``random`` use, for the rows of ``judged``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from test_support.idioms.judged import DRAFTS, P, Q, distance_of
 
 
 def once(idiom, verify):
-    """Return what a sampler emits, once."""
+    """Return the tokens that a sampler emits in one call."""
     arrays = P[: idiom.gamma + 1].copy(), Q[: idiom.gamma].copy(), DRAFTS[: idiom.gamma].copy()
     if "torch" in idiom.library:
         arrays = tuple(map(torch.from_numpy, arrays))
@@ -26,6 +26,6 @@ def distance(idiom, verify):
 
 
 def sample(idiom, verify, number, seed):
-    """Return how often each row came when the sampler draws by itself."""
+    """Return the counts of the rows that the sampler emits with its own random numbers."""
     with seeded(seed):
         return Counter(once(idiom, verify) for _ in range(number))

@@ -1,4 +1,4 @@
-"""A proxy before a server of the loopback address, with planted faults: what a wrong server would answer."""
+"""A proxy in front of a server on the loopback address, with planted faults in its answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_wrong_tokens(answer, rng, share):
 
 
 def without_option(name, share):
-    """Return what drops an option from a share of the requests for samples, those with one new token aside."""
+    """Return a function that drops an option from a share of the requests for samples of several tokens."""
 
     def changed(body):
         dropped = body.get("n_predict", 1) > 1 and Random(body["seed"]).random() < share

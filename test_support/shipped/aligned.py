@@ -37,7 +37,7 @@ def edit_distance(one: str, other: str) -> int:
 
 
 def sampling() -> Any:
-    """``_speculative_sampling`` of the fork, as ``sample(p, rows, draft_tokens)``; with no draft it is not asked."""
+    """Return ``_speculative_sampling`` as ``sample(p, rows, draft_tokens)``; without drafts it draws from p."""
     own = functions_of("TokenTiming", f"{GENERATION}/utils.py", "_speculative_sampling", torch=torch, Optional=Optional)
 
     def sample(p: Any, rows: Any, draft_tokens: Any) -> Any:
@@ -49,13 +49,13 @@ def sampling() -> Any:
 
 
 def sampled_rows() -> Any:
-    """The fork's sampling function on the drafter's rows, as assisted generation of one vocabulary hands them."""
+    """Call the fork's sampling function on the drafter's rows, as assisted generation with one vocabulary does."""
     sample = sampling()
     return lambda p, q, draft_tokens: sample(p, q.log()[None], draft_tokens)
 
 
 def token_timing() -> Any:
-    """The same on the rows of ``get_target_logits_with_dtw``; the drafter's words are two letters of the text each."""
+    """Call it on the rows of ``get_target_logits_with_dtw``; each word of the drafter is two letters of the text."""
     names, sample = ("AssistantToTargetTranslator",), sampling()
     made = functions_of(
         "TokenTiming",

@@ -1,4 +1,4 @@
-"""The law of released code beside the law of a row of ``reference/``: does the code decode as the row says?"""
+"""Compare the law of released code with the law of a row of ``reference/``: does the code decode as the row states?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LawOf = Callable[[Task, Tokens], Mapping[Tokens, Any]]
 
 
 class Beside(NamedTuple):
-    """A row of ``reference/`` whose law the code's is compared with."""
+    """A row of ``reference/`` with whose law that of the code is compared."""
 
     row: str
     options: Mapping[str, Any] = {}
@@ -64,7 +64,10 @@ class Beside(NamedTuple):
 
 
 def law_of(row: str, options: Mapping[str, Any], task: Task, prompt: Tokens) -> Mapping[Tokens, Any]:
-    """Return new tokens -> probability of a row: the target's if it is lossless, the declared one, or enumerated."""
+    """Return new tokens -> probability of a row: the target's law if it is lossless, else the declared law.
+
+    Without a declared law the row is enumerated.
+    """
     algorithm = ROWS[row]
     if Claim.LOSSLESS in algorithm.claims:
         return target_law(task, prompt)
@@ -82,7 +85,7 @@ def beginnings(law: Mapping[Tokens, Any], horizon: int) -> dict[Tokens, Any]:
 
 
 def after_first(law: LawOf, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return the law of a token of the target and of what ``law`` says follows it."""
+    """Return the law of texts whose first token is the target's draw, and whose other tokens have the law ``law``."""
     rest = task._replace(horizon=task.horizon - 1)
     return {
         (token, *new): mass * chance
@@ -93,7 +96,7 @@ def after_first(law: LawOf, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
 
 
 def expected_law(beside: Beside, shape: Any, task: Task, prompt: Tokens) -> Mapping[Tokens, Any]:
-    """Return the law that the row says, laid out as the code decodes: ``shape`` is gamma, or parents of a tree."""
+    """Return the law of the row in the form in which the code decodes; ``shape`` is gamma, or the parents of a tree."""
     if beside.first:
         return after_first(partial(expected_law, beside._replace(first=False), shape), task, prompt)
     longer = task._replace(horizon=task.horizon + beside.untrimmed)
@@ -106,7 +109,7 @@ def expected_law(beside: Beside, shape: Any, task: Task, prompt: Tokens) -> Mapp
 
 
 def loop_subject(make: Any, name: str, scenarios: Any) -> Subject:
-    """Return a loop as a subject in ``scenarios``."""
+    """Return a decoding loop as a subject in ``scenarios``."""
     first = _made(make, scenarios[0])
     programs = tuple(_program(make, scenario, first)._replace(replays=REPLAYS) for scenario in scenarios)
     subject = made_subject(make, name)
@@ -154,6 +157,6 @@ def _in_scenario(law: LawOf, scenario: Any) -> Mapping[Tokens, Any]:
 
 
 def compared(subject: Subject, seconds: float) -> Verdict:
-    """Return whether the law of a subject is the one it declares, with a counterexample where it is not."""
+    """Return whether the law of a subject is the one that it declares, with a counterexample if it is not."""
     plan = Checklist((CHECK,), Conditions(), seconds)
     return next(verdict for verdict in verify_subject(subject, plan) if verdict.check == CHECK.name)

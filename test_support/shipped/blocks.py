@@ -1,4 +1,4 @@
-"""Verifiers of one draft that papers released with their own rule, each called by the lines that its arguments ask."""
+"""Verifiers of one draft that papers released with a rule of their own, each called with its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifiers of one draft or of a batch of drafts, each called by the few lines that its arguments ask for."""
+"""Verifiers of one draft or of a batch of drafts, each called with the arguments that it needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from test_support.shipped.sources import functions_of, module_of, path_of, repla
 
 
 def transformers_sampling(*mended: tuple[str, str]) -> Any:
-    """``_speculative_sampling`` of the installed transformers, or mended; with no draft it is not asked."""
+    """Return ``_speculative_sampling`` of transformers as installed, or mended; it is not called without a draft."""
     from transformers.generation import utils
 
     own = dict(vars(utils))
@@ -65,7 +65,7 @@ def deepspec() -> Any:
 
 
 def tensorrt() -> Any:
-    """The two functions of TensorRT-LLM's sampler written in torch: what is rejected, and what is drawn then."""
+    """Return the functions of TensorRT-LLM's sampler in torch: the first rejection, and the draw that follows it."""
     taken = functions_of(
         "TensorRT-LLM",
         "tensorrt_llm/_torch/pyexecutor/sampling_utils.py",
@@ -210,7 +210,7 @@ def ascend(*, block: bool, entropy: bool = False) -> Any:
 
 
 def torch_of_a_host() -> Any:
-    """Return torch for code that asks for pinned memory, which a machine without a device does not have."""
+    """Return a torch module that ignores requests for pinned memory, which a machine without a device does not have."""
 
     def unpinned(make: Any) -> Any:
         @wraps(make)
@@ -228,7 +228,7 @@ def torch_of_a_host() -> Any:
 
 @contextmanager
 def _vllm(source: str) -> Iterator[None]:
-    """Let ``vllm`` be a source's folder, with what its samplers import of the rest stood in for."""
+    """Make ``vllm`` the folder of a source, and replace the other modules that its samplers import."""
     root = path_of(source, "vllm")
     before = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "vllm"}
     within = ("", "model_executor", "model_executor.layers", "v1", "v1.sample", "v1.sample.ops", "v1.spec_decode")
@@ -249,7 +249,7 @@ def _vllm(source: str) -> Iterator[None]:
 
 
 def row(verify: Any) -> Any:
-    """Return the verifier of one row of a verifier of batches."""
+    """Return the verifier of one row, made from a verifier of batches."""
 
     def one(p: Any, q: Any, draft_tokens: Any) -> Any:
         return verify(p[None], q[None], draft_tokens[None])[0]

@@ -1,4 +1,4 @@
-"""Whole decoders, each given networks that answer with a scenario's tables."""
+"""Whole decoders, each with networks that return the tables of a scenario."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from test_support.shipped.sources import functions_of
 
 
 def beside(vocabulary: int, prompt: int) -> tuple[Tables, Tables]:
-    """Return the target and draft of a row beside the one looked at, of two outcomes.
+    """Return the target and draft of the row next to the examined one; the row has two outcomes.
 
-    Its draft is always token 0. The target keeps the first one with probability 1/2 and has token 1 otherwise, and it
-    keeps every later one: so it is behind the row that is looked at, or ahead of it, for as long as that goes on.
+    Its draft is always token 0. The target keeps the first draft with probability 1/2 and has token 1 otherwise, and
+    keeps every later draft. So this row is behind or ahead of the examined row until the end.
     """
 
     def target(tokens: Any) -> Any:
@@ -28,7 +28,7 @@ def beside(vocabulary: int, prompt: int) -> tuple[Tables, Tables]:
 
 
 def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
-    """``speculative_decoding`` of lucidrains, gamma 1; drafts of other rows are kept or not (``beside``)."""
+    """Return ``speculative_decoding`` of lucidrains, gamma 1; drafts of another row are kept or rejected."""
     from beartype import beartype
     from einops import rearrange
 
@@ -59,7 +59,7 @@ def lucidrains(scenario: EngineScenario, *, batch: int, row: int = 0) -> Any:
 
 
 def gpt_fast(scenario: EngineScenario, *, source: str = "gpt-fast", **options: Any) -> Any:
-    """``generate`` of gpt-fast with a draft model, gamma 1; its networks remember the tokens of the positions fed."""
+    """Return ``generate`` of gpt-fast with a draft model, gamma 1; its networks store the token of each position."""
     names = (
         "multinomial_sample_one_no_sync",
         "logits_to_probs",

@@ -25,9 +25,9 @@ def ascend_entropy() -> Any:
 
 
 def spec_rl(scenario: EngineScenario, *, seed: int | None = None) -> Any:
-    """``spec_cut`` of Spec-RL on a response that the draft model wrote, and the target's tokens behind the cut.
+    """Call ``spec_cut`` of Spec-RL on a response of the draft model, then draw the target's tokens after the cut.
 
-    The trainer passes ``seed=1234``; None lets the uniforms be any.
+    The trainer passes ``seed=1234``; with None the uniforms are random.
     """
     names = ("_rand_like_compat", "spec_cut")
     cut = functions_of("Spec-RL", "verl/utils/speculative_decoding.py", *names, torch=torch).spec_cut
@@ -122,7 +122,7 @@ def _behind(tables: Any, before: tuple[int, ...]) -> Any:
 
 
 def automaton(predict: int) -> Any:
-    """``DynSAM`` of SAM Decoding, asked for the draft behind a text as ``DraftModel`` asks it."""
+    """Return the draft of ``DynSAM`` of SAM Decoding after a text, called as ``DraftModel`` calls it."""
     file, names = "samd/sam/dyn_sam.py", ("DynSAM",)
     from copy import deepcopy
     from dataclasses import dataclass

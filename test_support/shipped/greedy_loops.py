@@ -1,4 +1,4 @@
-"""Loops that take argmaxes, each given networks that answer with a scenario's tables."""
+"""Greedy loops, each with networks that return the tables of a scenario."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_support.shipped.sources import functions_of
 
 
 class _Generation:
-    """What the loop of BiLD uses of the mixin of transformers 4.23."""
+    """The methods of the mixin of transformers 4.23 that the loop of BiLD uses."""
 
     def _update_model_kwargs_for_generation(self, outputs: Any, kwargs: Any, **_: Any) -> Any:
         kwargs["past"] = outputs.past_key_values
@@ -25,7 +25,7 @@ class _Generation:
 
 
 def bild(scenario: EngineScenario, *, fallback: float = 0.5, rollback: float = 1.0, gamma: int = 2) -> Any:
-    """``T5BiLDModel`` with its ``_greedy_search_body``; the prompt stands for what the encoder reads."""
+    """Run ``T5BiLDModel`` with its ``_greedy_search_body``; the prompt is the input of the encoder."""
     path = "src/transformers/models/t5/modeling_t5.py"
     given = dict(torch=torch, nn=torch.nn, copy=copy, GenerationMixin=_Generation, Optional=Optional, Tuple=tuple)
     own = functions_of("BigLittleDecoder", path, "T5BiLDModel", **given)

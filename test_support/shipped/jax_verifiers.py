@@ -1,4 +1,4 @@
-"""Verifiers that engines on TPUs ship in JAX, each called by the few lines that its arguments ask for."""
+"""Verifiers in JAX that engines on TPUs ship, each called with the arguments that it needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tpu_inference(*, drafts_are_certain: bool = False, mended: tuple[str, str] |
 
 
 class _Prepared(NamedTuple):
-    """What ``_verify_rejection_sampling`` gives back."""
+    """The result of ``_verify_rejection_sampling``."""
 
     hidden_states: Any
     positions: Any
@@ -52,7 +52,7 @@ class _Prepared(NamedTuple):
 
 
 def sglang_chain() -> Any:
-    """``_verify_rejection_sampling`` of sglang-jax, with the coins that it is given there."""
+    """Return ``_verify_rejection_sampling`` of sglang-jax, with the coins that its caller passes."""
     jax = pytest.importorskip("jax")
     names = ("_verify_rejection_sampling", "_prepare_draft_inputs", "_take_with_index_sharding")
     given = dict(
@@ -85,7 +85,7 @@ def sglang_chain() -> Any:
 
 
 def sglang_tree() -> Any:
-    """``tree_speculative_sampling_target_only`` of sglang-jax, written in JAX: no drafts' pmfs are read."""
+    """Return ``tree_speculative_sampling_target_only`` of sglang-jax, in JAX; it reads no pmfs of drafts."""
     jax = pytest.importorskip("jax")
     file, names = "python/sgl_jax/srt/kernels/speculative/kernel.py", ("_sampling_from_prob",)
     word = "tree_speculative_sampling_target_only"

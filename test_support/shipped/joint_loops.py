@@ -1,4 +1,4 @@
-"""Loops that decide a whole block at once: FLy's and SpecTr-GBV's, over networks with the caches they ask for."""
+"""Loops that decide a whole block at once: FLy's and SpecTr-GBV's, over networks with the caches that they need."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from test_support.shipped.sources import functions_of, module_of, stub
 
 
 class Texts:
-    """A cache of several rows, as ``DynamicCache`` of transformers is asked for one: its entries are the tokens."""
+    """A cache of several rows with the interface of transformers' ``DynamicCache``; its entries are the tokens."""
 
     def __init__(self, rows: list[list[int]]) -> None:
-        """``rows`` are what was fed to each row."""
+        """Store ``rows``, the tokens that were fed to each row."""
         self.rows = rows
 
     def get_seq_length(self) -> int:
-        """Return how many tokens are held."""
+        """Return the number of entries."""
         return len(self.rows[0])
 
     def crop(self, length: int) -> None:
-        """Forget all but the first ``length`` tokens."""
+        """Keep the first ``length`` tokens only."""
         self.rows = [row[:length] for row in self.rows]
 
     def batch_select_indices(self, indices: Any) -> None:
@@ -33,7 +33,7 @@ class Texts:
         self.rows = [self.rows[index] for index in indices.tolist()]
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Hold every row so many times."""
+        """Repeat every row this many times."""
         self.rows = [list(row) for row in self.rows for _ in range(repeats)]
 
 

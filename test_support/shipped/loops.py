@@ -1,4 +1,4 @@
-"""Loops of chains that papers released, each given networks that answer with a scenario's tables."""
+"""Loops over chains of drafts that papers released, each with networks that return the tables of a scenario."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NAMESAKE = SimpleNamespace
 
 
 def silent(*_: Any, **__: Any) -> Any:
-    """Stand for a progress bar, or for what prints."""
+    """Replaces a progress bar or a printing function."""
     return NAMESAKE(update=silent, close=silent, print_status=silent, __enter__=silent)
 
 
 def up_by_one(tables: Tables) -> Tables:
-    """Return the same tables with token numbers one higher; token 0 is never drawn."""
+    """Return the same tables with token ids increased by one; token 0 is never drawn."""
     return lambda tokens: np.concatenate([np.zeros(1), np.asarray(tables(tuple(token - 1 for token in tokens)))])
 
 
@@ -174,10 +174,10 @@ def triforce(scenario: EngineScenario, *, gamma: int = 1, mended: bool = False) 
 
 
 def cache_of() -> Any:
-    """Stand for a cache that is asked for nothing."""
+    """Replaces a cache of which nothing is used."""
     return NAMESAKE(reset=silent, print_status=silent)
 
 
 def known_alone(tables: Tables, size: int) -> Tables:
-    """Return the tables, even over all tokens after a text that holds a placeholder."""
+    """Return the tables, with a uniform row after a text that contains a placeholder."""
     return lambda tokens: tables(tokens) if max(tokens) < size else np.full(size, 1 / size)

@@ -1,4 +1,4 @@
-"""Verifiers of trees of argmaxes that compare each node with a draw or an argmax behind its parent."""
+"""Verifiers of trees of argmaxes that compare each node with a draw, or an argmax, after its parent."""
 
 from __future__ import annotations
 

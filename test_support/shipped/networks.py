@@ -1,4 +1,4 @@
-"""Networks that answer with tables, with and without a cache; the entries of a cache are the tokens it was fed."""
+"""Networks that return tables, with and without a cache; the entries of a cache are the tokens fed to it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Tables = Callable[[tuple[int, ...]], Any]
 
 
 def logits_of(tables: Tables, ids: Any) -> Any:
-    """Return float64 logits ``[B, length, vocabulary]`` of what comes after each prefix of ``ids`` ``[B, length]``."""
+    """Return float64 logits ``[B, length, vocabulary]`` of the token after each prefix of ``ids`` ``[B, length]``."""
     texts = [tuple(map(int, row)) for row in ids]
     rows = [[np.asarray(tables(text[: end + 1]), dtype=float) for end in range(len(text))] for text in texts]
     return torch.log(torch.tensor(np.array(rows)))
 
 
 class Positions:
-    """A network of one row that remembers the tokens of the positions that it was fed."""
+    """A network of one row that stores the token fed at each position."""
 
     def __init__(self, tables: Tables, room: int) -> None:
         """It has ``room`` for so many positions."""
@@ -34,7 +34,7 @@ class Positions:
 
 
 class Uncached:
-    """A network that is fed the whole text each time, called as those of transformers are."""
+    """A network that is fed the whole text each time, with the interface of transformers."""
 
     device = torch.device("cpu")
 

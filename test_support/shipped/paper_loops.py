@@ -24,7 +24,7 @@ DRAWN = (
 
 
 class Tokens:
-    """An embedding of tokens as nothing: what follows them is told by tables."""
+    """An embedding that returns the tokens themselves, because the tables need nothing else."""
 
     def __init__(self, row: Any) -> None:
         """Know how many there are."""

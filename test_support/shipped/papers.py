@@ -1,4 +1,4 @@
-"""The releases of papers, in the order of the page. A control stands behind what it is a control of."""
+"""The releases of papers, in the order of the page. Each control follows the code of which it is the control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that engines ship and trainers run, beside their rows; the page lists them behind the papers."""
+"""Rules that engines ship and trainers use, with their rows; the page lists them after the papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nano-PEARL: one process drafts the next block while the other verifies the last; here they take turns."""
+"""nano-PEARL: one process drafts the next block while the other verifies the last one; here they take turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNNERS = ("ModelRunnerBase", "DraftModelRunner", "TargetModelRunner")
 
 
 def without_a_device() -> Any:
-    """Return torch for code that names a device, or pinned memory, where it makes a tensor."""
+    """Return a torch module that ignores devices and pinned memory when it makes a tensor."""
 
     def anywhere(name: str) -> Callable[..., Any]:
         def made(*values: Any, device: Any = None, pin_memory: bool = False, **options: Any) -> Any:

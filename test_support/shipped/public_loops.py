@@ -1,4 +1,4 @@
-"""Whole decoders and verifiers of public repositories that no paper and no engine stands behind."""
+"""Whole decoders and verifiers of public repositories that belong to no paper and no engine."""
 
 from __future__ import annotations
 

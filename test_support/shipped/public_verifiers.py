@@ -1,4 +1,4 @@
-"""Verifiers of a chain or a tree whose adapters need next to nothing: shreyansh26's, MCSD's, specexec's."""
+"""Verifiers of a chain or a tree with small adapters: shreyansh26's, MCSD's, specexec's."""
 
 from __future__ import annotations
 

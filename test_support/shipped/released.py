@@ -1,4 +1,4 @@
-"""Papers whose code was released: what is examined of it, and the rows of ``reference/`` that it stands beside."""
+"""Papers whose code was released: what is examined, and the rows of ``reference/`` with which it is compared."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Released(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was found of it."""
+    """The results for it."""
 
     verdicts: tuple[Verdict, ...]
     besides: tuple[Verdict, ...]
 
 
 def subject_of(released: Released) -> Subject:
-    """Return the subject, not yet held to anything."""
+    """Return the released code as a subject, without a declared law."""
     made = released.make()
     if released.loop:
         return loop_subject(made, released.row, released.shapes)
@@ -79,7 +79,7 @@ def examine(released: Released) -> Found:
 
 
 def claimed(row: str) -> str:
-    """Return what a row says of itself, and what of the law."""
+    """Return the summary of a row, and whether its law is that of p or a declared one."""
     algorithm = ROWS[row]
     law = "law of p" if Claim.LOSSLESS in algorithm.claims else "declared law"
     return (

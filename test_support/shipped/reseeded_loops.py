@@ -1,4 +1,4 @@
-"""A loop of two processes that seed themselves alike before each coin, and one that draws with NumPy."""
+"""A loop of two processes with the same seed before each coin, and a loop that draws with NumPy."""
 
 from __future__ import annotations
 

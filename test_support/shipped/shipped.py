@@ -1,4 +1,4 @@
-"""What a row of the table of shipped verifiers says."""
+"""The type of a row in the table of shipped verifiers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECONDS = 240
 
 
 class Shipped(NamedTuple):
-    """Somebody's code, how it is examined, and what is not right."""
+    """Code of another project, the way in which it is examined, and its known faults."""
 
     what: str
     make: Callable[[], Any]

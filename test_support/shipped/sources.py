@@ -1,4 +1,4 @@
-"""Where other people's code is, and how one function of it is taken without what the rest of its file imports."""
+"""Where the code of other projects is, and how one function is loaded without the imports of the rest of its file."""
 
 from __future__ import annotations
 import __future__
@@ -167,7 +167,7 @@ SOURCES = {
 def path_of(name: str, within: str = ".") -> Path:
     """Return a file or folder of a source, below the folder that ``SHIPPED_SOURCES`` names.
 
-    The test is skipped, and says so, where it is not there.
+    The test is skipped with a message if it is not there.
     """
     root = Path(os.environ.get("SHIPPED_SOURCES", "shipped_sources"))
     found = root / name / within
@@ -179,11 +179,11 @@ def path_of(name: str, within: str = ".") -> Path:
 def functions_of(
     name: str, within: str, *wanted: str, mended: tuple[str, str] | Mend | None = None, **given: Any
 ) -> SimpleNamespace:
-    """Return functions of a file as they stand there, over the modules that they are ``given``.
+    """Return functions of a file, unchanged, in a namespace with the modules that they are ``given``.
 
-    The rest of the file is not run: what it imports may need a GPU. Tracebacks and verdicts name the file's lines.
-    ``mended`` are words that occur once and what is put for them, or what makes another text of the file's: the
-    control of what is refuted.
+    The rest of the file is not run, because its imports may need a GPU. Tracebacks and verdicts name the file's lines.
+    ``mended`` is a pair of words, which occur once, and their replacement, or a function of the file's text: the
+    control of a refuted function.
     """
     path = path_of(name, within)
     code, missing = _compiled(str(path), _mended(path, mended), wanted)
@@ -208,7 +208,7 @@ def _text_of(path: Path) -> str:
 
 @lru_cache
 def _compiled(path: str, text: str, wanted: tuple[str, ...]) -> tuple[CodeType, list[str]]:
-    """Return the code of the definitions that are wanted, and the names of those that are not there."""
+    """Return the code of the requested definitions, and the names of those that the file lacks."""
     kept = [node for node in _definitions(ast.parse(text, path).body) if node.name in wanted]
     flags = __future__.annotations.compiler_flag
     code = compile(ast.Module(kept, []), path, "exec", flags, dont_inherit=True)
@@ -216,14 +216,14 @@ def _compiled(path: str, text: str, wanted: tuple[str, ...]) -> tuple[CodeType, 
 
 
 def replaced_once(old: str, new: str, text: str) -> str:
-    """Return ``text`` with ``new`` for ``old``. Raises ``ValueError`` unless ``old`` stands there once."""
+    """Return ``text`` with ``old`` replaced by ``new``. Raises ``ValueError`` unless ``old`` occurs once."""
     if text.count(old) != 1:
         raise ValueError(f"the file holds {text.count(old)} times {old!r}, expected once")
     return text.replace(old, new)
 
 
 def replaced_each(*mends: tuple[str, str]) -> Mend:
-    """Return the mend that makes these replacements, one after another."""
+    """Return the function that makes these replacements, one after another."""
     return partial(reduce, lambda text, words: replaced_once(*words, text), mends)
 
 
@@ -239,7 +239,7 @@ def _definitions(body: Iterable[ast.stmt]) -> Iterable[Any]:
 def module_of(name: str, within: str, mended: tuple[str, str] | Mend | None = None, **stubs: ModuleType) -> ModuleType:
     """Return a whole file as a module, ``mended`` as in ``functions_of``.
 
-    ``stubs`` stand for modules that it imports, ``__`` for the dots of a name.
+    ``stubs`` replace modules that it imports; in their names ``__`` is a dot.
     """
     path = path_of(name, within)
     for stub, module in stubs.items():
@@ -253,7 +253,7 @@ def module_of(name: str, within: str, mended: tuple[str, str] | Mend | None = No
 
 
 def stub(**attributes: Any) -> ModuleType:
-    """Return a module of these attributes alone."""
+    """Return a module with only these attributes."""
     module = ModuleType("stub")
     vars(module).update(attributes)
     return module

@@ -1,4 +1,4 @@
-"""Loops whose drafts come in stages, by blocks or in pairs, each given networks that answer with tables."""
+"""Loops whose drafts are made in stages, by blocks or in pairs, each with networks that return tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifiers of trees of drafts: EAGLE's, Medusa's and Sequoia's, with their arguments laid out."""
+"""Verifiers of trees of drafts: EAGLE's, Medusa's and Sequoia's, with their arguments."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def swift(*, padding: int = 0, source: tuple[str, str] = SWIFT, temperature: flo
 
 
 def one_row(verify: Any) -> Any:
-    """Return the verifier of one tree of a verifier of batches."""
+    """Return the verifier of one tree, made from a verifier of batches."""
 
     def one(p: Any, q: Any, parents: Any, tokens: Any) -> Any:
         return verify(p[None], q[None], parents[None], tokens[None])[0]
@@ -132,12 +132,12 @@ def greedy(_: Any, logits: Any, best: Any, length: Any) -> Any:
 
 
 def nucleus(own: Any, logits: Any, best: Any, length: Any) -> Any:
-    """Medusa's next token of nucleus sampling that keeps everything."""
+    """Return Medusa's next token by nucleus sampling with a nucleus of all tokens."""
     return own.get_nucleus_one_token(logits[best, length][None].clone(), 1.0, 1.0)[0, 0]
 
 
 def one_draw_a_node(text: str) -> str:
-    """Let Medusa's paths that begin alike have one draw, the first one's, where they are alike."""
+    """Give Medusa's paths with a common beginning one draw at each common node: that of the first path."""
     drawn = "        sampled_tokens = sampled_tokens.view(n_samples, n_tokens)\n"
     alike = "(candidates[:, None, :-1] == candidates[None, :, :-1]).int().cumprod(-1).argmax(1)"
     return replaced_once(

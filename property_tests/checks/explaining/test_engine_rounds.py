@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.engine_rounds import engine_rounds
+from specverify.checks.explaining.engine_rounds import drawn_again, engine_rounds
 from specverify.checks.explaining.round_readings import Models
 from test_support.checks.recorded_rounds import P, Q, coin, model, token
 
@@ -37,3 +37,19 @@ def test_rows_of_the_round_before_are_named_where_all_paths_have_them():
     assert engine_rounds(one_token_rounds(lambda text: Q[text])).fault == ""
     said = engine_rounds(one_token_rounds(lambda text: Q[text[:-1] or text])).fault
     assert said.startswith("q in the test is computed without the last token of the text (one position early): draft ")
+
+
+def path_of_two_draws(first, second, emitted, between=()):
+    """Return a path of two draws after (0,); ``between`` are further queries before the second draw."""
+    one, other = (token(outcome, *P[0,])._replace(before=(0,) * at) for at, outcome in enumerate((first, second)))
+    queries = ((0, "target", (0,)), *((1, "target", text) for text in between))
+    return [one, other], (emitted, 0), Models(model(P), None, (0,), 2, queries=queries)
+
+
+def test_a_token_that_is_drawn_twice_at_one_position_is_named():
+    again = [path_of_two_draws(0, 1, 1), path_of_two_draws(1, 0, 0)]
+    said = "new token 1 is drawn from p twice: the first draw, 0 (e.py:1), is discarded, and 1 (e.py:1) is emitted"
+    assert drawn_again(again).startswith(said)
+    assert drawn_again(again[:1]) == ""
+    assert drawn_again([path_of_two_draws(0, 1, 0), path_of_two_draws(1, 0, 1)]) == ""
+    assert drawn_again([path_of_two_draws(0, 1, 1, ((0, 0),)), path_of_two_draws(1, 0, 0, ((0, 1),))]) == ""

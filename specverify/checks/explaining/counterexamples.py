@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
     SEARCHED_PATHS,
@@ -158,6 +160,13 @@ def program_counterexample(
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
+    if not named and trace is not None and trace.target is not None and program.split is None:
+        candidates = (
+            (with_pmfs(engine, draws_of(path.decisions), size, cells), text)
+            for path in islice(engine, MOST_TREE_PATHS)
+            for text, _ in outcomes_of(path.outcome)[:1]
+        )
+        named = or_none(rule_of_candidates, candidates, trace.target, trace.texts[0][0]) or ""
     if not named:
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from specverify.checks.explaining.given_drafts import GivenDrafts
 from specverify.checks.explaining.one_number_rules import further_temperature, powered
 from specverify.checks.explaining.round_faults import GUESSED, named_fault
 from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
-from specverify.checks.explaining.round_rules import ModelRows, Row
+from specverify.checks.explaining.round_rules import ModelRows, Row, same_row
 from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
 
@@ -65,7 +66,8 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     ]
     if not _is_evidence(best):
         return EngineRounds(best, "")
-    return EngineRounds(best, _structure(read) or _rule(read) or _with_temperature(all_paths, read))
+    named = _structure(read) or _rule(read) or _with_temperature(all_paths, read) or drawn_again(all_paths)
+    return EngineRounds(best, named)
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
@@ -328,6 +330,38 @@ def _other_rows(
             "q in the test is computed without the last token of the text (one position early)",
             rows._replace(q=early),
         )
+
+
+def drawn_again(all_paths: Sequence[NewPath]) -> str:
+    """Return the sentence that a token is drawn from p twice, and the first draw discarded; "" if it is not.
+
+    The queries show the text of a draw: the text of the last query to the target. At least two paths must discard a
+    draw from p for a second draw after the same text, whose outcome they emit.
+    """
+    shown = [said for path in all_paths if (said := _first_drawn_again(*path))]
+    return shown[0] if len(shown) > 1 else ""
+
+
+def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -> str:
+    """Return the sentence about the first token that a path draws from p twice; "" if there is none."""
+    open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
+    for one, other in pairwise(open_ones):
+        texts = [
+            next(
+                (text for at, name, text in reversed(models.queries) if name == "target" and at <= len(item.before)), ()
+            )
+            for item in (one, other)
+        ]
+        number = len(texts[0]) - len(models.prompt)
+        if texts[0] != texts[1] or not 0 <= number < len(new):
+            continue
+        p = _of(models.p)(texts[0])
+        is_again = one.outcome != other.outcome == new[number]
+        if is_again and same_row(one.pmf, p, NEAR) and same_row(other.pmf, p, NEAR):
+            first, second = f"{one.outcome} ({one.place})", f"{other.outcome} ({other.place})"
+            said = f"new token {number + 1} is drawn from p twice: the first draw, {first}, is discarded"
+            return f"{said}, and {second} is emitted; expected one draw"
+    return ""
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:

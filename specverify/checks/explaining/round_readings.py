@@ -187,13 +187,13 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
-    if any(_are_without_replacement(one, other) for one, other in combinations(items, 2)):
+    if any(are_without_replacement(one, other) for one, other in combinations(items, 2)):
         return None  # candidates for one position, and not a chain
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
 
 
-def _are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
+def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
     """Return whether ``one`` and ``other`` are draws of one program line, made without replacement by one call."""
     if not one.place or one.place != other.place or one.outcome is None or len(one.pmf) != len(other.pmf):
         return False

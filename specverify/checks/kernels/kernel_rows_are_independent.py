@@ -10,7 +10,9 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
+from specverify.checks.explaining.counterexamples import or_none
 from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
+from specverify.checks.kernels.numbers_of_other_rows import numbers_of_other_rows
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.subjects.kernel_rounds import DraftCase, KernelRounds, by_rule, decided
 
@@ -39,6 +41,8 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
                 then,
                 (_by_rule(rounds, case, uniforms[row]),),
             )
+            if named := or_none(numbers_of_other_rows, rounds, cases, uniforms, first):
+                example = example._replace(fault=f"{named}: {then}")
             return Examination(then, failed=True, counterexample=example, figures={"runs": runs})
     return Examination("no row depends on another", figures={"runs": runs})
 
