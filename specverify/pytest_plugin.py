@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PROPERTY = "specverify"
 """Under this name a report carries its verdicts, also from one process to another."""
 TOLD = ("SpeculationRefuted", "SpeculationUndecided", "UnusableSubject")
-"""What speaks for itself."""
+"""Errors whose message is the whole report, without a traceback."""
 MOST_LINES = 40
 """Subjects in the summary."""
 spent = pytest.StashKey[float]()

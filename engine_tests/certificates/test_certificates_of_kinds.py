@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from fractions import Fraction
 
 import pytest
+import torch
 
 from specverify.certificates import CertificateRefused, check_certificate
 from specverify.mutants import mutants
 from specverify.run.catalogue import find_subject
 from specverify.run.certified import NothingToCertify, write_certificates
+from specverify.subjects.engine import engine_subject
 
 NUMBER = 10
 KINDS = ("rows", "trees", "batches", "decoders")
@@ -45,6 +49,29 @@ def test_ten_of_each_kind_are_accepted(kind, tmp_path):
                 continue
             accepted += check_certificate(file).figures["paths"] > 0
     assert accepted >= NUMBER
+
+
+WEIGHTS = torch.linspace(0.01, 0.97, 97, dtype=torch.float32).softmax(0)
+
+
+def unread_in_float32():
+    return torch.multinomial(WEIGHTS, 1)
+
+
+def test_the_law_of_an_unread_token_may_be_rounded_to_float32(tmp_path):
+    file = tmp_path / "certificate.json"
+    write_certificates(file, engine_subject(unread_in_float32, unread_in_float32, "an engine"))
+    data = json.loads(file.read_text("utf-8"))
+    (certificate,) = data["certificates"]
+    assert not certificate["exact"]
+    assert check_certificate(file).statement == "an engine has the promised law in 1 scenarios"
+    ends = certificate["tree"]["ends"]
+    assert len(ends) == len(WEIGHTS)
+    ends[0][1] = str(Fraction(ends[0][1]) + 2 * Fraction(certificate["bound"]))
+    certificate["law"] = ends
+    file.write_text(json.dumps(data), "utf-8")
+    with pytest.raises(CertificateRefused, match="shares of an end"):
+        check_certificate(file)
 
 
 @pytest.mark.thorough

@@ -112,7 +112,7 @@ def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[L
             omitted += mass
         elif "ends" in node:
             ends = [(_tokens(tokens), _rational(share)) for tokens, share in node["ends"]]
-            _check_sum([share for _, share in ends], near, f"{where}: shares of an end")
+            _check_sum([share for _, share in ends], max(near, bound), f"{where}: shares of an end")
             require(len({tokens for tokens, _ in ends}) < len(ends), f"{where}: an end has an outcome twice")
             counted["paths"] += 1
             for tokens, share in ends:

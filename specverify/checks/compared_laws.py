@@ -261,7 +261,7 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
 
     with overheard() as audit:
         law = program_law(run, runs, on_path=told)
-    if not audit.found and not audit.untold and not law.missing and law.runs < runs:
+    if not audit.found and not audit.undecided and not law.missing and law.runs < runs:
         overheard_of(opened)[:] = [Overheard(shares, draws)]
     return law
 

@@ -148,30 +148,30 @@ class AnsweredQuestion(NamedTuple):
 
 
 class Audit:
-    """The reuse of randomness found in several runs, and the comparisons on which the decision rests."""
+    """The record of an audit: the reuse of randomness that it found, and the comparisons on which this result rests."""
 
-    def __init__(self, *, speaks: bool = True) -> None:
+    def __init__(self, *, refuses: bool = True) -> None:
         """Start an empty record.
 
-        ``speaks`` states what happens if reuse cannot be decided. True: the run is refused. False: ``untold`` is set
-        and the run continues.
+        ``refuses`` states what happens if reuse cannot be decided. True: the run is refused. False: ``undecided`` is
+        set and the run continues.
         """
-        self.speaks = speaks
+        self.refuses = refuses
         self.found: list[Reuse] = []
-        self.untold = False
-        """Whether something could not be told, and no run was refused for it."""
+        self.undecided = False
+        """Whether reuse could not be decided in some run."""
         self.sides: dict[Hashable, set[bool]] = {}
         """Uniform, two places and the answer at the first -> whether thresholds at the second lay inside it."""
         self.ranks: dict[tuple[str, str], set[Hashable]] = {}
-        """Where numbers were put in order, and where one is compared -> its places in the order."""
+        """(Line of a sort, line of a comparison) -> ranks in the order of the numbers that were compared."""
 
     def refusal(self, reason: str) -> str:
-        """Record in ``untold`` that reuse cannot be decided, for the given ``reason``.
+        """Record in ``undecided`` that reuse cannot be decided, for the given ``reason``.
 
         Returns ``reason`` if this audit refuses such a run (the caller then raises the refusal), else "".
         """
-        self.untold = True
-        return reason if self.speaks else ""
+        self.undecided = True
+        return reason if self.refuses else ""
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def audited() -> Iterator[list[Reuse]]:
 
 def overheard() -> AbstractContextManager[Audit]:
     """Context manager that audits the code in the ``with`` block without changing its behaviour: no run is refused."""
-    return _auditing(Audit(speaks=False))
+    return _auditing(Audit(refuses=False))
 
 
 @contextmanager

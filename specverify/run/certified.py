@@ -155,16 +155,23 @@ def _of_program(program: EngineProgram, most_paths: int) -> dict[str, Any] | Non
         one, other = _followed(fast, most_paths), _followed(plain, most_paths)
     if not one or not other:
         return None
-    return _certificate(program.name, one, _law_of(other), {"plain": _tree(other)})
+    return _certificate(program.name, one, _law_of(other), {"plain": _tree(other)}, other)
 
 
 def _certificate(
-    name: str, followed: Sequence[Followed], promised: Mapping[Any, Fraction], head: Mapping[str, Any]
+    name: str,
+    followed: Sequence[Followed],
+    promised: Mapping[Any, Fraction],
+    head: Mapping[str, Any],
+    plain: Sequence[Followed] = (),
 ) -> dict[str, Any]:
+    """Return the certificate of ``followed``, the paths of a program.
+
+    ``head`` is what the certificate says of the promised law, and ``plain`` the paths of which this is the law, if any.
+    """
     law = _law_of(followed)
-    drawn = (each for path, _ in followed for step in path.decisions for each in step.weights)
     rows = head.get("rows", ())
-    exact = not any(isinstance(each, float) for each in drawn) and all(sum(map(Fraction, row)) == 1 for _, row in rows)
+    exact = not any(map(_has_floats, (*followed, *plain))) and all(sum(map(Fraction, row)) == 1 for _, row in rows)
     seen = Law(
         {each: float(mass) for each, mass in law.items()},
         0,
@@ -184,6 +191,13 @@ def _certificate(
         only = {"outcome": _plain(more), "law": [[_plain(more), str(mass)]], "tree": _tree(shown)}
         return {**certificate, "verdict": "refuted", **only}
     return {**certificate, "verdict": "refuted", "law": _listed(law), "tree": _tree(followed)}
+
+
+def _has_floats(followed: Followed) -> bool:
+    """Return whether a probability of a path is a float: of a draw, or of an outcome that was never read."""
+    path = followed.path
+    weights = (weight for step in path.decisions for weight in step.weights)
+    return any(isinstance(each, float) for each in (*weights, *(share for _, share in outcomes_of(path.outcome))))
 
 
 def _tree(followed: Sequence[Followed]) -> Any:

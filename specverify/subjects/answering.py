@@ -17,9 +17,7 @@ from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios
 from specverify.reference import Draws, LanguageModel, Tokens
 from specverify.subjects.beside import (
-    OF_TOKENS,
     Answer,
-    Unreadable,
     part_answer,
     readable_value,
     spacing_of,
@@ -254,11 +252,6 @@ class Value(NamedTuple):
     """The value in the form of ``readable_value``, or ``Unreadable``."""
     spacing: float
     """Spacing at 1 of the floats in which it was returned."""
-
-
-def parts_of(value: Value, name: str) -> Sequence[Any] | None:
-    """Return the elements of a value with one element per new token; None for other values. ``name`` is its name."""
-    return value.value if name in OF_TOKENS and not isinstance(value.value, Unreadable) else None
 
 
 __all__ = [

@@ -37,7 +37,7 @@ def edit_distance(one: str, other: str) -> int:
 
 
 def sampling() -> Any:
-    """Return ``_speculative_sampling`` of the fork as ``sample(p, rows, draft_tokens)``, which needs a draft."""
+    """Return ``_speculative_sampling`` as ``sample(p, rows, draft_tokens)``; without drafts it draws from p."""
     own = functions_of("TokenTiming", f"{GENERATION}/utils.py", "_speculative_sampling", torch=torch, Optional=Optional)
 
     def sample(p: Any, rows: Any, draft_tokens: Any) -> Any:

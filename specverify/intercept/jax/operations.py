@@ -42,7 +42,6 @@ from specverify.intercept.symbolic.primitives import (
     applied,
     compared,
     names_of,
-    rules_of,
     towards_zero,
     whole_part,
     with_rule,
@@ -62,7 +61,9 @@ Handler = Callable[[list[Any], dict[str, Any], Any], Any]
 _ALGEBRA = names_of(OF_JAX, Family.ARITHMETIC, Family.CLAMP)
 _WHOLE_PARTS = names_of(OF_JAX, Family.WHOLE_PART)
 _LOGIC = names_of(OF_JAX, Family.LOGIC)
-_NUMPY = {name: rule for name, rule in rules_of(OF_JAX, "outcome").items() if name in _ALGEBRA | _LOGIC}
+_NUMPY: dict[str, Any] = {
+    name: row.outcome for name, row in with_rule(OF_JAX, "outcome").items() if name in _ALGEBRA | _LOGIC
+}
 """Rules for symbolic outcomes, computed in their dtype. Operations without a rule force the outcome and run in JAX."""
 _CLAMPED_HALVES = Declined("random numbers of 16 bits are clamped: too many of them equal the bound")
 _TINIEST = 1e-30

@@ -48,9 +48,7 @@ from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import Many
 from specverify.laws import rounding
 
-# Arrays
-
-# Lazy orders
+# Orders and lookups
 
 
 def plain(value: Any) -> Any:
@@ -169,7 +167,7 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     return int(asked(lambda: known(rows.looked_up(bounds, opened(value), _ASK, right=side == "right"))))
 
 
-# Lazy arrays
+# Arrays of symbolic numbers
 
 
 class SymbolicArray(np.ndarray[Any, Any]):

@@ -180,8 +180,6 @@ def _one_each(pairs: Iterable[tuple[str, Primitive]]) -> dict[str, Primitive]:
 
 # Element-wise
 
-# Elementwise
-
 
 _NOT_REMEMBERED = Declined("the operation may draw, or ask what is known of a number")
 LOG_2, LOG_10 = log(2), log(10)
@@ -831,23 +829,6 @@ def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
     ``named`` has the rows of the table by their names in the library.
     """
     return {name: row.name for name, row in named.items() if row.family in families}
-
-
-def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return a mapping from names in a library to rules, for the rows that have a rule in ``column``.
-
-    ``named`` has the rows of the table by their names in the library.
-    """
-    cells = {name: getattr(row, column) for name, row in named.items()}
-    return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
-
-
-def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return a mapping from names in a library to names in the table, for the rows that have a rule in ``column``.
-
-    ``named`` has the rows of the table by their names in the library.
-    """
-    return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:

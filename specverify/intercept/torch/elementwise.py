@@ -32,8 +32,8 @@ from specverify.intercept.symbolic.primitives import (
     applied,
     compared,
     names_of,
-    names_with,
     whole_part,
+    with_rule,
 )
 from specverify.intercept.symbolic.together import ADD, MULTIPLY
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like, only_source
@@ -337,9 +337,9 @@ REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  #
 # Whole numbers
 
 
-NAMES = frozenset(names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome")) | {
-    "rsub"
-}
+NAMES = frozenset(
+    names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & with_rule(OF_TORCH, "outcome").keys()
+) | {"rsub"}
 """Names in ``torch.ops.aten`` of the operations handled here."""
 
 MOST_ELEMENTS = 256

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 
 from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.symbolic.algebra import check_not_equal
-from specverify.intercept.symbolic.continuous import Continuous, Symbolic
+from specverify.intercept.symbolic.continuous import Continuous, any_symbolic
 from specverify.intercept.symbolic.deferred import Choice, Deferred, known
 from specverify.intercept.symbolic.large import Crossing, Wide, large
 from specverify.intercept.symbolic.primitives import (
@@ -27,7 +26,6 @@ from specverify.intercept.symbolic.primitives import (
     Result,
     applied_to_many,
     names_of,
-    names_with,
     with_rule,
 )
 from specverify.intercept.symbolic.vectors import Many, joined
@@ -56,14 +54,6 @@ def content_of(operand: Any) -> Any:
     return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
 
 
-def _some(kind: Any, values: Iterable[Any]) -> bool:
-    return any(isinstance(value, kind) for value in values)
-
-
-def _every(kind: Any, values: Iterable[Any]) -> bool:
-    return all(isinstance(value, kind) for value in values)
-
-
 def _tensors(operands: Iterable[Any]) -> list[Any]:
     return [operand for operand in operands if isinstance(operand, torch.Tensor)]
 
@@ -86,7 +76,7 @@ def _arithmetic(name: str) -> Handler:
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
-        if not _some(Many, contents):
+        if not any(isinstance(each, Many) for each in contents):
             return _FEW
         tensors = _tensors(operands)
         clamps_halves = PRIMITIVES[name].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
@@ -126,7 +116,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
-        if not _some(Many, contents) or any(map(_is_open, contents)):
+        if not any(isinstance(each, Many) for each in contents) or any(map(_is_open, contents)):
             return _FEW
         return SymbolicTensor(joined(contents, partial(join, axis=dim)), tensors[0].dtype, tensors[0].device)
 
@@ -137,7 +127,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     """Handle ``where`` with a condition and two cases, of which at least one is a noise vector."""
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
-    if not _some(Many, contents[1:]) or any(map(_is_open, contents)):
+    if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
         return _FEW
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
@@ -255,7 +245,7 @@ def _searched(row: Any) -> Handler:
             return _FEW
         every = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
         flat: list[Any] = elements_of(values).reshape(len(every), -1).tolist()
-        if not _every(Continuous, chain.from_iterable(flat)):
+        if not all(isinstance(value, Continuous) for among in flat for value in among):
             return _MADE_OF_SEVERAL
         count = np.arange(every.shape[1] + 1)
         result = np.empty(values.numel(), dtype=object)
@@ -297,7 +287,7 @@ def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
     shape = np.broadcast_shapes(tuple(value.shape), tuple(bounds.shape))
     rows = bounds.detach().double().broadcast_to(shape).reshape(-1, shape[-1]).cpu().numpy()
     numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
-    if not _every(Continuous, numbers):
+    if not all(isinstance(number, Continuous) for number in numbers):
         return _MADE_OF_SEVERAL
     return SymbolicTensor(rule(numbers, rows, shape), torch.bool, bounds.device)
 
@@ -357,7 +347,7 @@ def _is_wide(element: Any) -> bool:
 
 
 def _has_wide(tensors: list[Any]) -> bool:
-    return _some((Wide, Choice), _elements(tensors))
+    return any(isinstance(element, Wide | Choice) for element in _elements(tensors))
 
 
 def _elements(tensors: list[Any]) -> list[Any]:
@@ -372,7 +362,11 @@ def _wide_of(elements: Sequence[Any]) -> list[Any]:
     """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
-    if len({id(element.drawn) for element in wide}) > 1 or _some((Deferred, Symbolic), beside):
+    if (
+        len({id(element.drawn) for element in wide}) > 1
+        or any_symbolic(beside)
+        or any(isinstance(element, Deferred) for element in beside)
+    ):
         raise RuleDeclined("several draws decide one element")
     return wide
 
@@ -454,7 +448,7 @@ def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any 
     """Handle ``where`` with a condition and two cases; a symbolic condition is not forced."""
     given = _as_tensors(condition, left, right)
     held = _elements(given)
-    if not _some(Deferred, held) or _some(Symbolic, held):
+    if not any(isinstance(element, Deferred) for element in held) or any_symbolic(held):
         return _NO_OUTCOME
     return SymbolicTensor(_each(given, _selected), result_type("", *given[1:]), condition.device)
 
@@ -505,8 +499,7 @@ def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
 
 
 _SHIFTS = ("bitwise_right_shift", "bitwise_left_shift")
-_MAPS = dict.fromkeys((*names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome"),
-                       "div", *_SHIFTS))  # fmt: skip
+_MAPS = with_rule(OF_TORCH, "outcome").keys() & names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP) | {"div", *_SHIFTS}
 OF_OUTCOMES: dict[str, Handler] = {
     **dict.fromkeys(_MAPS, _mapped),
     "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),
