@@ -42,7 +42,7 @@ def test_a_seed_of_every_step_is_found() -> None:
         subject = subject.with_situations(EngineProgram, tuple(item for item in subject.programs if item.name in names))
         told.append(run_check(subject, REUSE, Checklist((REUSE,))))
     assert [verdict.status for verdict in told] == [Status.HOLDS, Status.UNKNOWN]
-    assert "torch.rand at speculative_decoding.py:11 begins from the seed of a request before" in told[1].statement
+    assert "torch.rand at speculative_decoding.py:11 begins from the seed of an earlier request" in told[1].statement
 
 
 def scheduled(confidences: np.ndarray, budget: int) -> list[int]:

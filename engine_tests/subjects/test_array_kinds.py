@@ -14,8 +14,9 @@ from torch.nn.functional import normalize
 
 from specverify.base.verdict import Status
 from specverify.mutants.numpy_verifiers import one_row
-from specverify.subjects import verifier
 from specverify.subjects.array_kinds import arrays_of
+from specverify.subjects.batch_call import attempt_of
+from specverify.subjects.forms import ROW
 from specverify.subjects.libraries import names_library
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
@@ -27,7 +28,7 @@ FLOAT32 = {name: array.astype(np.float32) if array.ndim == 2 else array for name
 
 def given_to(verify, given=FLOAT64):
     """Return the types of p and of the drafts."""
-    p, _, drafts = arrays_of(verify, verifier._attempt)(given)
+    p, _, drafts = arrays_of(verify, attempt_of(ROW))(given)
     return str(p.dtype), type(p).__module__, type(drafts).__module__
 
 
@@ -112,7 +113,7 @@ def test_who_can_do_with_numpy_arrays_is_given_those_in_float64(verify):
 def test_float32_pmfs_are_pmfs_of_float64_for_who_cannot_take_them():
     rows = {**FLOAT32, "p": np.full((2, 3), 1 / 3, dtype=np.float32)}
     assert abs(rows["p"].astype(float).sum(-1) - 1).max() > 1e-9
-    assert abs(arrays_of(one_row, verifier._attempt)(rows)[0].sum(-1) - 1).max() < 1e-15
+    assert abs(arrays_of(one_row, attempt_of(ROW))(rows)[0].sum(-1) - 1).max() < 1e-15
 
 
 def only_float32(p, q, draft_tokens):
@@ -215,8 +216,8 @@ def test_a_verifier_that_imports_torch_inside_its_function_holds_where_nobody_ha
 
 
 def test_the_choice_is_made_once_for_a_verifier():
-    convert = arrays_of(one_row, verifier._attempt)
-    assert arrays_of(one_row, verifier._attempt) is convert
+    convert = arrays_of(one_row, attempt_of(ROW))
+    assert arrays_of(one_row, attempt_of(ROW)) is convert
     assert verifier_subject(one_row, "one_row").intercepted
 
 
@@ -245,7 +246,7 @@ def test_a_number_whose_bits_are_cut_out_is_named():
     (found,) = check_verifier(of_low_bits, gammas=(1,), checks=["program_is_its_draws"], on_fail=None)
     assert found.status is Status.UNKNOWN
     assert "a number of 18446744073709551616 outcomes at test_array_kinds.py:" in found.statement
-    assert "(its bits, say) is not followed: compare it or shift it" in found.statement
+    assert "(such as its bits) is not followed: compare it or shift it" in found.statement
     assert "keeps something from call to call" not in found.statement
 
 

@@ -111,13 +111,14 @@ def test_a_comparison_of_one_of_many_numbers_is_one_branch_and_a_value_is_each_o
 
 
 @pytest.mark.parametrize(
-    "needs_floats",
+    ("needs_floats", "sentence"),
     [
-        lambda: np.interp(RNG.random(), [0, 1], [0, 2]) < 1,
-        lambda: [bool(u < 0.5) for u in np.nditer(RNG.random(2))],
+        (lambda: np.interp(RNG.random(), [0, 1], [0, 2]) < 1, r"^interp at {}: .*; compare the random number itself"),
+        (lambda: np.percentile(RNG.random(2), 50) < 0.5, r"^percentile at {}: .*; compare the random number itself"),
+        (lambda: [bool(u < 0.5) for u in np.nditer(RNG.random(2))], r"compare the random number itself \({}\)"),
     ],
-    ids=["interp", "nditer"],
+    ids=["interp", "percentile", "nditer"],
 )
-def test_who_takes_arrays_of_floats_alone_is_refused_by_its_line(needs_floats):
-    with pytest.raises(NeedsValue, match=r"compare the random number itself \(test_functions_of_numpy\.py:\d+\)"):
+def test_a_function_that_accepts_only_arrays_of_floats_is_refused_by_its_line(needs_floats, sentence):
+    with pytest.raises(NeedsValue, match=sentence.format(r"test_functions_of_numpy\.py:\d+")):
         law(needs_floats)

@@ -62,6 +62,39 @@ def test_drafts_of_another_text_are_refuted_where_the_draft_model_is_promised(fa
     assert "made from another text" in verdict.counterexample.fault
 
 
+def prefix_cached(s, key, gamma=2):
+    """Serve prompts in turn; rows of the draft model at the edges of blocks of four are kept under ``key(text)``."""
+    store = {}
+
+    def row(text):
+        return store.setdefault(key(text), s.draft(text)) if len(text) % 4 == 1 else s.draft(text)
+
+    def decode(prompt):
+        return engine(lambda text, drafts, before: text + drafts, gamma)(s._replace(prompt=tuple(prompt), draft=row))()
+
+    return decode
+
+
+KEYS = {
+    "the text": lambda text: text,
+    "the blocks before the last token": lambda text: text[:-1],
+    "the last block": lambda text: text[-4:],
+    "the length": len,
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_draft_row_that_is_cached_for_another_request_is_refuted(key):
+    verdict = found(lambda s: prefix_cached(s, KEYS[key]))
+    assert verdict.status == ("holds" if key == "the text" else "refuted"), verdict
+    assert key == "the text" or "of request" in "".join(verdict.counterexample.let)
+
+
+def test_drafts_far_behind_the_end_are_no_fault(monkeypatch):
+    monkeypatch.setattr("specverify.promises.drafts._BEYOND", 2)
+    assert found(engine(lambda text, drafts, before: text + drafts, gamma=9)).status == "holds"
+
+
 @pytest.mark.parametrize("gamma", RIGHT)
 def test_right_chains_hold(gamma):
     assert found(RIGHT[gamma]).status == "holds"

@@ -10,7 +10,17 @@ import pytest
 from specverify.mutants.promising import STATISTICS, in_turn, returning
 from specverify.testing import Made, UnusableSubject, check_engine, check_sampler
 
-NAMES = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_position", "usage", "tokens_per_round")
+NAMES = (
+    "accepted",
+    "drafted",
+    "rejected",
+    "rounds",
+    "acceptance_rate",
+    "accepted_per_position",
+    "acceptance_histogram",
+    "usage",
+    "tokens_per_round",
+)
 
 
 def verdict(make, returns):
@@ -130,3 +140,88 @@ def test_a_number_that_is_missing_on_some_paths_is_refuted(left_out, status):
     found = verdict(make, ("accepted",))
     assert found.status == status, found
     assert not left_out or found.counterexample.fault == "no accepted are reported on some paths"
+
+
+def chained(s):
+    """Decode with two drafts a round; return the new tokens and the number of accepted drafts of each round."""
+    new, accepted = (), []
+    while len(new) < s.horizon:
+        text, count = s.prompt + new, 0
+        for _ in range(2):
+            p, q = s.target(text), s.draft(text)
+            token = int(np.random.choice(s.vocabulary, p=q))
+            if np.random.random() >= p[token] / q[token]:
+                left = np.maximum(p - q, 0)
+                left = left if left.sum() > 0 else p
+                text += (int(np.random.choice(s.vocabulary, p=left / left.sum())),)
+                break
+            text, count = (*text, token), count + 1
+        else:
+            text += (int(np.random.choice(s.vocabulary, p=s.target(text))),)
+        new, accepted = text[len(s.prompt) :], [*accepted, count]
+    return new[: s.horizon], accepted
+
+
+def vllm_block(s, new, accepted, longer):
+    counts = {"acceptance_histogram": {str(c + longer): accepted.count(c) for c in set(accepted)}}
+    counts |= {"num_spec_steps": len(accepted), "num_draft_tokens": 2 * len(accepted)}
+    block = {"num_accepted_draft_tokens": sum(accepted), "mean_acceptance_length": 1 + sum(accepted) / len(accepted)}
+    return SimpleNamespace(outputs=[SimpleNamespace(token_ids=list(new), spec_decode_metrics=counts | block)])
+
+
+def sglang_facts(s, new, accepted, longer):
+    histogram = [accepted.count(count) for count in range(3)]
+    facts = {"spec_num_correct_drafts": sum(accepted), "spec_num_proposed_drafts": 2 * len(accepted)}
+    facts |= {"spec_verify_ct": len(accepted), "spec_correct_drafts_histogram": [0] * longer + histogram}
+    return {"output_ids": list(new), "meta_info": facts}
+
+
+def prediction_tokens(s, new, accepted, longer):
+    """The counts of OpenAI's predicted outputs; the fault: all drafts are rejected ones."""
+    rejected = 2 * len(accepted) - (0 if longer else sum(accepted))
+    details = {"accepted_prediction_tokens": sum(accepted), "rejected_prediction_tokens": rejected}
+    return {"tokens": new, "drafted": 2 * len(accepted), "usage": {"completion_tokens_details": details}}
+
+
+FORMS = {
+    vllm_block: ("accepted", "drafted", "rounds", "tokens_per_round", "acceptance_histogram"),
+    sglang_facts: ("accepted", "drafted", "rounds", "acceptance_histogram"),
+    prediction_tokens: ("accepted", "rejected", "drafted"),
+}
+
+
+@pytest.mark.thorough(keep=3)
+@pytest.mark.parametrize("longer", [0, 1])
+@pytest.mark.parametrize("form", FORMS)
+def test_statistics_are_read_in_the_forms_of_engines(form, longer):
+    found = verdict(lambda s: lambda: form(s, *chained(s), longer), FORMS[form])
+    assert found.status == ("refuted" if longer else "holds"), found
+
+
+def test_a_histogram_with_other_keys_is_no_histogram():
+    report = {"acceptance_histogram": {"none": 1}}
+    found = verdict(lambda s: lambda: (plain(s, s.horizon), report), ("acceptance_histogram",))
+    assert found.status == "refuted"
+    assert "expected the number of rounds" in found.counterexample.fault
+
+
+PARTS = {
+    "of the answer": ({"completion_tokens": 2, "reasoning_tokens": 2}, "holds"),
+    "behind the end": ({"completion_tokens": 2, "reasoning_tokens": 3}, "refuted"),
+    "without the whole": ({"output_tokens_details": {"reasoning_tokens": 3}}, "refuted"),
+    "of the prompt": ({"prompt_tokens": 4, "prompt_tokens_details": {"cached_tokens": 5}}, "refuted"),
+    "of a prompt that is not counted": ({"prompt_tokens_details": {"cached_tokens": 5}}, "holds"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_usage_is_not_more_than_the_whole(part):
+    usage_of_all, status = PARTS[part]
+
+    def sample(seed, n):
+        rows = np.random.default_rng(seed).integers(0, 2, (n, 2)).tolist()
+        return {"tokens": rows, "usage": [usage_of_all] * n}
+
+    law = {(a, b): 0.25 for a in range(2) for b in range(2)}
+    found = check_sampler(sample, law=law, returns=("usage",), on_fail=None, tv=0.3)
+    assert {v.check: v.status for v in found}["values_match"] == status

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 from specverify.mutants.promising import VALUES, returning, text_of
@@ -42,3 +43,35 @@ def test_a_wrong_value_is_refuted(fault):
 def test_the_right_engine_holds_with_all_its_values():
     value = verdicts(partial(returning, ""), {**ALL, "processed_logprobs": "plain"}, checks=["values_match"])
     assert value["values_match"].status == "holds", value["values_match"]
+
+
+def in_rounds(s, early):
+    """Send a snapshot of the text after each round; ``early``: with the drafts that are not verified yet."""
+
+    def decode():
+        new, sent = (), []
+        while len(new) < s.horizon:
+            drafts = ()
+            for _ in range(2):
+                drafts += (int(np.random.choice(s.vocabulary, p=s.draft(s.prompt + new + drafts))),)
+            if early:
+                sent.append(text_of((new + drafts)[: s.horizon]))
+            for token in drafts:
+                p, q = s.target(s.prompt + new), s.draft(s.prompt + new)
+                if np.random.random() >= p[token] / q[token]:
+                    left = np.maximum(p - q, 0)
+                    left = left if left.sum() > 0 else p
+                    new += (int(np.random.choice(s.vocabulary, p=left / left.sum())),)
+                    break
+                new += (token,)
+            sent.append(text_of(new[: s.horizon]))
+        return new[: s.horizon], {"snapshots": sent}
+
+    return decode
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_stream_may_send_its_snapshots_at_any_length(early):
+    found = verdicts(partial(in_rounds, early=early), {"snapshots": text_of}, checks=["values_match"])["values_match"]
+    assert found.status == ("refuted" if early else "holds"), found
+    assert not early or "withdraws" in found.counterexample.fault

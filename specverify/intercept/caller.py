@@ -97,6 +97,22 @@ def caller(trace: TracebackType | None = None) -> str:
     return result
 
 
+def called_by_foreign(trace: TracebackType | None) -> str:
+    """Return the name of the library's function that the innermost foreign frame of ``trace`` called.
+
+    It is "" if the function is not written in Python.
+    """
+    result, package = "", Path(__file__).parent.parent
+    while trace is not None:
+        file = file_of(trace.tb_frame)
+        if _foreign_name(file):
+            result = ""
+        elif not result and not Path(file).is_relative_to(package):
+            result = trace.tb_frame.f_code.co_name
+        trace = trace.tb_next
+    return result
+
+
 def foreign_frame() -> Any:
     """Return the innermost stack frame of foreign code, or None.
 

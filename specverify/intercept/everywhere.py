@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from importlib import import_module
 from typing import Any
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import called_by_foreign, caller
 from specverify.intercept.cpython.aliases import aliases_answered
 from specverify.intercept.cpython.patches import threads_enter, threads_replaced
 from specverify.intercept.distributions import Boundary, Forced, boundary_of
@@ -65,8 +65,9 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
             yield
         except Exception as error:
             if any(word in str(error) for word in _WANTS) and not isinstance(error, NeedsValue):
-                place = caller(error.__traceback__)
-                raise NeedsValue("float-needed", f"{error}: compare the random number itself ({place})") from error
+                operation, place = called_by_foreign(error.__traceback__), caller(error.__traceback__)
+                reason = str(error) if operation else f"{error}: compare the random number itself ({place})"
+                raise NeedsValue("float-needed", reason, operation, place) from error
             raise
         for library, answered in (("torch", torch), ("jax", jax)):
             if not answered and library in sys.modules:

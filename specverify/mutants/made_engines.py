@@ -18,7 +18,14 @@ from specverify.subjects.made_engine import EngineScenario, Made
 
 GAMMA = 2
 
-OF_BATCHES = ("copies share a round", "coins of one row", "as many as the first", "padded", "slots of others")
+OF_BATCHES = (
+    "copies share a round",
+    "coins of one row",
+    "as many as the first",
+    "padded",
+    "slots of others",
+    "padding drafts in a slot",
+)
 OF_REQUESTS = ("never emptied", "found by length", "found by last block", "rejected draft kept", "third one short")
 RATIOS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "wrong beyond eight tokens": lambda ratio, after, token, length: 1.0 if length > 8 else ratio,
@@ -31,7 +38,15 @@ RATIOS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
 """Fault -> function that returns the wrong acceptance ratio from p/q, from the next row's p over q, from the token and
 from the text's length."""
 OF_ROUNDS = (*RATIOS, "bonus of the draft", "residual of the target")
-OF_ENDS = ("only the last ends", "bonus after an end", "rejected end ends", "end in the prompt")
+OF_ENDS = (
+    "only the last ends",
+    "bonus after an end",
+    "rejected end ends",
+    "end in the prompt",
+    "length before the end",
+)
+READ_LATER = frozenset({"only the last ends", "bonus after an end", "length before the end"})
+"""Faults with which a round continues after an accepted end."""
 
 
 class _Serving:
@@ -62,11 +77,14 @@ class _Serving:
                 held = seen[row] + new[row]
                 if self.fault == "padded":
                     held += (0,) * (longest - len(held))
-                rounds[row] = self._round(asked[row] + new[row], held, mine)
+                padded = self.fault == "padding drafts in a slot" and place == 0 and len(going) & (len(going) - 1)
+                rounds[row] = self._round(asked[row] + new[row], held, mine, asked[-1] if padded else ())
                 first.setdefault(asked[row], rounds[row])
             for row in going:
                 length = len(rounds[going[0]]) if self.fault == "as many as the first" else len(rounds[row])
                 new[row] += (rounds[row] * length)[:length]
+                if self.fault == "length before the end" and len(new[row]) < self.models.horizon:
+                    new[row] = self._cut(new[row])
         self.kept.update(enumerate(prompt + text for prompt, text in zip(asked, new, strict=True)))
         self.served += 1
         return [text[: self.models.horizon] for text in new]
@@ -86,12 +104,14 @@ class _Serving:
             return self.last if self.last[: len(prompt)] == prompt else prompt
         return prompt[1:] if self.fault == "third one short" and self.served == 2 else prompt
 
-    def _round(self, text: Tokens, held: Tokens, coins: Any) -> Tokens:
+    def _round(self, text: Tokens, held: Tokens, coins: Any, padding: Tokens = ()) -> Tokens:
+        """Return the new tokens of one round; the rows of q are those after ``padding``, if it is not empty."""
         target, draft, end = self.models.target, self.models.draft, self.models.eos
         new: Tokens = ()
         for coin in coins:
             q, p = draft(text + new), target(held + new)
             token = _at(q, self.rng.random())
+            q = np.maximum(draft(padding), 1e-9) if padding else q
             ratio, after = p[token] / q[token], target((*held, *new, token))[token] / q[token]
             if self.fault in RATIOS:
                 ratio = RATIOS[self.fault](ratio, after, token, len(text + new))
@@ -101,10 +121,14 @@ class _Serving:
                 self.last = (*text, *new, token)
                 return (*new, _at(p if self.fault == "residual of the target" else _owed(p, q), self.rng.random()))
             new = (*new, token)
-            if token == end and self.fault not in {"only the last ends", "bonus after an end"}:
+            if token == end and self.fault not in READ_LATER:
                 return new
         law = draft(text + new) if self.fault == "bonus of the draft" else target(held + new)
         return (*new, _at(law, self.rng.random()))
+
+    def _cut(self, new: Tokens) -> Tokens:
+        end = self.models.eos
+        return new[: new.index(end) + 1] if end is not None and end in new else new
 
     def _is_over(self, prompt: Tokens, new: Tokens) -> bool:
         if len(new) >= self.models.horizon:

@@ -59,6 +59,9 @@ STATISTICS: Mapping[str, tuple[str, str]] = {
     "a round without its bonus token": ("tokens_per_round", "plausible"),
     "usage counts drafts": ("usage", "plausible"),
     "usage of all requests": ("usage", "plausible"),
+    "reasoning tokens behind the end": ("usage", "SGLang issue #39826"),
+    "histogram of lengths": ("acceptance_histogram", "plausible"),
+    "rejected counts drafts": ("rejected", "plausible"),
 }
 
 
@@ -277,14 +280,23 @@ class Engine:
             rate = sum(count > 0 for count in accepted) / len(rounds)
         done = len(new) + (drafted if self.fault == "usage counts drafts" else 0)
         done = self.completed if self.fault == "usage of all requests" else done
+        behind = sum(len(emitted) for _, emitted in rounds) if self.fault == "reasoning tokens behind the end" else done
+        longer = int(self.fault == "histogram of lengths")
         return {
             "accepted": total,
             "drafted": drafted,
+            "rejected": drafted if self.fault == "rejected counts drafts" else max(drafted - total, 0),
+            "acceptance_histogram": {str(count + longer): accepted.count(count) for count in sorted(set(accepted))},
             "rounds": counted,
             "tokens_per_round": per_round,
             "acceptance_rate": rate,
             "accepted_per_position": by_position,
-            "usage": {"prompt_tokens": len(prompt), "completion_tokens": done, "total_tokens": len(prompt) + done},
+            "usage": {
+                "prompt_tokens": len(prompt),
+                "completion_tokens": done,
+                "total_tokens": len(prompt) + done,
+                "completion_tokens_details": {"reasoning_tokens": behind},
+            },
         }
 
 

@@ -3,20 +3,23 @@
 The output does not show a draft from a stale cache, which only costs acceptance. The models of a made engine are
 tables, so their queries are recorded. In the scenarios here p = q is one-hot after every text, and depends on all of
 it: a chain whose drafts are those of the draft model has every draft accepted, and queries neither model with any other
-text. Do not request this promise of an engine that may query other texts: trees, look-ups, windows, padding.
+text. Do not request this promise of an engine that may query other texts: trees, look-ups, windows, padding. If its
+calls take a prompt, one engine also serves prompts with a common beginning in turn: a row of the draft model that is
+cached for one text and used in another gives a wrong draft.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.laws.certain_tables import open_after
 from specverify.laws.scenarios import Scenario, handed_task
-from specverify.reference import Tokens
-from specverify.subjects.made_engine import likeliest_trace
+from specverify.reference import LanguageModel, Tokens
+from specverify.subjects.call_arguments import takes_prompt
+from specverify.subjects.made_engine import Make, likeliest_trace, likeliest_traces, made_in, widened
+from specverify.subjects.requests import Requests
 from specverify.subjects.subject import EngineProgram, KernelSetting, Trace
 
 NEVER: Final = 10_000
@@ -24,6 +27,19 @@ NEVER: Final = 10_000
 SCENARIOS: Final = tuple(
     Scenario(open_after(NEVER), 4, prompt, 20, seed=240 + seed) for seed, prompt in enumerate(((0, 1, 2), (3,)))
 )
+_PROMPT: Final = (0, 1, 2, 3, 2, 1) * 6
+_IN_TURN: Final = tuple(
+    Requests(Scenario(open_after(NEVER), 4, first, 8, seed=242 + seed), others)
+    for seed, (first, others) in enumerate(
+        (
+            (_PROMPT[:17], ((*_PROMPT[:16], 0), (*_PROMPT[:16], 3, 3), _PROMPT[:17])),
+            ((*_PROMPT[:4], 0), ((*_PROMPT[:4], 1), (*_PROMPT[:4], 3), (*_PROMPT[:4], 0, 2))),
+            (_PROMPT[:9], ((*_PROMPT[:8], 1), (*_PROMPT[:8], 0), (3, *_PROMPT[1:9]))),
+            ((2, 0), ((0, 2), (2, 0, 1), (2, 1))),
+        )
+    )
+)
+"""Requests in turn: prompts that differ in the first token after 16, 8, 4 or one common tokens, and longer ones."""
 _BEYOND: Final = 64
 """Number of tokens after the horizon that a last round may draft."""
 
@@ -31,39 +47,55 @@ _BEYOND: Final = 64
 class ModelQueries(NamedTuple):
     """The queries of an engine to its models in one run."""
 
-    text: Tokens
-    """Prompt, new tokens, and the tokens that the target would add after them."""
+    texts: tuple[Tokens, ...]
+    """For each request: prompt, new tokens, and the tokens that the target would add after them."""
     drafts: tuple[Tokens, ...]
     """Texts with which the draft model was queried, in order."""
     strange_drafts: tuple[Tokens, ...]
-    """Queried texts of the draft model that are no prefix of the text."""
+    """Queried texts of the draft model that are no prefix of the text of a request."""
     strange_targets: tuple[Tokens, ...]
-    """Queried texts of the target that are no prefix of the text."""
+    """Queried texts of the target that are no prefix of the text of a request."""
     ahead: int
     """Number of texts after the prompt with which the draft model was queried before the target."""
 
 
 def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
-    """Return the model queries in ``trace``, a run in ``scenario``, compared with its text."""
-    ((prompt, new),) = trace.texts
-    text, target = prompt + new, handed_task(scenario, rational=False).target
-    for _ in range(_BEYOND):
-        text += (int(target(text).argmax()),)
+    """Return the model queries in ``trace``, a run in ``scenario``, compared with its texts."""
+    target = handed_task(scenario, rational=False).target
+    texts = tuple(_continued(target, prompt + new) for prompt, new in trace.texts)
     of = {name: tuple(tokens for model, tokens in trace.queries if model == name) for name in ("draft", "target")}
-    strange = {name: tuple(t for t in texts if t != text[: len(t)]) for name, texts in of.items()}
+    strange = {name: tuple(tokens for tokens in asked if not _begins_one(tokens, texts)) for name, asked in of.items()}
     first: dict[Tokens, str] = {}
     for model, tokens in trace.queries:
         first.setdefault(tokens, model)
-    ahead = sum(model == "draft" and len(tokens) > len(prompt) for tokens, model in first.items())
-    return ModelQueries(text, of["draft"], strange["draft"], strange["target"], ahead)
+    prompts = [prompt for prompt, _ in trace.texts]
+    ahead = sum(
+        model == "draft" and not any(prompt[: len(tokens)] == tokens for prompt in prompts)
+        for tokens, model in first.items()
+    )
+    return ModelQueries(texts, of["draft"], strange["draft"], strange["target"], ahead)
 
 
-def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
-    """Search the engine's model queries in ``scenario`` for a text that a right engine would not query.
+def _begins_one(tokens: Tokens, texts: tuple[Tokens, ...]) -> bool:
+    """Return whether ``tokens`` agree with one of the texts, as far as this text is known."""
+    return any(_common(tokens, text) == min(len(tokens), len(text)) for text in texts)
 
-    ``make`` builds the engine. Only a wrong draft or a wrong context explains such a query.
+
+def _continued(target: LanguageModel, text: Tokens) -> Tokens:
+    """Return ``text`` and the ``_BEYOND`` most probable tokens after it."""
+    for _ in range(_BEYOND):
+        text += (int(target(text).argmax()),)
+    return text
+
+
+def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
+    """Search the engine's model queries for a text that a right engine would not query.
+
+    ``make`` builds the engine, which serves ``requests``. Only a wrong draft or a wrong context explains such a query.
     """
-    result = asked_of(likeliest_trace(make, scenario), scenario)
+    scenario = requests.scenario
+    trace = likeliest_traces(make, requests) if requests.others else likeliest_trace(make, scenario)
+    result = asked_of(trace, scenario)
     if not result.drafts:
         said = "the scenario's draft model was never called, so no draft was examined"
         return Examination(said, unknown=True, rational=False)
@@ -77,29 +109,38 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
     if not strange:
         return Examination("every draft is the draft model's choice after the text as it is", rational=False)
     first = strange[0]
-    at = next((i for i, (one, other) in enumerate(zip(first, result.text, strict=False)) if one != other), 0)
-    size = len(scenario.prompt)
+    number = max(range(len(result.texts)), key=lambda place: _common(first, result.texts[place]))
+    text, size = result.texts[number], len(requests.each[number].prompt)
+    at = _common(first, text)
     who = "the draft model reads" if result.strange_drafts else "the target verifies"
     place = f"new token {at - size + 1}" if at >= size else f"prompt token {at + 1}"
     fault = (
-        f"{who} {first[at]} as {place}, where p and q are certain of {result.text[at]}: the draft is made from another "
+        f"{who} {first[at]} as {place}, where p and q are certain of {text[at]}: the draft is made from another "
         "text than the committed one"
     )
+    which = f"of request {number + 1} " if requests.others else ""
     example = Counterexample(
         (
-            f"setting {scenario.name}: p = q is one-hot after every text",
-            f"the text is {result.text[: at + 3]} ...",
+            f"setting {requests.name}: p = q is one-hot after every text",
+            f"the text {which}is {text[: at + 3]} ...",
             f"the draft model was called after {', '.join(map(str, result.drafts[:6]))}",
         ),
         fault,
         fault=fault,
     )
-    return Examination(f"{scenario.name}: {fault}", failed=True, rational=False, counterexample=example)
+    return Examination(f"{requests.name}: {fault}", failed=True, rational=False, counterexample=example)
 
 
-def drafts_check(make: Callable[..., object]) -> Check:
+def _common(one: Tokens, other: Tokens) -> int:
+    """Return the number of tokens at the beginning that two texts have in common."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def drafts_check(make: Make) -> Check:
     """Return the check that drafts of the engine ``make`` are the draft model's choices."""
-    by_name = {scenario.name: scenario for scenario in SCENARIOS}
+    first = made_in(make, widened(make, SCENARIOS[0]))
+    in_turn = _IN_TURN if takes_prompt(first.speculative) else ()
+    by_name = {requests.name: requests for requests in (*(Requests(one, ()) for one in SCENARIOS), *in_turn)}
 
     def examined(situation: KernelSetting, conditions: Conditions) -> Examination:
         return examine(make, by_name[situation.name], conditions)

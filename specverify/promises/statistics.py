@@ -6,8 +6,9 @@ chain or a tree. A round emits its accepted drafts and one token more, so A + R 
 by the prefill). A draft is proposed after a text that the draft model was queried about, for this request or before. So
 A is at most the number of different queried texts at which p and q have a token in common, and the accepted drafts
 reach at most one token beyond the longest queried text. A round emits at least one token, and one more round may run
-after the end, so R <= L + 1. The numbers of an engine without any query to the draft model are compared only with each
-other. Not covered: accepted drafts that are left out where no rounds are reported.
+after the end, so R <= L + 1. A histogram of the accepted drafts per round gives A and R, which must be the reported
+ones. The numbers of an engine without any query to the draft model are compared only with each other. Not covered:
+accepted drafts that are left out where no rounds are reported.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
             return Off(
                 f"the reported {name} are {said}, expected {_EXPECTED.get(name, 'a whole number of at least 0')}"
             )
+    if "acceptance_histogram" in given:
+        given["acceptance_histogram"] = _by_count(given["acceptance_histogram"])
     return (
         _usage(given.get("usage"), answer, facts)
         or _counts(given, answer)
@@ -51,6 +54,7 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
 _OF_MAPPINGS = {"usage"}
 _EXPECTED = {
     "accepted_per_position": "whole numbers, one for each position of a draft",
+    "acceptance_histogram": "the number of rounds by the number of their accepted drafts",
     "acceptance_rate": "a number from 0 to 1",
     "tokens_per_round": "a number",
 }
@@ -59,6 +63,10 @@ _EXPECTED = {
 def _is_number(value: Any, name: str) -> bool:
     if name == "accepted_per_position":
         return isinstance(value, tuple) and all(_is_whole(item) for item in value)
+    if name == "acceptance_histogram":
+        keys = value if isinstance(value, Mapping) else ()
+        counts = value.values() if isinstance(value, Mapping) else value
+        return isinstance(value, Mapping | tuple) and all(map(_is_key, keys)) and all(map(_is_whole, counts))
     if name in {"acceptance_rate", "tokens_per_round"}:
         return isinstance(value, int | float) and (0 <= value <= 1 or name == "tokens_per_round")
     return _is_whole(value)
@@ -66,6 +74,36 @@ def _is_number(value: Any, name: str) -> bool:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value == int(value)
+
+
+def _is_key(key: Any) -> bool:
+    """Return whether a key of a histogram is a whole number of at least 0, or its digits, as in JSON."""
+    return key.isdecimal() if isinstance(key, str) else _is_whole(key)
+
+
+def _by_count(histogram: Any) -> dict[int, int]:
+    """Return number of accepted drafts -> number of rounds; a list has the rounds with 0, 1, 2, ... accepted drafts."""
+    pairs = histogram.items() if isinstance(histogram, Mapping) else enumerate(histogram)
+    return {int(count): int(rounds) for count, rounds in pairs}
+
+
+PARTS = (
+    ("reasoning_tokens", "completion", ("completion_tokens_details", "output_tokens_details")),
+    ("cached_tokens", "prompt", ("prompt_tokens_details", "input_tokens_details")),
+)
+"""Counts of a usage that are parts of its completion tokens or of its prompt tokens, and the mappings in which they may
+be."""
+
+
+def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
+    """Return the fault of a part of ``usage`` that exceeds its whole in ``wholes``; None if there is none."""
+    for name, of, places in PARTS:
+        blocks = (usage, *(block for place in places if isinstance(block := usage.get(place), Mapping)))
+        for block in blocks:
+            part, whole = block.get(name), wholes[of]
+            if _is_whole(part) and whole is not None and part > whole:
+                return Off(f"the usage counts {part} {name.replace('_', ' ')} among {whole} {of} tokens")
+    return None
 
 
 def _usage(usage: Any, answer: Answer, facts: Facts | None) -> Off | None:
@@ -80,26 +118,54 @@ def _usage(usage: Any, answer: Answer, facts: Facts | None) -> Off | None:
         return Off(f"the usage counts {prompt} prompt tokens, and the prompt has {len(answer.prompt)}")
     if None not in (new, prompt, usage.get("total_tokens")) and usage["total_tokens"] != new + prompt:
         return Off(f"the usage counts {usage['total_tokens']} tokens in total, expected {prompt} + {new}")
-    return None
+    return _parts(usage, {"completion": answer.length, "prompt": prompt})
 
 
 def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
-    drafted, accepted, rounds = (given.get(name) for name in ("drafted", "accepted", "rounds"))
-    positions = given.get("accepted_per_position")
+    """Return the fault of the numbers of drafts and rounds among the reported numbers ``given``; None if they fit."""
+    drafted, accepted, rejected = (given.get(name) for name in ("drafted", "accepted", "rejected"))
     if drafted is not None and accepted is not None and accepted > drafted:
         return Off(f"{accepted} drafts are reported as accepted, and {drafted} as drafted")
-    if positions is not None:
-        if accepted is not None and sum(positions) != accepted:
-            return Off(f"the accepted drafts by position sum to {sum(positions)}, and {accepted} are reported")
-        for place, (before, after) in enumerate(itertools.pairwise(positions), start=2):
-            if after > before:
-                return Off(
-                    f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}"
-                    ": a draft can be accepted only after an accepted one"
-                )
-        if rounds is not None and positions and positions[0] > rounds:
-            return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
-    return _of_rounds(accepted, rounds, answer)
+    if drafted is not None and rejected is not None and rejected + (accepted or 0) > drafted:
+        both = f"{accepted} drafts are reported as accepted and " if accepted else ""
+        return Off(f"{both}{rejected} drafts are reported as rejected, and {drafted} as drafted")
+    histogram = given.get("acceptance_histogram")
+    off = _of_positions(given) or (None if histogram is None else _of_histogram(histogram, given))
+    if off is not None or histogram is None:
+        return off or _of_rounds(accepted, given.get("rounds"), answer)
+    return _of_rounds(_all_accepted(histogram), sum(histogram.values()), answer)
+
+
+def _of_positions(given: Mapping[str, Any]) -> Off | None:
+    accepted, rounds, positions = (given.get(name) for name in ("accepted", "rounds", "accepted_per_position"))
+    if positions is None:
+        return None
+    if accepted is not None and sum(positions) != accepted:
+        return Off(f"the accepted drafts by position sum to {sum(positions)}, and {accepted} are reported")
+    for place, (before, after) in enumerate(itertools.pairwise(positions), start=2):
+        if after > before:
+            return Off(
+                f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}"
+                ": a draft can be accepted only after an accepted one"
+            )
+    if rounds is not None and positions and positions[0] > rounds:
+        return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
+    return None
+
+
+def _of_histogram(histogram: Mapping[int, int], given: Mapping[str, Any]) -> Off | None:
+    accepted, rounds, counted = given.get("accepted"), given.get("rounds"), sum(histogram.values())
+    if rounds is not None and rounds != counted:
+        return Off(f"the histogram of accepted drafts has {counted} rounds, and {rounds} are reported")
+    if accepted is not None and accepted != _all_accepted(histogram):
+        return Off(
+            f"the histogram of accepted drafts adds up to {_all_accepted(histogram)}, and {accepted} are reported"
+        )
+    return None
+
+
+def _all_accepted(histogram: Mapping[int, int]) -> int:
+    return sum(count * rounds for count, rounds in histogram.items())
 
 
 def _of_rounds(accepted: Any, rounds: Any, answer: Answer) -> Off | None:

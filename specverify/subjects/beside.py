@@ -23,6 +23,15 @@ from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.engine_answers import TOKENS, elements_of_row, value_at
 from specverify.subjects.subject import UnusableSubject
 
+_BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
+"""Fields of an answer, or of each of its completions, that hold the statistics in current versions of vLLM."""
+
+
+def _in_blocks(name: str) -> tuple[str, ...]:
+    """Return the paths of the statistic ``name`` in each of ``_BLOCKS``."""
+    return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
+
+
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "logprobs": (
         "logprobs.content",
@@ -66,7 +75,9 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "num_drafted",
         "num_draft_tokens",
         "spec_draft_tokens",
+        *_in_blocks("num_draft_tokens"),
         "meta_info.spec_draft_token_num",
+        "meta_info.spec_num_proposed_drafts",
         "meta_info.spec_proposed_drafts",
         "timings.draft_n",
     ),
@@ -74,25 +85,65 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "accepted",
         "num_accepted",
         "num_accepted_tokens",
+        "num_accepted_draft_tokens",
         "spec_accepted_tokens",
+        *_in_blocks("num_accepted_draft_tokens"),
         "meta_info.spec_accept_token_num",
+        "meta_info.spec_num_correct_drafts",
         "meta_info.spec_accepted_drafts",
         "timings.draft_n_accepted",
+        "usage.completion_tokens_details.accepted_prediction_tokens",
     ),
-    "rounds": ("rounds", "num_rounds", "num_drafts", "verify_steps", "spec_verify_ct", "meta_info.spec_verify_ct"),
+    "rejected": (
+        "rejected",
+        "num_rejected_draft_tokens",
+        *_in_blocks("num_rejected_draft_tokens"),
+        "usage.completion_tokens_details.rejected_prediction_tokens",
+    ),
+    "rounds": (
+        "rounds",
+        "num_rounds",
+        "num_drafts",
+        "num_spec_steps",
+        "verify_steps",
+        "spec_verify_ct",
+        *_in_blocks("num_spec_steps"),
+        "meta_info.spec_verify_ct",
+    ),
+    "acceptance_histogram": (
+        "acceptance_histogram",
+        *_in_blocks("acceptance_histogram"),
+        "meta_info.spec_correct_drafts_histogram",
+    ),
     "accepted_per_position": ("accepted_per_position", "num_accepted_tokens_per_pos"),
-    "acceptance_rate": ("acceptance_rate", "draft_acceptance_rate", "meta_info.spec_accept_rate"),
+    "acceptance_rate": (
+        "acceptance_rate",
+        "draft_acceptance_rate",
+        *_in_blocks("draft_acceptance_rate"),
+        "meta_info.spec_accept_rate",
+    ),
     "tokens_per_round": (
         "tokens_per_round",
         "mean_acceptance_length",
         "acceptance_length",
+        *_in_blocks("mean_acceptance_length"),
         "meta_info.spec_accept_length",
     ),
     "usage": ("usage", "meta_info"),
 }
 """Value -> the names and attribute paths under which an answer may hold it; the first that exists is used."""
 STATISTICS: Final = frozenset(
-    {"drafted", "accepted", "rounds", "accepted_per_position", "acceptance_rate", "tokens_per_round", "usage"}
+    {
+        "drafted",
+        "accepted",
+        "rejected",
+        "rounds",
+        "accepted_per_position",
+        "acceptance_histogram",
+        "acceptance_rate",
+        "tokens_per_round",
+        "usage",
+    }
 )
 """Values about the drafting and the acceptance; all other values are functions of the tokens."""
 OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})

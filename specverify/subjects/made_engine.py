@@ -505,6 +505,15 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
     ``choices`` are the outcomes of its draws.
     """
+    return _traced_requests(make, requests, Replayed(choices))
+
+
+def likeliest_traces(make: Any, requests: Requests) -> Trace:
+    """Return ``likeliest_trace`` of an engine that serves several requests in turn; its calls take the prompt."""
+    return _traced_requests(make, requests._replace(scenario=widened(make, requests.scenario)), _Likeliest())
+
+
+def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
     queries: Queries = []
     texts: list[Tokens] = []
     form = form_in(make, "speculative")
@@ -520,7 +529,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
     with opened(anew(), (), anew=anew) as run:
         queries.clear()
-        run(Replayed(choices))
+        run(draws)
     prompts = (each.prompt for each in requests.each)
     models = models_in(requests.scenario)
     served_texts = tuple(zip(prompts, texts, strict=True))

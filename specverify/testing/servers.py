@@ -140,7 +140,20 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
         for place, each in enumerate(result):  # what the sum is off by stands at the first completion
             count = usage["completion_tokens"] - others if place == 0 else len(each["tokens"])
             each["usage"] = {"completion_tokens": count}
+        if number == 1:
+            result[0]["usage"] = dict(usage)
+        else:
+            result[0]["usage"] |= _reasoning(usage, others)
     return result
+
+
+def _reasoning(usage: Mapping[str, Any], others: int) -> dict[str, int]:
+    """Return the reasoning tokens in the ``usage`` of several completions that are more than ``others`` tokens."""
+    for path in ("reasoning_tokens", "completion_tokens_details.reasoning_tokens"):
+        count = value_at(usage, path)
+        if isinstance(count, int):
+            return {"reasoning_tokens": max(count - others, 0)}
+    return {}
 
 
 def _statistics(answer: Any) -> dict[str, Any]:
@@ -197,7 +210,7 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
             event = _decoded(url, data)
             usage = value_at(event, "usage")
             if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
-                result["usage"] = {"completion_tokens": usage["completion_tokens"]}
+                result["usage"] = dict(usage)
             result |= _statistics(event)
             for choice in choices_in(event) or ():
                 _add(result, choice)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from specverify.checks.moved_replays import MISS
 from tools.surveys.coupled_runs import GROUPS, read
 
-DIFFERENCES = ("run as it is and examined with the same", "given numbers of a path of the enumeration")
+DIFFERENCES = ("run as it is and examined with the same", "a plain run with the random numbers of an enumerated path")
 WORDS = {
     "mutants": "planted bugs and the same subjects without them: verifiers, trees, batches, engines",
     "huggingface": "settings of transformers (`hf:all`)",

@@ -36,7 +36,17 @@ KINDS: Mapping[str, Any] = {
     "finish_reason": None,
 }
 """Value -> what is promised of it."""
-NUMBERS = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_position", "usage", "tokens_per_round")
+NUMBERS = (
+    "accepted",
+    "drafted",
+    "rejected",
+    "rounds",
+    "acceptance_rate",
+    "accepted_per_position",
+    "acceptance_histogram",
+    "usage",
+    "tokens_per_round",
+)
 FIRST_WORDS = 110
 HEAD = """# Planted bugs of promises
 
@@ -179,6 +189,10 @@ def engines_of_promises() -> dict[str, dict[str, Engines]]:
     result["statistics"] = {"in process": Engines(len(STATISTICS), 5)}
     for promise, test in (("drafts", "drafts"), ("parameters", "requests_that_differ")):
         result[promise] = {"in process": Engines(len(_test(test)["WRONG"]), len(_test(test)["RIGHT"]))}
+    keys = len(_test("drafts")["KEYS"])  # one of them is right
+    result["drafts"] = {
+        "in process": Engines(len(_test("drafts")["WRONG"]) + keys - 1, len(_test("drafts")["RIGHT"]) + 1)
+    }
     constraints = _test("constraint")
     result["allowed"] = {"in process": Engines(len(constraints["WRONG"]), 2 * len(constraints["CONSTRAINTS"]))}
     result["ranks"] = {"in process": Engines(len(RANKS), len(_test("ranks")["RIGHT"]))}
