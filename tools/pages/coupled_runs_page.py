@@ -44,7 +44,7 @@ packages are examined where they are installed (`nox -s engines`): the same chec
 """
 
 STATE = """
-One survey was continued while the code changed. Afterwards 135 subjects of all groups were examined again, with the same
+One survey was continued while the code changed. Afterwards 135 subjects of all groups were examined again, with equal
 results.
 """
 
