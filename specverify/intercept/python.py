@@ -312,7 +312,13 @@ def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_MATH = {name: _of_math(name, function) for name, function in vars(math).items() if isbuiltin(function)}
+_BY_METHODS = {"floor", "ceil", "trunc", "prod", "sumprod", "gcd", "lcm", "comb", "perm", "factorial", "isqrt"}
+"""Functions that call methods of their arguments, or take integers alone."""
+_MATH = {
+    name: _of_math(name, function)
+    for name, function in vars(math).items()
+    if isbuiltin(function) and name not in _BY_METHODS
+}
 _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
 
 
