@@ -11,8 +11,9 @@ import torch
 
 from specverify.base.verdict import Status
 from specverify.laws.draws import NotAFunctionOfItsDraws
-from specverify.subjects import verifier
 from specverify.subjects.array_kinds import arrays_of
+from specverify.subjects.batch_call import attempt_of
+from specverify.subjects.forms import ROW
 from specverify.testing import check_verifier
 
 
@@ -34,7 +35,7 @@ def lenient(calls, torches):
 @pytest.mark.parametrize("torches", [False, True])
 @pytest.mark.parametrize("calls", [0, 1, 2, 4])
 def test_what_only_the_first_calls_do_is_noticed(torches, calls):
-    convert = arrays_of(lenient(calls, torches), verifier._attempt)
+    convert = arrays_of(lenient(calls, torches), attempt_of(ROW))
     given = {"p": np.ones((2, 2)) / 2, "q": np.ones((1, 2)) / 2, "draft_tokens": np.array([1])}
     if calls:
         with pytest.raises(
