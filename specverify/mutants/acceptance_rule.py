@@ -133,8 +133,8 @@ block_end_not_capped = planted(
     citation="ZhouYuxuanYX/Hierarchical-Speculative-Decoding generation/utils.py at b8575e2",
     killed_by="law_is_target",
 )(with_parts("hierarchical", verifier=backward(capped_end=False)))
-"""A whole block is accepted with the uncapped product of its ratios, while the probabilities of its prefixes use the
-cap."""
+"""A whole block is accepted with the product of its ratios p/q, which is not capped at 1; shorter prefixes use the
+capped product."""
 
 
 AGAIN = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
@@ -154,9 +154,10 @@ block_matched_then_drawn = planted(
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Keep the longest prefix whose last draft passes the test min(1, p/q); replace from (p - q)+.
+    """Keep the longest prefix of the drafts whose last draft passes the test min(1, p/q).
 
-    Block verification requires other formulas: a joint ratio and a scaled residual.
+    The next token is drawn from (p - q)+. Block verification requires other formulas: the product of the ratios p/q,
+    and a residual scaled by it.
     """
     for length in range(len(draft.tokens), -1, -1):
         p = target(prefix + draft.tokens[:length])
@@ -310,9 +311,10 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Accept the selected candidate with min(1, p/q), although a selected candidate does not have the law q.
+    """Select one candidate of a node and accept it with min(1, p/q), although its law is no longer q.
 
-    ``p`` is the target row, ``tokens`` the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    ``p`` is the target row of the node, ``tokens`` its candidates, ``pmfs`` the q of each, ``depth`` the depth of the
+    node.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
@@ -548,9 +550,9 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, cut the same round to the accepted drafts and emit a bonus token from p.
+    """After a rejection, cut the same round to the accepted drafts, and emit a bonus token from p.
 
-    A reduced gamma must apply to the next round only. With this bug the replacement from the residual is never emitted.
+    A rejection may shorten the next round only. With this bug no token is ever drawn from the residual.
     """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
@@ -722,7 +724,8 @@ released_block_capped = planted(
     citation="plausible",
     killed_by="law_is_declared",
 )(with_parts("hierarchical-released", verifier=backward(capped_end=True)))
-"""The released hierarchical rule with its end capped: its law is not the law declared for the release."""
+"""The rule of the hierarchical release, with the product of the ratios of a whole block capped at 1. The release does
+not cap it, so the law is not the one declared for the release."""
 
 
 released_miss_emitted = planted(
@@ -749,7 +752,8 @@ the declared bias."""
 def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """BiLD whose rollback removes one token too many.
 
-    Besides the unlikely token it removes the token before, on which the large model agreed.
+    The rollback should remove the tokens from the first unlikely one on (``-log p > rollback``). Here it also removes
+    the token before it, on which both models agreed. The small model stops where its largest q is below ``fallback``.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -894,9 +898,10 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 )
 @from_parts
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """SVIP that stops by -log q of the drafted token instead of the entropy of q, and drops that token.
+    """SVIP that stops drafting by the surprise -log q of the drafted token instead of the entropy of q.
 
-    The length of the block then depends on a token that is not verified.
+    It stops if ``sqrt(scale * surprise)`` is above ``threshold``, and drops that token. The length of the block then
+    depends on a token that is not verified.
     """
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)

@@ -31,7 +31,7 @@ _EMITTED = np.empty((8, 8), dtype=np.int64)
     form=BATCHED,
 )
 def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Speculative sampling of a batch that returns one buffer in every call, so a later call overwrites the result."""
+    """Speculative sampling of a batch that returns views of one buffer: a later call overwrites an earlier result."""
     rows, width = draft_tokens.shape[0], draft_tokens.shape[1] + 1
     emitted = _EMITTED[:rows, :width]
     emitted[:] = -1
@@ -112,9 +112,9 @@ def callers_request_written_to(body: dict[str, Any]) -> Request:
     form=BATCHED,
 )
 def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that reads uniform ``row + i`` instead of ``row * gamma + i``.
+    """Speculative sampling of a batch that reads the uniforms of a row at the wrong index.
 
-    Neighbouring rows of the batch therefore share uniforms.
+    Draft i of a row gets uniform ``row + i`` instead of ``row * gamma + i``, so neighbouring rows share uniforms.
     """
     rng, result = np.random.default_rng(), []
     coins = rng.random(draft_tokens.size + 1)
@@ -260,7 +260,7 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters at the index of the row's first token in the flat batch, not at the request's index."""
+    """Return the parameters at ``start``, the offset of the row in the flat batch, not at the number of its request."""
     return batch[start % len(batch)]
 
 

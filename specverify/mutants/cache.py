@@ -135,7 +135,7 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return no pages after a rejection: the cache is emptied instead of rolled back, and decoding continues."""
+    """Return no pages if the request gives up a page: its cache is emptied instead of rolled back."""
     return ((), free + pages) if needed < len(pages) else (pages, free)
 
 
@@ -178,7 +178,7 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return consecutive cache slots from the first entry on, although the request's pages are not consecutive."""
+    """Return ``count`` consecutive slots from that of entry ``first`` on, although the pages are not consecutive."""
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))
 

@@ -220,9 +220,10 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
     citation="vLLM PR #9730 (after #5765, #4212)",
 )
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Feed the drafter the last token twice after a round in which all drafts were accepted.
+    """Return the tokens to feed to the drafter; from round 2 on, each of them is the newest token.
 
-    The drafter lacks two tokens then, the last draft and the bonus token; both places get the bonus token.
+    After a round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token.
+    Both cache entries become those of the bonus token.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 

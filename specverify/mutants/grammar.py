@@ -36,7 +36,7 @@ def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted:
     citation="LMDeploy commit aece784ee (during PR #4559)",
 )
 def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Advance the matcher after every round except the first, whose token it misses."""
+    """Return the matcher after the ``new`` tokens of a round, but unchanged after the first round."""
     return matcher if first else committed(grammar, matcher, new, first)
 
 
@@ -86,7 +86,7 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     citation="exllamav2 commit f4119ae",
 )
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Advance the matcher by the newest token once per accepted token instead of once per round."""
+    """Return the matcher after a round, advanced by the newest token once for each of the ``new`` tokens."""
     return committed(grammar, matcher, new[-1:] * len(new), first)
 
 

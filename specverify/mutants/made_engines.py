@@ -35,8 +35,8 @@ RATIOS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "ratio halved": lambda ratio, after, token, length: ratio if ratio >= 1 else ratio / 2,
     "next row decides": lambda ratio, after, token, length: after,
 }
-"""Fault -> function that returns the wrong acceptance ratio from p/q, from the next row's p over q, from the token and
-from the text's length."""
+"""Fault -> ``wrong(ratio, after, token, length)``, which returns the wrong acceptance ratio. ``ratio`` is p/q of the
+draft ``token``, ``after`` the same with p of the next row, and ``length`` the length of the text."""
 OF_ROUNDS = (*RATIOS, "bonus of the draft", "residual of the target")
 OF_ENDS = (
     "only the last ends",

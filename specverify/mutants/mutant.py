@@ -91,7 +91,10 @@ class Control(NamedTuple):
 
 
 def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
-    """Return the mutant that decodes by ``row``, a distorted copy of the registry algorithm ``original``."""
+    """Return the mutant that decodes by ``row``, a changed copy of the registry algorithm ``original``.
+
+    Its control is the original with the same examples.
+    """
     return Mutant(
         row.name,
         row.summary,
@@ -124,9 +127,10 @@ def planted(
     killed_by: str,
     **changes: Any,
 ) -> Callable[[Callable[..., Decoder]], Mutant]:
-    """Return a decorator that makes a build function a mutant of the registry algorithm ``original``.
+    """Return a decorator that makes a mutant of the registry algorithm ``original``.
 
-    The mutant has the claims and the examples of the original, unless ``changes`` has others.
+    The decorated function builds the decoder. The mutant has the claims and the examples of the original, unless
+    ``changes`` has others.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:

@@ -361,7 +361,10 @@ def floored(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def padded_tail_has_mass(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling whose residual has a positive floor, which gives the padded tail of the vocabulary mass."""
+    """Speculative sampling whose residual is at least ``FLOOR`` everywhere.
+
+    So tokens in the padding at the end of the vocabulary can be drawn as replacements.
+    """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=floored)
 
 

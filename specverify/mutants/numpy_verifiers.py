@@ -79,7 +79,7 @@ def one_row(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 def batch(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify a batch by speculative sampling, row by row, with p ``[rows, gamma + 1, V]``."""
+    """Verify a batch by speculative sampling, row by row: p ``[rows, gamma + 1, V]``, q ``[rows, gamma, V]``."""
     rng = np.random.default_rng()
     return [decided(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 
@@ -157,7 +157,7 @@ def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tupl
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a batch verifier; each row is examined together with other rows."""
+    """Return the subject of a verifier of batches, examined only by calls that decide several rows together."""
     subject = verifier_subject(verify, name, gammas, BATCHED)
     return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 

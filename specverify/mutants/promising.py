@@ -443,9 +443,10 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return the number of uniforms drawn for positions after a rejected draft.
+        """Return how many positions of the text so far followed a rejected draft; 0 before the first round.
 
-        Only the first ``rounds`` rounds of the text count.
+        ``rounds`` is the number of rounds so far. A faulty engine draws a uniform for each of these positions and does
+        not give it back, so its later positions use wrong uniforms.
         """
         return self.given if rounds else 0
 

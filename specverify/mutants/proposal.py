@@ -205,9 +205,11 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 )
 @from_parts
 def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Cascade drafting whose inner verification replaces a rejected token by a draw from the small model's whole pmf.
+    """Cascade drafting whose inner verification replaces a rejected token by a draw from the draft model's whole pmf.
 
-    The residual is required, so the drafts do not have the declared law. The trailing look-ups are left out.
+    The draw must come from the residual, so the drafts do not have the declared law. ``large`` and ``inner`` are the
+    numbers of drafts of an outer and an inner round, and ``max_ngram`` is the longest n-gram of the lookup. ``small``,
+    the number of tokens looked up after the inner rounds, is not used here.
     """
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
