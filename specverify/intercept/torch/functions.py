@@ -566,8 +566,7 @@ def full_name_of(func: Any) -> str:
 
 @cache
 def function_of(func: Any) -> Any:
-    """Return the intercepted Python function of an operation ``func`` of ``torch.ops``; any other ``func`` unchanged.
-    """
+    """Return the intercepted Python function of ``func``, an operation of ``torch.ops``; else ``func`` unchanged."""
     packet = func.overloadpacket if isinstance(func, OpOverload) else func
     if not isinstance(packet, OpOverloadPacket):
         return func

@@ -387,7 +387,9 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Return ``function`` of ``operands``, some with symbolic outcomes: computed for all values of an outcome at once.
+    """Return ``function`` of ``operands``, of which some have symbolic outcomes.
+
+    It is computed for all values of an outcome at once.
     """
     tensors = _tensors(operands)
     if not _has_wide(tensors):
