@@ -141,7 +141,10 @@ def planted(
 
 
 def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
-    """Return the build function of the chain ``original`` with some of its ``Parts`` replaced, such as ``verifier``."""
+    """Return the function that builds the decoder ``original`` of the registry with some of its ``Parts`` replaced.
+
+    ``replaced`` has the new parts by name, such as ``verifier``.
+    """
     parts = correct(original).parts
     assert parts is not None, f"{original} is no chain"
 
@@ -153,9 +156,9 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Return a decorator that turns a function into the build function of the chain ``original``.
+    """Return a decorator of a function that replaces the part ``part`` of the registry algorithm ``original``.
 
-    The decorated function replaces the part ``part`` of the chain.
+    The decorator returns the function that builds the changed decoder.
     """
     return lambda value: with_parts(original, **{part: value})
 

@@ -54,9 +54,10 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
 
 
 def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
-    """Return the rule of recursive rejection: try siblings in the order drawn, each against the residual of p.
+    """Return the rule of recursive rejection: try siblings in the order drawn, each against what is left of p.
 
-    With ``without`` (replacement), the q of a sibling excludes the earlier siblings.
+    After a rejection, p is replaced by the normalised (p - q)+. If ``without`` (the siblings were drawn without
+    replacement), the q of a sibling excludes the earlier siblings.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:

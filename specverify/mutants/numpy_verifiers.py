@@ -64,8 +64,8 @@ def decided(
 ) -> list[int]:
     """Verify one row by speculative sampling; return the accepted drafts and one more token.
 
-    ``p`` has one row more than ``q``. ``accept`` returns the acceptance ratio, and ``weights`` returns the weights from
-    which a replacement is drawn.
+    ``p`` has one row more than ``q``. ``accept(p, q, token)`` is the acceptance ratio, and ``weights(p, q)`` the
+    weights from which a replacement is drawn; a mutant passes wrong ones.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):
@@ -128,7 +128,7 @@ def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, 
 
 
 def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
-    """Return the verifier of logits that verifies by speculative sampling with the p and q that ``rows`` computes.
+    """Return a verifier of logits: speculative sampling with the p and q that the decorated function ``rows`` computes.
 
     ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)`` returns p and q, each ``[rows, V]``.
     """
@@ -227,10 +227,10 @@ def planted_verifier(
 def text_under(
     verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program that decodes a test vector's text with ``verify``, a verifier of logits.
+    """Return the program that decodes the text of a test vector with ``verify``, a verifier of logits.
 
-    ``inputs`` are those of the vector. Returns None if they have parameters other than temperature, top-k, top-p and
-    min-p, or if the text can end early.
+    ``inputs`` are the inputs of the vector. Returns None if the vector has no sampling parameters, has others than
+    temperature, top-k, top-p and min-p, or lets the text end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

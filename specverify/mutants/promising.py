@@ -363,10 +363,10 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 
 
 class SeededEngine:
-    """An engine that draws each token from p with the uniform of (seed, position), and accepts drafts that equal it.
+    """An engine that draws each token from p with a uniform that depends on (seed, position) only.
 
-    A seed therefore determines the text: with and without speculation, in any batch, and if a text is cut and
-    continued.
+    It accepts a draft if the draft equals this token. So a seed determines the text: with and without speculation, in
+    any batch, and if a text is cut and continued.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
