@@ -242,7 +242,10 @@ def _many(outside: Any) -> str:
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that rounding of a cumulative sum makes a draw select an impossible token."""
+    """Return the largest probability that rounding of cumulative sums can give to a token of probability 0.
+
+    ``rounding`` has the rounding that was observed in the run.
+    """
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)

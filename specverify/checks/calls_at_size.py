@@ -32,7 +32,10 @@ ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
 
 
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
-    """Return the law of the tokens that a call emits, enumerated so that all drafted tokens are followed."""
+    """Return the law of the tokens that a call emits, by enumeration.
+
+    Of a draw over the vocabulary, the drafted tokens are always followed as outcomes; ``seed`` samples further ones.
+    """
     return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
 
 
@@ -155,8 +158,8 @@ class AtPlace(NamedTuple):
 def places_of(opened: OpenedCall) -> list[int]:
     """Return the indices of the random numbers of a call that are tested at the ends of their range.
 
-    These are all scalar draws. Of a long vector draw they are the entries of an impossible token and of a likely token,
-    the first entry and the last.
+    They are the first ``MANY`` numbers that are drawn singly or in arrays of at most ``MANY``. Of a longer array they
+    are the entries of the least and of the most probable token of the first row of p, and the first and the last entry.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))
@@ -173,9 +176,9 @@ def places_of(opened: OpenedCall) -> list[int]:
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
     """Return the result of a call in which the random number with index ``place`` is at one end of its range.
 
-    ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. The other random numbers are
-    ordinary. If the verifier raises an error, the error counts as a fault. The error is raised here instead if the
-    verifier also raises when all numbers are ordinary.
+    ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All other random numbers have
+    a value inside their range. If the verifier raises an error, the error counts as a fault. The error is raised here
+    instead if the verifier also raises when no number is at an end.
     """
     boundaries: list[Boundary] = []
 

@@ -112,9 +112,9 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether the program keeps state: a second plain run with the seeds of ``place`` differs from ``plain``.
+    """Return whether the program keeps state: one of ``AGAIN`` plain runs with equal seeds differs from ``plain``.
 
-    ``plain`` is the result of the first plain run.
+    ``place`` selects the seeds, and ``plain`` is the result of the first plain run with them.
     """
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)

@@ -54,7 +54,7 @@ MEANT = (
 
 
 class DecodeBlock(NamedTuple):
-    """A whole decode that is followed as one block."""
+    """A whole decode whose calls all run in one interception block, so that reuse between its rounds is found."""
 
     where: str
     opened: OpenProgram
@@ -246,7 +246,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths to follow in each of ``shares`` groups, so that about ``most`` are followed in total."""
+    """Return how many paths to follow in each of ``shares`` groups, for about ``most`` paths in total."""
     return -(-most // shares)
 
 

@@ -40,7 +40,7 @@ class FedRuns(NamedTuple):
     """Why the runs stopped early: a call without a recording rule, or one that is not supported; "" if they did not."""
 
 
-class _Followed(NamedTuple):
+class _FedPath(NamedTuple):
     """The result of a path, and the intervals of its random numbers."""
 
     ended: Any
@@ -72,9 +72,9 @@ def fed(
     """
     few = min(few, runs)
 
-    def followed(draws: Draws) -> _Followed:
+    def followed(draws: Draws) -> _FedPath:
         gathered = Gathered(draws)
-        return _Followed(end_of(enumerated or program, gathered), gathered)
+        return _FedPath(end_of(enumerated or program, gathered), gathered)
 
     done = narrow = 0
     try:
@@ -93,7 +93,7 @@ def fed(
     return FedRuns(done, "", every, narrow)
 
 
-def _difference(program: Callable[[Draws], Any], path: _Followed, place: int) -> str | None:
+def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> str | None:
     """Describe how the plain run differs from its path, "" if it agrees.
 
     Returns None if no numbers inside the intervals of the path were found.

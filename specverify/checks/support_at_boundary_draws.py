@@ -230,9 +230,10 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield (round, fault or "") for the rounds after a text, with all random numbers or the ``only`` one at an end.
+    """Yield (round, fault or "") for the rounds after a text, with random numbers at an end of their range.
 
-    The numbers may be ``apart`` from the end. ``first`` fixes the outcomes of the first draws.
+    ``only`` is the index of the only number at the end; None: all are. ``apart`` is their distance from the end.
+    ``first`` fixes the outcomes of the first draws.
     """
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
@@ -261,9 +262,9 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Examine rounds with all random numbers, or the ``only`` one, ``apart`` from the extreme value.
+    """Return whether a round has a fault if random numbers are at the distance ``apart`` from an end of their range.
 
-    ``drafts`` fixes the outcomes of the drafts.
+    ``only`` is the index of the only such number; None: all are. ``drafts`` fixes the outcomes of the drafts.
     """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))

@@ -107,9 +107,10 @@ def _raised(run: Callable[[], Any]) -> str:
 
 
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
-    """Describe the difference on one path between symbolic numbers and values.
+    """Describe how the program behaves with plain values where it behaves otherwise with symbolic numbers, on one path.
 
-    Returns "" if there is none, or if the values of its numbers cannot be determined.
+    ``run`` is the program with symbolic numbers, ``valued`` the same with values, and ``seed`` samples the path.
+    Returns "" if there is no difference, or if no values of the numbers are known that lead to the path.
     """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:

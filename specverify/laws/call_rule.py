@@ -39,7 +39,8 @@ class PmfRow(NamedTuple):
     """Error of each entry that the program computed, in units of the spacing of its floats: a number or
     ``[vocabulary]``."""
     doubtful: Any = False
-    """Entries that may be 0 because a truncation has a tie or a rounding there: a bool or ``[vocabulary]``."""
+    """Entries that may be 0, if a tie or rounding decides whether a truncation keeps them: bool or ``[vocabulary]``.
+    """
 
 
 class Rows(NamedTuple):

@@ -28,7 +28,10 @@ FIRST_PATHS = 256
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised, after a few runs at most, if the enumeration would need far more runs than the budget."""
+    """Raised if an enumeration needs more runs than are permitted.
+
+    Where the number of paths can be estimated, it is raised after a few runs.
+    """
 
 
 class _Reached(NamedTuple):
@@ -97,9 +100,10 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens after ``prompt``, round by round, with equal states merged.
 
-    States are expanded in the order of their length: a round adds at least one token, so the probability of a state is
-    complete before its expansion. Raises ``EnumerationTooLarge`` if the first round alone is estimated beyond ten times
-    the budget; only a first round of more than ``FIRST_PATHS`` paths is estimated.
+    At most ``budget`` runs of a round are made. States are expanded in the order of their length: a round adds at least
+    one token, so the probability of a state is complete before its expansion. Raises ``EnumerationTooLarge`` if the
+    first round alone is estimated to need more than ten times the budget; only a first round of more than
+    ``FIRST_PATHS`` paths is estimated.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")

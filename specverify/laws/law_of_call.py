@@ -69,9 +69,9 @@ class CallLaw(NamedTuple):
     missing: float = 0.0
     runs: int = 0
     sampled: int = 0
-    """Number of outcomes that were sampled from the pmf of a forced draw and followed."""
+    """Number of followed outcomes that were sampled from the pmf of a draw that the program read."""
     looked_at: int = 0
-    """Number of last draws whose outcome the program forced."""
+    """Number of draws of a last token whose outcome the program read."""
     rounding: Rounding = Rounding()
 
 

@@ -26,7 +26,7 @@ PROBES = 16
 
 
 class Path(NamedTuple, Generic[Outcome]):
-    """One run: its result, its probability and its choices."""
+    """One run of a program: its result, its probability, and the outcomes of its draws (``choices``)."""
 
     outcome: Outcome
     weight: Any
@@ -88,11 +88,11 @@ class Enumerated:
         self._branches, self._first = branches, first
         self.depth = 0
         self.failure: Exception | None = None
-        """What was wrong with a draw, also where the program swallowed it."""
+        """The error of a draw; kept here because the program may catch it."""
         self.too_rare = False
-        """Whether the path is not worth following, also where the program swallowed that."""
+        """Whether the path is too rare to be followed; kept here because the program may catch ``_TooRare``."""
         self.passed_over: list[Any] = []
-        """For draws with outcomes that were not followed, because they are too rare: the probability of those."""
+        """For each draw with outcomes that were skipped because they are too rare: their total probability."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this path.
@@ -301,7 +301,7 @@ class Probe:
         self._uniform = Sampled(rng)
         self.depth = 0
         self.product = 1.0
-        """Of the branching factors until now."""
+        """The product of the numbers of possible outcomes of all draws so far."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return one of the possible outcomes, each with equal probability."""

@@ -98,7 +98,7 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
     return {**certificate, "replays": replays_of(run, function, law, _plain) if function else []}
 
 
-class Followed(NamedTuple):
+class CertifiedPath(NamedTuple):
     """A path of a program with one constraint for each of its draws: what the outcome says about uniform numbers."""
 
     path: OnePath[Any]
@@ -124,7 +124,7 @@ class _WithConstraints:
         return self._draws.categorical(pmf, site)
 
 
-def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[Followed]:
+def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[CertifiedPath]:
     """Return every path of a program, with its constraints.
 
     Returns [] if there are more than ``most_paths``, or if the program cannot be enumerated.
@@ -139,11 +139,11 @@ def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[Followed
         ended = list(islice(paths(noted), most_paths + 1))
     except (NotAFunctionOfItsDraws, NeedsValue):
         return []
-    result = [Followed(path._replace(outcome=path.outcome[0]), path.outcome[1]) for path in ended]
+    result = [CertifiedPath(path._replace(outcome=path.outcome[0]), path.outcome[1]) for path in ended]
     return result if len(result) <= most_paths else []
 
 
-def _in_scenario(situation: InScenario, followed: Sequence[Followed]) -> dict[str, Any]:
+def _in_scenario(situation: InScenario, followed: Sequence[CertifiedPath]) -> dict[str, Any]:
     task, prompt = situation.task, situation.prompt
     rows: dict[Tokens, Any] = {}
     _add_rows(task.target, prompt, task.horizon, set(task.eos), rows)
@@ -166,10 +166,10 @@ def _of_program(program: EngineProgram, most_paths: int) -> dict[str, Any] | Non
 
 def _certificate(
     name: str,
-    followed: Sequence[Followed],
+    followed: Sequence[CertifiedPath],
     promised: Mapping[Any, Fraction],
     head: Mapping[str, Any],
-    plain: Sequence[Followed] = (),
+    plain: Sequence[CertifiedPath] = (),
 ) -> dict[str, Any]:
     """Return the certificate of a program: it states whether the law of the paths ``followed`` is ``promised``.
 
@@ -200,7 +200,7 @@ def _certificate(
     return {**certificate, "verdict": "refuted", "law": _listed(law), "tree": _tree(followed)}
 
 
-def _has_floats(followed: Followed) -> bool:
+def _has_floats(followed: CertifiedPath) -> bool:
     """Return whether the path ``followed`` has a float among its probabilities.
 
     These are the probabilities of its draws and of the results that differ only in an outcome that the program never
@@ -211,7 +211,7 @@ def _has_floats(followed: Followed) -> bool:
     return any(isinstance(each, float) for each in (*weights, *(share for _, share in outcomes_of(path.outcome))))
 
 
-def _tree(followed: Sequence[Followed]) -> Any:
+def _tree(followed: Sequence[CertifiedPath]) -> Any:
     """Return the tree of draws that the paths ``followed`` form, as JSON.
 
     A possible outcome of a draw that occurs on none of the paths becomes None.
@@ -242,7 +242,7 @@ def _without_empty(node: dict[str, Any]) -> Any:
     return node
 
 
-def _law_of(followed: Sequence[Followed]) -> dict[Any, Fraction]:
+def _law_of(followed: Sequence[CertifiedPath]) -> dict[Any, Fraction]:
     law: dict[Any, Fraction] = {}
     for path, _ in followed:
         mass = Fraction(1)

@@ -118,7 +118,8 @@ def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
 def situations(make: Make) -> tuple[Requests, ...]:
     """Return the lists of requests with which an engine that ``make`` creates is examined.
 
-    They are every scenario alone, and every list of several requests that the engine can serve.
+    There is a list with a single request for each scenario, and the lists of ``requests_for``, each with several
+    requests, as far as the engine supports them.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -229,7 +230,8 @@ def answers_of(
     """Return the tokens and values of each row of one answer.
 
     ``names`` are the values to read, and ``prompts`` the prompts of the rows. ``several``: the answer has several rows;
-    None means that its form decides. Tokens beyond ``horizon`` are dropped if it is not 0.
+    None means that its form decides. ``form`` states whether rows begin with their prompt. Tokens beyond ``horizon``
+    are dropped if it is not 0, and ``ends`` are the end-of-sequence tokens.
     """
     tokens, beside = part_answer(answer, names)
     result = read_answer_rows(tokens, len(prompts) if several else None)

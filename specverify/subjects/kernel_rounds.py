@@ -48,7 +48,8 @@ class DraftCase(NamedTuple):
 class KernelRounds(NamedTuple):
     """Draft cases as rows of a batch, and the grid cells of their uniforms.
 
-    The uniforms are those of gamma drafts, of the last draw, and of the third noise of a race.
+    The uniforms of a row decide its drafts and its last token; a race has one more, which gives the noise of the third
+    token.
     """
 
     kernel: Kernel

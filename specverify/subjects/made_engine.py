@@ -242,9 +242,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
 
 
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
-    """Return the engine in one scenario as a program; ``like`` is an earlier result of ``make``.
+    """Return the engine in one scenario as a program.
 
-    ``replays`` is the number of replays that search for hidden draws.
+    ``like`` is an engine that ``make`` returned before; its fields show whether it has a plain call, a constraint or an
+    observer. ``replays`` is the number of replays that search for hidden draws.
     """
     program = EngineProgram(
         scenario.name,
@@ -266,7 +267,10 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine with several requests as a program; ``like`` is an earlier result of ``make``."""
+    """Return the engine with several requests as a program.
+
+    ``like`` is an engine that ``make`` returned before; it shows whether the engine has a plain call.
+    """
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
@@ -509,7 +513,10 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
 
 def likeliest_traces(make: Any, requests: Requests) -> Trace:
-    """Return ``likeliest_trace`` of an engine that serves several requests in turn; its calls take the prompt."""
+    """Return the tokens and model queries of a run with several requests in turn, like ``likeliest_trace``.
+
+    Every draw has its most probable outcome. The calls of the engine must take the prompt.
+    """
     return _traced_requests(make, requests._replace(scenario=widened(make, requests.scenario)), _Likeliest())
 
 

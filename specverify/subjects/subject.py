@@ -251,7 +251,10 @@ class OpenedCall(NamedTuple):
 
 
 class GivenCall(NamedTuple):
-    """One call of a verifier at the caller's own size, prepared when a check needs it."""
+    """One call of a verifier with the vocabulary, the batch and the number of drafts that its user chose.
+
+    ``open`` prepares the arguments; it is called only when a check needs them.
+    """
 
     name: str
     open: Callable[[], OpenedCall]
@@ -361,9 +364,9 @@ class InScenario(NamedTuple):
 
     @property
     def remembering(self) -> Decoder:
-        """Return the decoder for computing laws.
+        """Return the decoder for computing laws; it uses memoised laws of calls if the variant has any.
 
-        It may use memoised laws of calls; then less is recorded about a path.
+        A memoised call is one draw, so its paths and program lines are not recorded.
         """
         return (self.variant.remembered or self.variant.build)(self.task)
 

@@ -98,6 +98,6 @@ def test_texts_come_from_a_process_that_is_started_again_after_it_ended(rows, mo
 @pytest.mark.parametrize(("accepted", "kept"), [(3, True), (6, True), (2, False)])
 def test_three_of_four_tokens_are_accepted_drafts_of_the_greedy_model_itself(rows, monkeypatch, accepted, kept):
     adapter = sys.modules["specverify.engines.node_llamacpp.adapter"]
-    done = adapter.Answer([(1, 2, 3, 3, 3)[: accepted + 2]], [4], [accepted], [[]])
+    done = adapter.SampledTexts([(1, 2, 3, 3, 3)[: accepted + 2]], [4], [accepted], [[]])
     monkeypatch.setattr(adapter, "answers", lambda *_: done)
     assert adapter.all_accepted(adapter.Way(), rows.asked(), 0, 1) == [kept]

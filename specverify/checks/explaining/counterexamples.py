@@ -478,7 +478,7 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
     """Return output lines for the paths described in ``lines``, with one line for each round.
 
-    Each path is preceded by its probability, ``weights[path]``.
+    Each path is preceded by its probability; ``weights`` maps its description to it.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
@@ -550,7 +550,7 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Read a path of a decoder that labels its draws as rounds; None if that fails."""
+    """Read a path as rounds; the decoder must label its draws. Returns None if that fails."""
     models = _models_of_decoder(here, path)
     return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
 

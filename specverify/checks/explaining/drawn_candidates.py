@@ -20,8 +20,8 @@ def rule_of_candidates(
 ) -> str:
     """Return the sentence about the wrong rule that the first rounds of all ``paths`` follow; "" if there is none.
 
-    A path is its draws and its new tokens. Each path must begin with two candidates or more, drawn by one call without
-    replacement.
+    A path is its draws and its new tokens after ``prompt``. Each path must begin with two candidates or more, drawn by
+    one call without replacement. ``target`` is the model that gives p.
     """
     read = list[TreeRound]()
     for items, new in paths:

@@ -135,7 +135,8 @@ def with_pmfs(
 ) -> list[PathDraw]:
     """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
 
-    ``engine`` yields all paths. ``known`` caches the intervals between calls; the first call fills it.
+    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` caches the intervals between
+    calls; the first call fills it.
     """
     if not known:
         known.update(_cells(engine))
@@ -171,8 +172,8 @@ def is_drawn_from_q(
 ) -> bool:
     """Return whether the row ``seen``, from which the program draws a token, is used as q.
 
-    It is used so if a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)). ``engine`` yields all
-    paths, and ``known`` is the cache of ``with_pmfs``.
+    It is if, on some path, a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)), with the row
+    ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)

@@ -225,9 +225,10 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
-    """Return the rounds that may support an explanation.
+    """Return the rounds of all paths from which a wrong rule may be inferred.
 
-    They have drafts, no step that a right round lacks, and no deviation in an earlier round.
+    Such a round has drafts, has no step that is impossible in a right round, and follows no deviation in its path.
+    ``read`` are the paths with their models.
     """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [
@@ -306,7 +307,8 @@ def _other_rows(
 ) -> Iterator[tuple[str, ModelRows]]:
     """Yield (description, rows): wrong rows of p and q that the program may use in round ``one``.
 
-    They are the rows of the preceding round ``before``, or rows after a shorter text.
+    They are the rows of the preceding round ``before``, or rows after a shorter text. ``rows`` are the right rows of
+    the round.
     """
     p = _of(models.p)
     last = before or one

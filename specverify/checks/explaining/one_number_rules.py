@@ -96,7 +96,7 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
-    """Return whether drafts of two different p in ``row`` are accepted too rarely."""
+    """Return whether too rare acceptance is seen at two different probabilities of ``row``, a row of p."""
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 
 

@@ -217,7 +217,11 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of the rule with a free number, or of the rule for some rounds, that fits ``seen``; or ""."""
+    """Return the name of a rule that fits ``seen`` with a free number, or in some rounds only; "" if none does.
+
+    ``part`` is "accept", "replace" or "bonus", ``seen`` are (round, position, observed value), and ``parameters`` the
+    sampling parameters as text.
+    """
     if part == "accept":
         return accept_rule([_accepted(*one) for one in seen])
     if part == "bonus":
@@ -246,9 +250,9 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
 
 
 def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return the name of the formula of the bonus that fits after two drafts or more, if one draft shows no fault.
+    """Return the name of a wrong formula for the bonus that fits all rounds of two drafts or more.
 
-    Returns "" if none fits, or if the bonus after one draft is wrong too.
+    Returns "" if none fits, or if the bonus after one draft is wrong too. ``seen`` are (round, position, observed law).
     """
     several = [one for one in seen if len(one[0].drafts) > 1]
     single = [one for one in seen if len(one[0].drafts) == 1]
@@ -261,8 +265,8 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 def _joined(fitting: Sequence[str], part: str) -> str:
     """Return the words for the formulas in ``fitting``, all of which fit the wrong ``part`` of a round.
 
-    Only the first formula is named if it uses the rows of p and q at the draft itself, or if the part is the bonus. If
-    the formulas use other rows, up to ``MOST_NAMES`` are named.
+    If the first formula uses rows of p and q at other positions than the draft's, up to ``MOST_NAMES`` formulas are
+    named. Otherwise, and always for the bonus, only the first is named.
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])

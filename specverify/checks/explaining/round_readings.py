@@ -677,10 +677,11 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield the reading of a round that emits ``new`` after ``text``, if the final text continues so.
+        """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text has other tokens.
 
-        If all drafts are accepted (``all_accepted``), the final text may lack the last draft. ``at`` is the next draw.
-        The other arguments become fields of the yielded ``_Alternative``.
+        ``all_accepted`` are the drafts if all are accepted, else None; the final text may then lack the last draft,
+        which is a deviation. ``at`` is the index of the next draw. The other arguments become fields of the yielded
+        ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]

@@ -231,7 +231,7 @@ class KernelRow(NamedTuple):
     """Its index in the launch."""
     emitted: Tokens
     ought: Tokens
-    """What the rule answers."""
+    """The tokens that the rule emits."""
 
 
 OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {

@@ -51,7 +51,7 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 
 
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
-    """Search rows that are equal in all calls, calls that are equal in all rows, and equal runs of consecutive rows.
+    """Search for rows with equal bits in all calls, calls with equal bits in all rows, and repeated runs of rows.
 
     Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
     / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
@@ -116,7 +116,7 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return tables that count pairs of bits by name: the bits of two rows of one call.
+    """Return tables by name; each counts the pairs of bits that two rows of one call show.
 
     There is one table for each pair of kinds of rows and each distance between the two rows.
     """
@@ -137,7 +137,7 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return tables that count pairs of bits by name: the bit of a row, and the bit of the same row in the next call.
+    """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
 
     There is one table for each pair of kinds of rows.
     """
@@ -187,7 +187,11 @@ def _examine(
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
-    """Return the two checks, of rows and of calls; ``alarm`` is the false-alarm rate of each."""
+    """Return the two checks, of rows and of calls; ``alarm`` is the false-alarm rate of each.
+
+    ``samples`` is the number of pairs of bits in each table, and ``seed`` the seed of the sampled rows and of the
+    kernel.
+    """
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))
     examined = {

@@ -32,7 +32,7 @@ CellOf = Callable[[Tokens], int]
 
 
 class IndependencePlan(NamedTuple):
-    """The choices of an independence test, fixed before the first sample."""
+    """The settings of an independence test, fixed before the first sample."""
 
     what: str
     """The tested quantity in words, such as ``rows of one call``."""

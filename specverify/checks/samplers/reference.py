@@ -40,7 +40,7 @@ class Compared(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """The choices of a comparison, fixed before the first sample that counts."""
+    """The settings of a comparison of two samplers, fixed before the first sample that counts as evidence."""
 
     frequent: frozenset[Tokens]
     alarm: float

@@ -21,7 +21,7 @@ MISS = 0.1
 
 
 class LawPlan(NamedTuple):
-    """The choices of a test against a known law, fixed before the first sample."""
+    """The settings of a test against a known law, fixed before the first sample."""
 
     law: KnownLaw
     views: tuple[Coarsening, ...]

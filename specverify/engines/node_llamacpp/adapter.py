@@ -57,7 +57,7 @@ class Asked(NamedTuple):
     """(name, value) of the options of ``evaluate``."""
 
 
-class Answer(NamedTuple):
+class SampledTexts(NamedTuple):
     """Texts, with the numbers of drafted and accepted tokens and the reported confidences of each text."""
 
     texts: Sequence[Tokens]
@@ -114,16 +114,16 @@ def end(process: Any) -> None:
         process.wait()
 
 
-def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
+def answers(way: Way, asked: Asked, seed: int, number: int) -> SampledTexts:
     """Return ``number`` texts for the request ``asked``; the driver derives their seeds from ``seed``."""
-    result = Answer([], [], [], [])
+    result = SampledTexts([], [], [], [])
     options = {**dict(asked.options), "draft": dict(way.predictor)}
     question = {"ask": "sample", "prompt": asked.prompt, "max_tokens": asked.horizon, "options": options}
     for part in range(0, number, PARTS):
         more = {"temperature": asked.temperature, "n": min(PARTS, number - part), "seed": (seed * 7919 + part) % 2**31}
         answer = ask(way, question | more)
-        columns = (list(map(tuple, answer["tokens"])), *(answer[name] for name in Answer._fields[1:]))
-        result = Answer(*(one + other for one, other in zip(result, columns, strict=True)))
+        columns = (list(map(tuple, answer["tokens"])), *(answer[name] for name in SampledTexts._fields[1:]))
+        result = SampledTexts(*(one + other for one, other in zip(result, columns, strict=True)))
     return result
 
 
