@@ -134,7 +134,7 @@ confidence_sees_its_draft = planted(
     killed_by="rows_are_independent",
     batch=scheduled_by_draft.batch,
 )(scheduled_by_draft.build)
-"""The scheduler scores a slot by the probability of the slot's own draft, so likely drafts are verified more often."""
+"""The scheduler scores the slot of a draft by q of this very draft, so likely drafts are verified more often."""
 
 
 @planted(

@@ -163,7 +163,10 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, examined on hard calls with 40 000 token ids, more than int16 can hold."""
+    """Return the subject of a verifier, examined by single calls (``hard_calls``) with 40 000 token ids.
+
+    That is more than int16 can hold.
+    """
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
 

@@ -50,10 +50,10 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link that loses answers: half of the first answers in which no draft is accepted.
+    """Return a link that loses at most one answer.
 
-    The cloud's copy of a lost answer is lost too, so the cloud draws the answer again when the edge repeats its
-    request.
+    Each answer in which no draft is accepted is lost with probability 1/2, until one is lost. The cloud's copy of the
+    lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
     """
     lost: list[str] = []
 

@@ -18,7 +18,7 @@ MELS: Final = 8
 FRAMES: Final = 16
 """Positions of the encoder; features have twice as many columns."""
 POSITIONS: Final = 40
-"""Tokens of prompt and text together that the decoder has positions for."""
+"""Largest number of tokens of prompt and text together, which is the number of the decoder's positions."""
 LAYERS: Final[Mapping[str, int]] = {"encoder": 1, "decoder": 2}
 EPSILON: Final = 1e-5
 SCALE: Final = 0.5

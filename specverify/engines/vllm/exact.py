@@ -56,7 +56,10 @@ NO_TOKEN: Final = SIZES.vocabulary
 
 
 def exact_names() -> list[str]:
-    """Return the names of all enumerated calls: ``WAY/OPTIONS/LENGTH``, and the same with ``, two requests``."""
+    """Return the names of all enumerated calls.
+
+    A name is ``WAY/OPTIONS/LENGTH``, followed by ``, two requests`` if the call has two.
+    """
     return [
         f"{way}/{options}/{length}{requests}"
         for way in EXACT_WAYS

@@ -61,7 +61,7 @@ def _shown(setup: Setup, models: Models, request: Request, prompt: Tokens, new: 
 
 
 def texts_after(setup: Setup, models: Models, request: Request, prompt: Tokens) -> Iterator[tuple[Tokens, Fraction]]:
-    """Yield every text that a request can get under plain decoding, with its probability."""
+    """Yield every text that a request can get under plain decoding after ``prompt``, with its probability."""
     waiting: list[tuple[Tokens, Fraction]] = [((), Fraction(1))]
     while waiting:
         new, weight = waiting.pop()
