@@ -1,4 +1,8 @@
-"""Planted bugs, class A: a wrong rule accepts or rejects drafts."""
+"""Planted bugs, class A: a wrong rule accepts or rejects drafts.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 

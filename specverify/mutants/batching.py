@@ -1,4 +1,9 @@
-"""Planted bugs of batches: order of rows, mixed-up rows, rows of different lengths, shared arrays."""
+"""Planted bugs of batches: order of rows, mixed-up rows, rows of different lengths, shared arrays.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``planted_verifier`` is a whole verifier: ``p`` and ``q`` are the rows
+of the target and the draft model, ``lengths`` the numbers of drafts of the rows of a batch.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Planted bugs, class Q: the output has the right law, but drafts are accepted too rarely.
 
 The cause is a wrong acceptance rule or a fault of the drafter's cache.
+
+A function below ``drafting_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``drafting_from`` is a ``See``.
 """
 
 from __future__ import annotations

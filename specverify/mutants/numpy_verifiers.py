@@ -107,7 +107,7 @@ def likeliest(rows: Any, top_k: float) -> Any:
 
 
 def nucleus(rows: Any, top_p: float) -> Any:
-    """Return the mask of each row's smallest set of most probable tokens whose mass reaches ``top_p``."""
+    """Return a mask ``[rows, vocabulary]`` of the fewest most probable tokens of each row with total >= ``top_p``."""
     order = (-rows).argsort(axis=-1)
     ranked = np.take_along_axis(rows, order, -1)
     mask = np.zeros(rows.shape, dtype=bool)

@@ -1,4 +1,8 @@
-"""Planted bugs, class B: the declared q is not the law from which the draft was drawn."""
+"""Planted bugs, class B: the declared q is not the law from which the draft was drawn.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Planted bugs, class D: random numbers are used twice, are correlated, or come from another generator."""
+"""Planted bugs, class D: random numbers are used twice, are correlated, or come from another generator.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 

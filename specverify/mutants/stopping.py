@@ -1,4 +1,9 @@
-"""Planted bugs of the end of a text, and of its stream of chunks."""
+"""Planted bugs of the end of a text, and of its stream of chunks.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
+its options are those of that algorithm.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +50,10 @@ def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., De
     killed_by="stop_law",
 )
 def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends: all accepted drafts, also after its end."""
+    """Return the number of tokens to keep, and whether the text ends.
+
+    All accepted drafts are kept, also those after the end of the text.
+    """
     count, finished = cut(ends, new, accepted, most)
     return max(count, min(accepted, most)), finished
 
@@ -60,7 +68,10 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends: the whole block, although it ends inside."""
+    """Return the number of tokens to keep, and whether the text ends.
+
+    All tokens of the round are kept, also those after the end of the text.
+    """
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
 
@@ -73,7 +84,10 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return the number of entries of the uncut block: the next turn begins after tokens that were never returned."""
+    """Return, as the number of entries that a finished text leaves, that of the round before its end was cut.
+
+    The next turn of the conversation then begins after tokens that were never returned.
+    """
     return block
 
 

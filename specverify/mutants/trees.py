@@ -1,4 +1,8 @@
-"""Planted bugs, class J: trees of drafts."""
+"""Planted bugs, class J: trees of drafts.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
-    """Return the tokens of one call of a verifier for a vector."""
+    """Return the tokens and the number of accepted drafts of one call of the bare verifier for a vector."""
     inputs = vector.inputs
     rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
     end = _end_of(inputs) if vector.kind == "boundary" else None

@@ -1,6 +1,9 @@
 """Whole decodes of the serving engine, and plain decoding, with which they are compared.
 
 Plain decoding uses none of the engine's parts; it shares only requests, tables and the detokeniser.
+
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
+(``Setup``).
 """
 
 from __future__ import annotations
