@@ -49,7 +49,7 @@ from specverify.subjects.verifier import verifier_subject
 
 
 def argmax_draft_one_hot_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of argmax drafts whose q is correctly declared as a point mass."""
+    """Speculative sampling of argmax drafts whose q is declared as a point mass, which is right."""
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), lambda tokens: None)
 

@@ -54,9 +54,9 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link that loses at most one answer.
+    """Return a link between edge and cloud that loses at most one answer of the cloud.
 
-    Each answer in which no draft is accepted is lost with probability 1/2, until one is lost. The cloud's copy of the
+    Each answer in which no draft is accepted is lost with probability 1/2, until one is lost. The cloud's record of the
     lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
     """
     lost: list[str] = []

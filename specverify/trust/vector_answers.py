@@ -36,7 +36,7 @@ LEAST, SMALL = 3, 10
 """Range of vocabulary sizes: with two tokens a coin is indistinguishable from a token, and with thousands rationals
 take too long."""
 SEEDS = range(8)
-"""Seeds of the runs from which an engine's draws are identified."""
+"""Seeds with which an engine decodes until a round has the numbers of a vector."""
 
 
 class QuestionedSide(NamedTuple):

@@ -94,9 +94,9 @@ def _attention_shapes(name: str, outputs: Sequence[int]) -> dict[str, tuple[int,
 
 
 def encoded(model: Whisper, features: Any) -> Any:
-    """Return the encoder's states ``[FRAMES, WIDTH]`` for ``features`` ``[MELS, 2 * FRAMES]``.
+    """Return the encoder's states ``[FRAMES, WIDTH]``, to which the decoder attends.
 
-    The decoder attends to them.
+    ``features``, ``[MELS, 2 * FRAMES]``, are the input of the encoder.
     """
     states = _gelu(_convolved(model, "encoder/conv1", np.asarray(features, float), stride=1))
     states = _gelu(_convolved(model, "encoder/conv2", states, stride=2)).T

@@ -102,7 +102,8 @@ def letters_tokenizer(vocabulary: int) -> Any:
 
 
 def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
-    """Return a logits processor with state, which is right only if it is called once per token."""
+    """Return the argument for a logits processor with state, whose effect is right only if it is called once per token.
+    """
     return {"logits_processor": [counting_processor()]}
 
 
