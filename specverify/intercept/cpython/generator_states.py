@@ -143,9 +143,10 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return a seed computed from ``state`` and ``number``; it is the same in every process.
+        """Return the seed of the state that this generator gets in replay ``number`` if its own state is ``state``.
 
-        Only hashes of numbers are used, because hashes of bytes differ between processes.
+        The seed is the same in every process: only hashes of numbers are used, because hashes of bytes differ between
+        processes.
         """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)
@@ -206,7 +207,10 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return state number ``seed`` (modulo ``WORLDS``) of the states for generators of the type of ``generator``."""
+    """Return one of ``WORLDS`` fixed states for a generator of the type of ``generator``.
+
+    It is the state with the index ``seed`` modulo ``WORLDS``.
+    """
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
         return _moved_random(seed)

@@ -145,7 +145,7 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, the type ``kind`` has the methods ``values``, by name, in place of its own.
+    """Context manager: while it is open, the methods of the type ``kind`` named in ``values`` are replaced by these.
 
     Only names that the type itself defines may be replaced.
     """
@@ -185,9 +185,9 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, ``target`` has the attributes ``values`` in place of its own of these names.
+    """Context manager: while it is open, the attributes of ``target`` named in ``values`` have the values given there.
 
-    ``target`` is a module or a class.
+    ``target`` is a module or a class. At the end the attributes are restored.
     """
     own = vars(target)
     before = {name: own[name] for name in values if name in own}

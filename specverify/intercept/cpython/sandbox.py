@@ -105,7 +105,7 @@ def watch_outside() -> None:
 def elsewhen(number: int) -> Iterator[None]:
     """Context manager: the clocks show another time and the operating system returns other random bytes.
 
-    The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
+    ``number`` selects both. The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
     """
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
@@ -259,10 +259,9 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Context manager that yields a function without arguments.
+    """Context manager that records the calls that may draw without interception, in all threads started in the block.
 
-    The function returns the calls recorded so far that may draw without interception, in all threads started in the
-    block.
+    Yields a function without arguments, which returns the calls recorded so far.
     """
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _CallInC | None] = {}

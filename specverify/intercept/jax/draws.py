@@ -86,7 +86,7 @@ class Bits(Deferred):
     def shifted(self, by: int) -> Any:
         """Return the bits shifted right by ``by``: the last ``by`` bits are dropped.
 
-        ``Declined`` if that is not possible.
+        Returns ``Declined`` if none would be left, or if other bits stand before them.
         """
         return (
             Bits(self.source, self.kept - by)
@@ -95,7 +95,7 @@ class Bits(Deferred):
         )
 
     def placed_under(self, number: int) -> Any:
-        """Return the bits combined with the higher bits of ``number`` (bitwise or). ``Declined`` if they overlap."""
+        """Return the bits combined with the higher bits of ``number`` (bitwise or); ``Declined`` if the two overlap."""
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
             Bits(self.source, self.kept, number)
@@ -104,7 +104,7 @@ class Bits(Deferred):
         )
 
     def masked(self, mask: int) -> Any:
-        """Return the last bits, selected by ``mask``. ``Declined`` unless ``mask`` is 2**n - 1."""
+        """Return the last bits, selected by ``mask``; ``Declined`` unless ``mask`` is 2**n - 1."""
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 

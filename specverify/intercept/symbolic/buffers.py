@@ -338,9 +338,9 @@ def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
 @once
 @contextmanager
 def arrays_answer() -> Iterator[None]:
-    """Context manager that patches NumPy: its functions accept symbolic numbers.
+    """Context manager that patches NumPy, so that its functions accept symbolic numbers.
 
-    Its constructors return arrays that can hold symbolic numbers.
+    NumPy's constructors then return arrays that can hold symbolic numbers.
     """
     own = vars(np)
     before = _by_name(_REAL(own))  # one look for all names

@@ -447,8 +447,9 @@ def look(draw: Draw) -> None:
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal with the ``code`` of a reason, a sentence ``reason``, and the current line of the foreign code.
+    """Return a refusal for ``reason``, a sentence, with the current line of the foreign code.
 
-    ``operation`` is the operation of the user's library; "" if the caller adds it later.
+    ``code`` is the key of the kind of refusal in ``REASONS``. ``operation`` is the operation of the user's library; ""
+    if the caller adds it later.
     """
     return NeedsValue(code, reason, operation).at(caller())
