@@ -102,7 +102,7 @@ class _Number(NamedTuple):
     """A uniform number with the value that it has in the plain run."""
 
     of: Any
-    """The number or the expression it belongs to. The reference keeps its ``id`` from being reused."""
+    """The uniform, or its constraints (``known``). The reference keeps its ``id`` from being reused."""
     value: float
     item: Item
     block: Any
@@ -510,7 +510,7 @@ class _Slot:
     def __init__(self) -> None:
         self.outcome: int | None = None
         self.number = math.nan
-        """A uniform number that gives the outcome by a look-up in the cumulated weights."""
+        """A uniform number whose look-up in the cumulative weights gives the outcome; NaN until that is read."""
 
 
 class _PathQuestion(NamedTuple):

@@ -57,7 +57,7 @@ class Source:
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
-        """The word as a share of all words."""
+        """The word divided by the number of words, a uniform number."""
 
     def rest(self, number: int) -> Deferred:
         """Return the word modulo ``number`` as an outcome; ``number`` must be far smaller than the number of words.

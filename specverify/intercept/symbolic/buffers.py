@@ -158,7 +158,7 @@ class Beside:
         self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
         self.memory = array.view(np.ndarray).reshape(-1)
         self.elements: Any = None
-        """Numbers and lazy numbers, once there are any."""
+        """Object array of plain and symbolic numbers; None until a symbolic number is written."""
 
     def has(self, array: np.ndarray[Any, Any]) -> bool:
         """Return whether the memory of ``array`` lies in this memory, as that of a view does."""

@@ -267,7 +267,7 @@ class Known:
         self.raced: Raced | None = None
         """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
-        """The clock of the number in the known order; None if the number may not race again."""
+        """The clock of the number in the known order; None before its first race, and if it cannot race again."""
         self.place: Place | None = None
         """The rank of the number among the numbers of its race; set when it is compared with a number."""
         self.together: Together | None = None

@@ -278,7 +278,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 _CARRIED = {Family.ARITHMETIC, Family.CLAMP, Family.COMPARISON, Family.CHOICE, Family.REDUCTION, Family.EXTREME,
             Family.SCAN, Family.ORDER_ALONE, Family.SELECTION}  # fmt: skip
-"""Families of the operations between logits and a decision: computed for every outcome of one draw, see ``tensors``."""
+"""Families of operations between logits and a decision; they can be computed for every outcome: see ``tensors``."""
 _FOR_EACH_OUTCOME = ("_to_copy", "rsub",
                      *(name for name, row in OF_TORCH.items() if row.family in _CARRIED))  # fmt: skip
 

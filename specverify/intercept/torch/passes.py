@@ -52,7 +52,7 @@ _PLAIN = {
     range,
 }
 _OF_NUMPY = {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
-"""Dtypes that NumPy has as well, without complex numbers."""
+"""Real dtypes that NumPy has as well, so that the content of a tensor is read as a NumPy array."""
 
 
 _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
