@@ -25,8 +25,8 @@ class Status(StrEnum):
 class Evidence(StrEnum):
     """The four strengths of evidence, strongest first.
 
-    PROVED: there is a proof for all p and q. EXACT: laws are computed and compared. STATISTICAL: samples are tested. EQUAL:
-    values that must be equal are compared.
+    PROVED: there is a proof for all p and q. EXACT: laws are computed and compared. STATISTICAL: samples are tested.
+    EQUAL: values that must be equal are compared.
     """
 
     PROVED = "proved"
