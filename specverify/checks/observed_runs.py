@@ -68,7 +68,10 @@ def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
 
 
 def seen_in(watch: Watch) -> Seen:
-    """Return the recorded runs of an engine. Raises ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs."""
+    """Return the recorded runs of an engine, which ``watch`` opens with its observer.
+
+    Raises ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs.
+    """
     seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
         raise seen
@@ -111,7 +114,10 @@ def examine_runs(
 
 
 def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
-    """Return a refutation of a program with the conclusion ``then``; ``where`` describes the run."""
+    """Return a refutation of a program with the conclusion ``then``.
+
+    ``where`` describes the run, and ``figures`` become those of the examination.
+    """
     example = Counterexample(let=(f"setting {program.name}", where), then=then)
     statement = f"{program.name}: {then}"
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)

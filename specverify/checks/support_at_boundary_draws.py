@@ -58,7 +58,10 @@ class AtBoundary(NamedTuple):
 
 
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
-    """Yield the outcomes with every uniform at its smallest value, then at its largest; other draws are enumerated."""
+    """Yield the outcomes with every uniform at its smallest value, then at its largest.
+
+    Other draws are enumerated, by at most ``runs`` runs.
+    """
     supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
         with program.open(forced_uniform=uniform) as run:
@@ -80,9 +83,9 @@ class _Outside(Exception):  # noqa: N818 - it ends an enumeration
 
 
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
-    """Return whether a forbidden token is emitted with uniforms ``near`` an end.
+    """Return whether a forbidden token is emitted if all uniforms are as near an end of their range as ``near`` states.
 
-    Returns True also if the program has too many paths.
+    Returns True also if the program has more paths than ``runs``.
     """
     supported = _supported(program)
 

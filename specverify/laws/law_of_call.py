@@ -231,9 +231,10 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of ``outcomes`` of a draw, and the errors that outcomes cause.
+        """Return the last token for each of ``outcomes`` of a draw, and a list of the outcomes that do not lead to one.
 
-        ``number`` is the number of the draw, ``kept`` the tokens before the last one.
+        ``number`` is the number of the draw, ``kept`` the tokens before the last one. An entry of the list is the error
+        that an outcome causes, or a sentence that the other tokens change with it.
         """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
@@ -250,7 +251,10 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return the result of the path with ``outcome`` for draw ``number``, or the error that it causes."""
+        """Return the result of the path with ``outcome`` for draw ``number``.
+
+        Returns the error if the call raises one, and a sentence if the program then makes other draws.
+        """
         self._runs += 1
         try:
             return again(self._program, self._path, {number: outcome}).ending

@@ -78,8 +78,8 @@ def answering_calls(
 ) -> tuple[Answering, ...]:
     """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
 
-    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
-    with the tokens.
+    ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of its texts. ``names`` are
+    the values that the calls return with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):

@@ -104,7 +104,8 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
 def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:
     """Describe how a recurrent state differs from that of a new cache that is fed the kept tokens one by one.
 
-    Returns None if they are equal; ``who`` names the cache in the description.
+    ``held`` has the cache with the state, and the kept tokens; ``who`` names the cache in the description. Returns None
+    if the states are equal.
     """
     fresh = cache.make()
     for token in held.expected:
@@ -123,9 +124,9 @@ def _array(value: Any) -> Any:
 
 
 def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given: Any) -> list[_CacheState]:
-    """Apply one operation, ``name`` with the argument ``given``, and return the cache and its copies.
+    """Apply one operation, ``name`` with the argument ``given``, to ``all_held``; return the cache and its copies.
 
-    The operation may change a cache in place or return a new one.
+    ``all_held`` are the cache and its copies before it. The operation may change a cache in place or return a new one.
     """
 
     def copied(held: _CacheState) -> _CacheState:
@@ -260,7 +261,7 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
 
 
 def undoes_last_append(operations: Sequence[Operation]) -> bool:
-    """Return whether each crop follows an append and removes at most the tokens of that append.
+    """Return whether each crop in ``operations`` follows an append and removes at most the tokens of that append.
 
     A recurrent state cannot be cropped to before the start of the last round.
     """

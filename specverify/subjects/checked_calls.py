@@ -76,7 +76,7 @@ class RefusedForm:
     """A conversion to a kind of arrays that the verifier may not accept, because interception refused every attempt."""
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
-        """Store the conversion, and the refusal of the first attempt."""
+        """Store the conversion ``convert``, and the refusal of the first attempt."""
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ class SampledText(NamedTuple):
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sampled sequences; raises the errors of ``answered``."""
+    """Return ``number`` sequences from one call of the sampler with this seed; raises the errors of ``answered``."""
     return answered(sampler, seed, number).tokens
 
 

@@ -206,7 +206,7 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
 
 
 def told(drawn: Sequence[PathDraw]) -> str:
-    """Format draws as one line; draws with a certain outcome are omitted."""
+    """Format the draws ``drawn`` as one line; draws with a certain outcome are omitted."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 

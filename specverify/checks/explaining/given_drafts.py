@@ -246,10 +246,10 @@ def _unprocessed(model: Processed) -> LanguageModel:
 
 
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
-    """Return the number of accepted drafts of a round; for a verifier, which returns only tokens, it is inferred.
+    """Return the number of accepted drafts of the round ``done``.
 
-    With ``bonus``, every round ends in one more token. So a round that emits exactly its drafts counts as one that
-    rejected the last draft and replaced it by the same token.
+    A verifier returns only tokens, so its number is inferred. With ``bonus``, every round ends in one more token: a
+    round that emits exactly its drafts counts as one that rejected the last draft and replaced it by the same token.
     """
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 

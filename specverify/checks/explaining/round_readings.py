@@ -589,6 +589,7 @@ class _PathReader:
         """Return the name of the only known row of p in which ``token`` is certain; "" if no row or several rows fit.
 
         Returns "" also if the token is certain in q or in the residual after ``here``: a certain token fits many rows.
+        ``rejected`` are texts that end in a rejected draft.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""
@@ -612,9 +613,10 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the next token without a draw, in the form of ``_token`` and with its arguments.
+        """Yield the readings of the next token, after ``here``, as one that no draw produced.
 
-        Such a token is certain, is the last token of the path, or is chosen by the program.
+        Such a token is certain, is the last token of the path, or is chosen by the program. Arguments and yielded
+        tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -782,7 +784,7 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
 
 
 def _at(place: str) -> str:
-    """Convert ", file:line" to " (file:line)"; "" stays ""."""
+    """Return ``place``, a text like ", file:line", as " (file:line)"; "" stays ""."""
     return f" ({place[2:]})" if place else ""
 
 
