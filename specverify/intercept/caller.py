@@ -79,9 +79,9 @@ def file_of(frame: FrameType) -> str:
 
 
 def caller(trace: TracebackType | None = None) -> str:
-    """Return file and line of the innermost foreign frame, of the stack or of ``trace``.
+    """Return file and line of the innermost foreign frame: of the current stack, or of the traceback ``trace``.
 
-    A frame is foreign if it is outside torch, NumPy, the standard library and this package.
+    A frame is foreign if its code is outside torch, NumPy, the standard library and this package.
     """
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:
@@ -98,9 +98,9 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 def called_by_foreign(trace: TracebackType | None) -> str:
-    """Return the name of the library's function that the innermost foreign frame of ``trace`` called.
+    """Return the name of the library function that the innermost foreign frame of the traceback ``trace`` called.
 
-    It is "" if the function is not written in Python.
+    The result is "" if that function is not written in Python.
     """
     result, package = "", Path(__file__).parent.parent
     while trace is not None:
@@ -124,7 +124,7 @@ def foreign_frame() -> Any:
 def _foreign_frame_and_name() -> tuple[Any, str]:
     """Return the innermost foreign frame (or None) and the name of its file (or "").
 
-    Reading the code object of a frame raises an audit event, so both are read together.
+    Both are read together, because Python raises an audit event each time the code object of a frame is read.
     """
     frame: Any = sys._getframe(2)  # noqa: SLF001
     answered = jax_is_answered()
@@ -160,7 +160,7 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file belongs to this package without ``intercept``, the part that answers random calls."""
+    """Return whether a file belongs to this package but not to ``intercept``, the part that answers random calls."""
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)

@@ -416,7 +416,7 @@ class NumpyGenerator:
         return self.uniforms("rand", dims or None)
 
     def refused(self, function: str) -> Any:
-        """Refuse a ``function`` for which there is no rule."""
+        """Refuse ``function``, the name of a method of NumPy for which there is no rule."""
         raise refusal("no-law", f"{self._name}.{function} cannot be answered by finitely many outcomes")
 
 
@@ -429,13 +429,16 @@ def _check_enumerated(call: str, number: int) -> None:
 def may_stand() -> bool:
     """Return whether a drawn integer may be an ``OutcomeNumber`` (symbolic until it is read) instead of an ``int``.
 
-    It may not if torch or JAX is loaded, because they pass integers to C++ by their type.
+    It may not if torch or JAX is loaded, because they pass integers to C++ by their type, nor in large-vocabulary mode.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 
 
 def _followed(number: int, size: Any) -> bool:
-    """Return whether integers with ``number`` values, in an array of shape ``size``, are enumerated."""
+    """Return whether drawn integers are enumerated at once, instead of staying symbolic until they are read.
+
+    Each of the integers has ``number`` possible values; ``size`` is the shape of their array, or None for one integer.
+    """
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE
     return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
@@ -598,7 +601,7 @@ MODULE = _module()
 @once
 @contextmanager
 def numpy_replaced() -> Iterator[None]:
-    """Context manager that patches NumPy's methods; outside an active interpreter they call the originals."""
+    """Context manager that patches NumPy's methods; without an active interpreter they call the originals."""
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:

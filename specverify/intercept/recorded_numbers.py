@@ -70,9 +70,9 @@ def _cells(low: Any, high: Any) -> Iterator[Item]:
 
 
 def _whole(numbers: Any, low: int, number: int) -> Iterator[Item]:
-    """Yield an item for each integer in ``numbers``, drawn from ``[low, low + number)``.
+    """Yield an item for each integer in ``numbers``, drawn uniformly from ``[low, low + number)``.
 
-    The item has the integer as an outcome, and as an interval of a uniform.
+    An item states the integer twice: as an outcome, and as an interval of a uniform.
     """
     weights = np.ones(number) if number <= _TOLD else None
     for value in np.asarray(numbers, dtype=object).ravel().tolist():
@@ -84,9 +84,10 @@ _TOLD = 10_000
 
 
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
-    """Yield an item for each of the outcomes ``places``.
+    """Yield an item for each outcome in ``places``.
 
-    ``weights`` are the weights of the first draw. The weights of later draws are not known.
+    ``weights`` are the weights of the first draw. The weights of later draws are not known, because they depend on the
+    earlier outcomes.
     """
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)

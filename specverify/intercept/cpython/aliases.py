@@ -27,7 +27,7 @@ from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
 
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
-"""Modules whose own names the front ends ``numpy`` and ``python`` replace, or whose names must not be replaced."""
+"""Modules whose names are not replaced here: the front ends ``numpy`` and ``python`` replace some of them."""
 
 
 class AliasPlace(NamedTuple):
@@ -117,7 +117,7 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many names in the libraries' modules refer to each object; the keys are identities of objects."""
+    """Return how many global names in the libraries' modules refer to each object; keys are identities of objects."""
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -125,14 +125,14 @@ def _held_by_libraries() -> Counter[int]:
 @once
 @contextmanager
 def aliases_answered() -> Iterator[None]:
-    """Context manager: while it is open, the references that ``find_aliases`` found have their replacements."""
+    """Context manager: while it is open, the references that ``find_aliases`` found refer to their replacements."""
     with exchanged(PROCESS.aliases):
         yield
 
 
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
-    """Context manager: while it is open, each reference in ``aliases`` has its replacement.
+    """Context manager: while it is open, each reference in ``aliases`` refers to its replacement.
 
     A reference that other code has changed meanwhile is neither replaced nor restored.
     """
@@ -150,7 +150,7 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 
 
 def _answer_of(item: Any) -> Any:
-    """Return the replacement of a method bound to a generator; None if ``item`` is no such method."""
+    """Return the replacement of ``item``, a method bound to a generator; None if the method has none."""
     owner = item.__self__
     kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
     answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)

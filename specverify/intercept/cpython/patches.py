@@ -164,7 +164,7 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a context manager that enters ``block``, or does nothing if ``block`` is already entered."""
+    """Return a function that enters the context manager ``block``, or does nothing if ``block`` is already entered."""
     name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager
@@ -241,9 +241,9 @@ without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Return the result of ``run``; repeat it as long as a run finds new modules to patch.
+    """Call ``run`` and return its result; repeat the call as long as a run finds new code that calls ``float``.
 
-    In the repeated run the call that was refused is intercepted.
+    In the repeated run the call of ``float`` that was refused accepts symbolic numbers.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -258,7 +258,10 @@ def again(run: Callable[[], Found]) -> Found:
 
 
 def met() -> None:
-    """Register the module of the running foreign code: it has just needed the value of a symbolic number."""
+    """Note that the running foreign code has just needed the value of a symbolic number.
+
+    From the next run on, calls of ``float`` in its module are redirected, so that they accept symbolic numbers.
+    """
     frame = foreign_frame()
     if frame is None:
         return
@@ -278,10 +281,10 @@ def met() -> None:
 
 @contextmanager
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
-    """Context manager: while it is open, calls in registered modules are redirected.
+    """Context manager: while it is open, calls in the modules that ``met`` has noted are redirected.
 
-    Calls of the types in ``answers`` go to the answers; names bound to keys of ``functions`` refer to the values.
-    Modules that are registered during the block are not affected.
+    ``answers`` maps floating types to the functions to which their calls go. Names bound to a key of ``functions``, an
+    original function, refer to the value, its substitute. Modules that are noted while it is open are not affected.
     """
     modules = [*PROCESS.float_modules.values()]
     named = {TYPES[kind]: answer for kind, answer in answers.items()}
@@ -314,9 +317,9 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself without such calls.
+    """Return ``code`` with its calls of floating types redirected to other names.
 
-    ``names`` are the globals of the code.
+    The result is ``code`` itself if it has no such calls. ``names`` are the globals of the code.
     """
     constants = tuple(_led(item, names) if isinstance(item, CodeType) else item for item in code.co_consts)
     if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
@@ -373,14 +376,17 @@ _POOLS = "concurrent.futures.thread"
 
 @contextmanager
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    """Context manager: threads that are started while it is open run inside ``enter()``."""
+    """Context manager: threads that are started while it is open, and tasks of pools, run inside ``enter()``.
+
+    ``block`` is the open block, which records their refusals.
+    """
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
         yield
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether the path that ``block`` follows has been abandoned: the block is over, or a refusal was raised."""
+    """Return whether the path of the run of ``block`` is abandoned: the run is over, or a refusal was raised."""
     return block.over or bool(block.refusals)
 
 
@@ -452,9 +458,9 @@ def threads_replaced() -> Iterator[None]:
 @once
 @contextmanager
 def _pools_replaced() -> Iterator[None]:
-    """Context manager: tasks of thread pools enter the open block, since their threads may be older than the block.
+    """Context manager: tasks of thread pools enter the open block, because their threads may be older than the block.
 
-    It is separate from ``threads_replaced``, because the module of pools may be loaded after the other patches.
+    It is separate from ``threads_replaced``, because the module of thread pools may be loaded after the other patches.
     """
     pool = sys.modules[_POOLS].ThreadPoolExecutor
     with replaced(pool, {"submit": _submitting(pool.submit)}):

@@ -267,12 +267,12 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
             return fun.call_wrapped(*tracers)
 
     def process_call(self, _primitive: Any, fun: Any, tracers: Sequence[Any], _params: Any, /) -> Any:
-        """Call ``fun`` itself."""
+        """Call ``fun`` itself on ``tracers``, so that its primitives reach this trace."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
     def stage_value(self, val: Any) -> Any:
-        """Return ``val`` as an array."""
+        """Return ``val`` as an array: unchanged if it is one, and a number as a JAX array."""
         return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
 
 
@@ -339,7 +339,11 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
-    """Apply the rule of a primitive to symbolic operands; without a rule, force the operands and let JAX compute."""
+    """Apply the rule of a primitive to symbolic operands; without a rule, force the operands and let JAX compute.
+
+    ``equation`` is the equation of a traced function that applies the primitive, or None. Refuses if there is no rule
+    and a symbolic number cannot be given a value.
+    """
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
         raise NeedsValue(
@@ -418,9 +422,10 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
-    """Return the results of a traced function on ``operands``: its equations are evaluated in order.
+    """Return the results of the traced function ``jaxpr`` on ``operands``: its equations are evaluated in order.
 
-    ``lines``: report a draw at the line of its equation.
+    ``consts`` are the constants of the function. ``lines`` states whether a draw is reported at the line from which its
+    equation was traced.
     """
     values: dict[Any, Any] = {}
 
@@ -454,7 +459,11 @@ def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
 
 
 class Follow(NamedTuple):
-    """Two functions that rules of control flow call: one evaluates a traced function, one makes a symbolic array."""
+    """Two functions that the rules of loops and conditions call.
+
+    ``called(function, operands)`` evaluates a traced function, and ``made(elements, description)`` makes a symbolic
+    array.
+    """
 
     called: Callable[[Any, Sequence[Any]], list[Any]]
     made: Callable[[Any, Any], SymbolicTracer]

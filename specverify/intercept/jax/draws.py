@@ -109,7 +109,10 @@ class Bits(Deferred):
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
     def rest(self, number: int) -> Any:
-        """Return the integer modulo ``number``: an outcome, or for a large ``number`` a symbolic integer."""
+        """Return the integer modulo ``number``: an outcome, or for a large ``number`` a symbolic integer.
+
+        Refuses if the bits are not all bits of the word, or have other bits before them.
+        """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
         if number > MOST_OUTCOMES:  # a seed, or too many to be followed
@@ -162,7 +165,7 @@ class _KeyStreams(Streams):
 
 
 class JaxDraws:
-    """Answer all random calls of JAX in one run."""
+    """Answers all random calls of JAX in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
         """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""

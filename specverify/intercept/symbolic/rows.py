@@ -154,9 +154,9 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 
 
 def choice(which: Any, *cases: Any) -> Any:
-    """Return ``cases[which]``, as a symbolic outcome if the index ``which`` is symbolic.
+    """Return ``cases[which]``; if the index ``which`` is symbolic, a symbolic outcome that draws it when it is read.
 
-    If a case is a symbolic number, the index is drawn now.
+    If all cases are equal, the first is returned. If a case is a symbolic number, the index is drawn now.
     """
     if not is_open(which):
         return cases[int(known(which))]
@@ -377,12 +377,12 @@ def all_ranks(length: int, _: int | None) -> range:
 
 
 def first_ranks(_: int, count: int | None) -> range:
-    """Return the first ``count`` ranks of a row."""
+    """Return the first ``count`` ranks of a row; none if ``count`` is None."""
     return range(count or 0)
 
 
 def one_rank(_: int, rank: int | None) -> range:
-    """Return a range that contains one rank, counted from 0: that of ``rank``, which the library counts from 1."""
+    """Return a range with one rank: ``rank``, which the library counts from 1, counted from 0."""
     return range((rank or 1) - 1, rank or 1)
 
 

@@ -165,7 +165,7 @@ class _AnsweringMode(TorchFunctionMode):
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
         """Return the result of a call that needs special handling.
 
-        Such a call draws, writes, converts to numbers, or has symbolic arguments (``lazy``).
+        Such a call draws, writes, converts to numbers, or has symbolic arguments (then ``lazy`` is True).
         """
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):

@@ -89,7 +89,7 @@ EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
 
 
 class TorchDraws:
-    """Answer all random calls of torch in one run."""
+    """Answers all random calls of torch in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
         """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
@@ -100,7 +100,7 @@ class TorchDraws:
         """Return new random numbers with the law ``noise``, in the shape and dtype of ``like``.
 
         The result is a symbolic tensor, or an ordinary tensor if values are forced. ``call`` is the name of the
-        function.
+        function that draws, and ``generator`` its generator (None: the default one).
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -125,7 +125,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return the random numbers of one call as a noise vector, for tensors too large for single elements."""
+        """Return the random numbers of one call as a noise vector, for tensors too large for single elements.
+
+        ``like`` gives shape and dtype, ``site`` names the call, and ``noise`` is the law.
+        """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
         state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
@@ -140,7 +143,8 @@ class TorchDraws:
     ) -> Any:
         """Return a tensor of symbolic integers in ``[low, low + number)``, for too many values to enumerate.
 
-        ``like`` gives shape and dtype; ``advance`` draws from the real generator.
+        ``like`` gives shape and dtype. ``call`` is the name of the function that draws, ``generator`` its generator
+        (None: the default one), and ``advance`` draws from the real generator.
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -487,7 +491,8 @@ def _equally(
 ) -> Any:
     """Return integers in ``[low, high)``, the pair ``ends``, in the shape of ``like``.
 
-    They are outcomes if there are few values to enumerate, else symbolic integers.
+    They are outcomes if there are few values to enumerate, else symbolic integers. ``advance`` draws from the real
+    ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)
@@ -561,7 +566,7 @@ def full_name_of(func: Any) -> str:
 
 @cache
 def function_of(func: Any) -> Any:
-    """Return the intercepted Python function of an operation of ``torch.ops``; any other ``func`` unchanged."""
+    """Return the intercepted Python function of ``func``, an operation of ``torch.ops``; else ``func`` unchanged."""
     packet = func.overloadpacket if isinstance(func, OpOverload) else func
     if not isinstance(packet, OpOverloadPacket):
         return func
@@ -603,4 +608,4 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
 }
 """torch function -> replacement, called with the draws of the run and the function's own arguments."""
 MAKES = {torch.rand, torch.randn, torch.randint, torch.randperm}
-"""Those that return a tensor of the requested dtype."""
+"""Random functions that make a tensor, whose dtype is an argument."""

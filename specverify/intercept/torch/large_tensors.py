@@ -158,7 +158,7 @@ def _of_rows(
 
 
 def _is_all(dim: Any) -> bool:
-    """Return whether ``dim`` states that a reduction is over all dimensions."""
+    """Return whether ``dim``, the argument of a reduction, stands for all dimensions."""
     return dim is None or (not isinstance(dim, int) and not len(dim))
 
 
@@ -358,7 +358,7 @@ def _elements(tensors: list[Any]) -> list[Any]:
 def _wide_of(elements: Sequence[Any]) -> list[Any]:
     """Return those of ``elements`` that are unread outcomes with very many values.
 
-    Refuses outcomes of several draws, and symbolic elements of another kind.
+    Raises ``RuleDeclined`` for outcomes of several draws, and if another element is symbolic.
     """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
@@ -372,7 +372,7 @@ def _wide_of(elements: Sequence[Any]) -> list[Any]:
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Return the array of ``one`` applied to the elements of ``operands``, of which the tensors are broadcast."""
+    """Return the array of ``one`` applied to the elements of the tensors among ``operands``, which are broadcast."""
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -387,7 +387,10 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Return ``function`` of ``operands``, of which some are symbolic outcomes: it is computed for all their values."""
+    """Return ``function`` of ``operands``, of which some have symbolic outcomes.
+
+    It is computed for all values of an outcome at once.
+    """
     tensors = _tensors(operands)
     if not _has_wide(tensors):
         return _NO_OUTCOME

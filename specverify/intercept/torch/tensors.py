@@ -77,7 +77,10 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 
 @cache
 def names_of_arguments(packet: Any) -> list[list[str]]:
-    """Return, for each overload of an operation without an ``out`` argument, the names of its arguments."""
+    """Return the names of the arguments of each overload of an operation.
+
+    Overloads with an ``out`` argument are left out.
+    """
     taken = [getattr(packet, name)._schema.arguments for name in packet.overloads()]  # noqa: SLF001 - nothing public
     return [[item.name for item in each] for each in taken if not any(item.is_out for item in each)]
 
@@ -184,7 +187,7 @@ class SymbolicTensor(torch.Tensor):
         return self._elements
 
     def put_in_shape(self, elements: Any) -> None:
-        """Replace the elements by ``elements``, which are the same numbers in another order or shape."""
+        """Replace the elements by ``elements``: the same numbers in another order or shape."""
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
@@ -402,7 +405,7 @@ def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> S
 
 
 def view_of(viewed: View) -> SymbolicTensor:
-    """Return the symbolic tensor of a view, and register it with its base."""
+    """Return the symbolic tensor of a view, and add it to the views of its base."""
     made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
     made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
     viewed.base.views.append(ref(made))
@@ -495,7 +498,8 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
     """Return one value for ``by_outcome``, which has the result of a computation for each outcome of ``source``.
 
-    Tensors in which the results differ become symbolic tensors.
+    Tensors in which the results differ become symbolic tensors. Raises ``RuleDeclined`` if other parts of the results
+    differ.
     """
     values = list(by_outcome.values())
     first = values[0]
@@ -550,9 +554,9 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
 def at_large_first(
     rules: Sequence[Callable[..., Any]], name: str, function: Any, handler: Callable[..., Any] | None
 ) -> Callable[..., Any]:
-    """Return a handler that tries the ``rules`` of ``name`` in large-vocabulary mode, then ``handler``.
+    """Return a handler that tries ``rules`` in large-vocabulary mode, and otherwise, or if all decline, ``handler``.
 
-    ``function`` is the operation.
+    ``function`` is the operation, with which each rule is called, and ``name`` its name.
     """
 
     def answer(*args: Any, **kwargs: Any) -> Any:
