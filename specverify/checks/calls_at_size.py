@@ -152,7 +152,10 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 
 
 class AtPlace(NamedTuple):
-    """The result of a call in which one random number has an extreme value."""
+    """The result of a call in which one random number has an extreme value.
+
+    ``runs`` is the number of paths of the call, and ``boundary`` the object that gave the numbers their values.
+    """
 
     fault: str
     """A description of the wrong output, or ""."""

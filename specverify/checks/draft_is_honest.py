@@ -55,7 +55,7 @@ class ProposalLaw(NamedTuple):
 
 
 class Drafting(NamedTuple):
-    """A decoder in a scenario whose drafting step can be run alone."""
+    """A decoder in a scenario, ``situation``, whose drafting step ``propose`` can be run alone."""
 
     situation: InScenario
     propose: Propose

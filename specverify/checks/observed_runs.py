@@ -19,7 +19,7 @@ MOST_RUNS = 4000
 
 
 class Run(NamedTuple):
-    """One observed run: its record, and each possible outcome with its probability."""
+    """One observed run: its record ``seen``, and ``ends``, each possible outcome with its probability."""
 
     seen: Observed
     ends: tuple[tuple[Tokens, float], ...]
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The recorded runs of an engine with and without speculation."""
+    """The recorded ``runs`` of an engine with speculation, and those without (``plain``)."""
 
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class Observable(NamedTuple):
-    """An engine program with an observer, which records its runs."""
+    """An engine program with an observer; ``watch`` opens the engine so that its runs are recorded."""
 
     program: EngineProgram
     watch: Watch

@@ -48,7 +48,10 @@ BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
 class AtBoundary(NamedTuple):
-    """The outcomes of a program if every uniform has the same extreme value."""
+    """The outcomes of a program if every uniform has the same extreme value.
+
+    ``said`` describes the value ``uniform``, and ``law`` is the law of the outcomes.
+    """
 
     uniform: float
     said: str
@@ -159,7 +162,10 @@ def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
 
 
 class BoundaryCalls(NamedTuple):
-    """Calls of a verifier after the text ``start``, with random numbers at the end ``end`` of their range."""
+    """Calls of the verifier ``called`` after the text ``start``, with random numbers at one end of their range.
+
+    ``end`` is 0 or 1 and selects the end.
+    """
 
     called: CalledVerifier
     start: Tokens

@@ -35,7 +35,10 @@ class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it i
 
 
 class _Reached(NamedTuple):
-    """The probability of a state over all paths that lead to it, and observations on these paths."""
+    """The probability of a state over all paths that lead to it, and observations on these paths.
+
+    ``weight`` is the probability, and ``draws`` the largest number of draws on one of the paths.
+    """
 
     weight: Any = 0
     draws: int = 0

@@ -37,7 +37,10 @@ ONCE_MORE = 2
 
 
 class FailedOutcome(NamedTuple):
-    """An outcome of a draw with which the call raises an error."""
+    """An outcome of a draw with which the call raises an error, or emits no token.
+
+    ``token`` is the outcome, and ``said`` describes the failure.
+    """
 
     kept: Tokens
     """Accepted drafts before the failing outcome."""
@@ -61,7 +64,11 @@ class Behind(NamedTuple):
 
 
 class CallLaw(NamedTuple):
-    """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it."""
+    """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it.
+
+    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of the paths and outcomes that
+    were not followed, and ``runs`` the number of runs.
+    """
 
     behind: Mapping[Tokens, Behind]
     """Accepted drafts -> law of the token after them."""
@@ -76,7 +83,11 @@ class CallLaw(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """The law of the last token at the end of one path."""
+    """The law of the last token at the end of one path.
+
+    ``kept`` are the tokens before it, and ``masses`` the probabilities of ``values``. Other fields are as in
+    ``CallLaw`` and ``Behind``.
+    """
 
     kept: Tokens
     values: Any

@@ -30,7 +30,12 @@ MOST_COPIES = 3
 
 
 class CacheUnderTest(NamedTuple):
-    """Functions that create, change and read a cache."""
+    """Functions that create, change and read a cache.
+
+    ``make()`` returns an empty cache. ``append(cache, tokens)`` and ``crop(cache, length)`` change it in place or
+    return a new one, and ``read(cache)`` returns its tokens. ``capacity`` is the largest number of tokens that it is
+    filled with.
+    """
 
     make: Callable[[], Any]
     append: Callable[[Any, Tokens], Any]
@@ -50,14 +55,17 @@ class CacheUnderTest(NamedTuple):
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and the list with the same operations."""
+    """The first difference between a cache and a list with the same operations; ``said`` describes it.
+
+    It is seen after the last of ``operations``.
+    """
 
     operations: tuple[Operation, ...]
     said: str
 
 
 class _CacheState(NamedTuple):
-    """A cache, and the list that its content must equal."""
+    """A cache, ``made``, and the list of tokens that its content must equal, ``expected``."""
 
     made: Any
     expected: Tokens

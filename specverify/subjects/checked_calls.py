@@ -22,7 +22,10 @@ MOST_TOLD = 40
 
 
 class KeptCall(NamedTuple):
-    """A recorded call of a verifier."""
+    """A recorded call of a verifier.
+
+    ``answer`` is its result, and ``read(answer)`` returns the emitted tokens.
+    """
 
     names: tuple[str, ...]
     """The names of the arguments."""

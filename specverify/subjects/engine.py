@@ -221,10 +221,10 @@ LOOKS = 4
 
 @lru_cache(maxsize=16)
 def _rows_returned(decode: Decode) -> int | None:
-    """Return the number of texts that the call ``decode`` returns; None if no result can be read, which the checks
-    report.
+    """Return the number of texts that the call ``decode`` returns; None if no result can be read.
 
-    Raises ``UnusableSubject`` for a generator whose pieces are the whole text so far.
+    The checks report a call without a readable result. Raises ``UnusableSubject`` for a generator whose pieces are the
+    whole text so far.
     """
     growing, result = list[bool](), None
     for seed in range(LOOKS):

@@ -33,7 +33,10 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """A target, a draft model, and the number of drafts of the round after the prompt; each defines one exact law."""
+    """A target, a draft model, and the number of drafts of the round after the prompt; each defines one exact law.
+
+    ``length`` is the number of drafts.
+    """
 
     name: str
     target: LanguageModel

@@ -181,7 +181,10 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """A factory of an engine with a fixed number of drafts per round."""
+    """A factory of an engine with a fixed number of drafts per round.
+
+    It calls ``make`` with scenarios whose ``gamma`` is set.
+    """
 
     make: Make
     gamma: int

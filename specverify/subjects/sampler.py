@@ -30,7 +30,7 @@ class Sampler(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """The sampled texts of one call and the values reported with them."""
+    """The sampled sequences of one call (``tokens``) and the values reported with them."""
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None

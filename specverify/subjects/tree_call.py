@@ -18,7 +18,10 @@ from specverify.subjects.tree_answers import TreeAnswer, read_answer, read_answe
 
 
 class TreeRows(NamedTuple):
-    """The arguments of a call of a verifier for one tree."""
+    """The arguments of a call of a verifier for one tree.
+
+    ``parents`` has the parent of each node (-1: the root), and ``tokens`` its token.
+    """
 
     p: Any
     """Target probabilities ``[nodes + 1, vocabulary]``."""

@@ -68,7 +68,10 @@ MINE = 2
 
 
 class TreeDrafting(NamedTuple):
-    """One method of drawing a tree of drafts, with the data for its examination."""
+    """One method of drawing a tree of drafts, with the data for its examination.
+
+    ``pick`` draws the children of a node, and ``scenarios`` are those in which verifiers of such trees are examined.
+    """
 
     pick: Pick
     best: Verifier

@@ -68,7 +68,10 @@ class KeptPaths:
 
 
 class PathDraw(NamedTuple):
-    """One draw of a path: a coin, or a token from a pmf."""
+    """One draw of a path: a coin, or a token from a pmf.
+
+    ``call`` is the name of the random call, and ``place`` its program line.
+    """
 
     call: str
     place: str

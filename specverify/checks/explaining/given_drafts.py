@@ -41,7 +41,10 @@ Law = Mapping[int, Any]
 
 
 class GivenDrafts(NamedTuple):
-    """The conditional law of a round given its drafts: acceptance, replacement and bonus."""
+    """The conditional law of a round given its drafts: acceptance, replacement and bonus.
+
+    ``prefix`` is the text before the round, and ``rows`` are the models' rows of p and q along the drafts.
+    """
 
     prefix: Tokens
     drafts: Tokens

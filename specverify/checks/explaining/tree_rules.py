@@ -32,7 +32,10 @@ class TreeLevel(NamedTuple):
 
 
 class TreeRound(NamedTuple):
-    """A round with a draft tree on one path of a decode."""
+    """A round with a draft tree on one path of a decode.
+
+    ``prefix`` is the text before the round, ``target`` the model that gives p, and ``emitted`` are the emitted tokens.
+    """
 
     draft: Draft
     prefix: Tokens

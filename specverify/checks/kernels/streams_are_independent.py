@@ -37,7 +37,10 @@ LAGS = tuple(2**i for i in range(11))
 
 
 class Repeats(NamedTuple):
-    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none."""
+    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none.
+
+    ``samples`` is the number of bits that were compared.
+    """
 
     rows: str
     calls: str

@@ -32,7 +32,12 @@ CellOf = Callable[[Tokens], int]
 
 
 class IndependencePlan(NamedTuple):
-    """The settings of an independence test, fixed before the first sample."""
+    """The settings of an independence test, fixed before the first sample.
+
+    ``check`` is the name of the check, and ``cell`` maps a text to one of four cells. ``alarm`` is the false-alarm
+    rate. The check holds if the dependence is at most ``tv``; ``error`` is the probability that it holds for a larger
+    one. At most ``most_couples`` couples are counted.
+    """
 
     what: str
     """The tested quantity in words, such as ``rows of one call``."""
@@ -45,7 +50,11 @@ class IndependencePlan(NamedTuple):
 
 
 class IndependenceFound(NamedTuple):
-    """The counts and the evidence of an independence test so far."""
+    """The counts and the evidence of an independence test so far.
+
+    Couples are taken two by two. ``straight`` counts the first of the two, and ``crossed`` the row of the second with
+    the other row of the first; the law of ``crossed`` is the product law.
+    """
 
     evidence: Array = NO_COUPLES_YET
     joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)

@@ -32,7 +32,10 @@ View = Callable[[Tokens], Hashable]
 
 
 class Compared(NamedTuple):
-    """The counts and evidence of one function of sequences, from both samplers."""
+    """The counts and evidence of one function of sequences, from both samplers.
+
+    ``ours`` are the counts from the tested sampler, and ``theirs`` those from the plain one.
+    """
 
     ours: Mapping[Hashable, int] = {}
     theirs: Mapping[Hashable, int] = {}
@@ -40,7 +43,11 @@ class Compared(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """The settings of a comparison of two samplers, fixed before the first sample that counts as evidence."""
+    """The settings of a comparison of two samplers, fixed before the first sample that counts as evidence.
+
+    ``frequent`` are the sequences with a cell of their own. ``alarm`` is the false-alarm rate. The check holds if the
+    distance is at most ``tv``; ``error`` is the probability that it holds for a larger distance.
+    """
 
     frequent: frozenset[Tokens]
     alarm: float

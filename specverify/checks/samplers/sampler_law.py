@@ -21,7 +21,12 @@ MISS = 0.1
 
 
 class LawPlan(NamedTuple):
-    """The settings of a test against a known law, fixed before the first sample."""
+    """The settings of a test against a known law, fixed before the first sample.
+
+    ``views`` are the partitions of the outcomes that give evidence against the law, and ``bound`` is the partition on
+    which the distance is bounded. ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``.
+    ``rounding`` is the largest relative error of the law.
+    """
 
     law: KnownLaw
     views: tuple[Coarsening, ...]
