@@ -148,7 +148,10 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
 
 
 class WithParameters(NamedTuple):
-    """A factory of an engine whose calls get the parameters of each row of the batch."""
+    """A factory of an engine whose calls get the parameters of each row of the batch.
+
+    The engine that ``make`` creates has the parameters in ``Made.parameters``.
+    """
 
     make: Make
     place: int | None = None
@@ -377,7 +380,10 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def form_in(make: Make, which: str) -> EngineForm:
-    """Return the form in which the call ``which`` takes prompts and returns tokens, determined in a few scenarios."""
+    """Return the form in which the call ``which`` of the engine takes prompts and returns tokens.
+
+    ``which`` is "speculative" or "plain". The form is determined by calls in a few scenarios.
+    """
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
         batched = made_in(make, scenario).batched
