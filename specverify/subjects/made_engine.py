@@ -127,7 +127,10 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 
 
 class WithVocabulary(NamedTuple):
-    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have."""
+    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have.
+
+    ``make`` is the factory itself.
+    """
 
     make: Make
     vocabulary: int
