@@ -191,8 +191,8 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
     """Yield the variants whose decoders differ within ``horizon`` new tokens.
 
-    A round leaves one token undrafted, so variants that differ only in their number of drafts are equal from
-    ``horizon - 1`` drafts on.
+    A round drafts at most one token fewer than remain, so variants that differ only in their number of drafts are equal
+    from ``horizon - 1`` drafts on.
     """
     seen = set[int]()
     for variant in variants:
@@ -276,7 +276,7 @@ def may_be_refused(case: Case) -> bool:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
-    """Return the approximate number of paths of a program."""
+    """Return the approximate number of paths of a program; ``opened`` returns a context manager that yields it."""
     with opened() as run:
         return estimated_paths(run)
 

@@ -73,9 +73,10 @@ def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
     """Describe how a program that raises an error with symbolic numbers behaves with plain floats.
 
-    A path that raises is run again with plain floats that satisfy its constraints. If the program then continues or
-    raises another error, the text states both behaviours. At most ``number`` paths are sampled. Returns "" if the same
-    error is raised, if no path raises, or if no values satisfy the constraints.
+    A path of ``run`` that raises is repeated by ``valued``, with plain floats that satisfy its constraints. If the
+    program then continues or raises another error, the text states both behaviours. At most ``number`` paths are
+    sampled, by ``seed``. Returns "" if the same error is raised, if no path raises, or if no values satisfy the
+    constraints.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -128,9 +129,10 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Run the program with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
+    """Run ``valued`` with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
 
-    ``decisions`` are the recorded draws of the first run. The difference is "" if there is none.
+    ``valued`` is the program with values in place of symbolic numbers, and ``decisions`` are the recorded draws of the
+    first run. The difference is "" if there is none.
     """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:

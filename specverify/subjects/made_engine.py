@@ -181,7 +181,10 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """A factory of an engine with a fixed number of drafts per round."""
+    """A factory of an engine with a fixed number of drafts per round.
+
+    It calls ``make`` with scenarios whose ``gamma`` is set.
+    """
 
     make: Make
     gamma: int
@@ -544,7 +547,7 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
 
 def _first(end: Any) -> Tokens:
-    """Return the outcome of a run; the first possible one if the outcome is ``Undecided``."""
+    """Return the outcome ``end`` of a run; the first possible one if it is ``Undecided``."""
     tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
     return tokens
 
@@ -651,7 +654,8 @@ def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Toke
 def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int, Tokens] | None:
     """Return the position of the first token of ``new`` that a constraint forbids, and the tokens that it allows there.
 
-    Returns None if it forbids none of them. Raises ``UnusableSubject`` for an invalid mask.
+    ``allowed(new)`` returns the constraint on the token after ``new``. Returns None if it forbids none of them. Raises
+    ``UnusableSubject`` for an invalid mask.
     """
     for place, token in enumerate(new):
         weights = allowed_after(allowed, new[:place])

@@ -68,7 +68,10 @@ class KeptPaths:
 
 
 class PathDraw(NamedTuple):
-    """One draw of a path: a coin, or a token from a pmf."""
+    """One draw of a path: a coin, or a token from a pmf.
+
+    ``call`` is the name of the random call, and ``place`` its program line.
+    """
 
     call: str
     place: str
@@ -206,7 +209,7 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
 
 
 def told(drawn: Sequence[PathDraw]) -> str:
-    """Format draws as one line; draws with a certain outcome are omitted."""
+    """Format the draws ``drawn`` as one line; draws with a certain outcome are omitted."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 
