@@ -110,11 +110,12 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 
 
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
-    """Return the token drawn in each row: from ``residual`` if the row is ``rejected`` and its residual has weight.
+    """Return the token that inverse CDF at ``uniforms`` selects in each row.
 
-    Other rows are drawn from ``weights``. Both arrays are read once, for the sums of their blocks. Single entries are
-    not tested, because a compiler executes such tests slowly; instead, the residual of a row that is not rejected is
-    ignored afterwards. Then only the block that contains the token is read.
+    It is drawn from ``residual`` if the row is ``rejected`` and its residual has weight, else from ``weights``. Both
+    arrays are read once, for the sums of their blocks. Single entries are not tested, because a compiler executes such
+    tests slowly; instead, the residual of a row that is not rejected is ignored afterwards. Then only the block that
+    contains the token is read.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -137,7 +138,7 @@ def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected:
 
 
 def _in_blocks(xp: Any, weights: Any) -> Any:
-    """Return ``[B, V]`` as ``[B, blocks, block size]``, padded with zeros at the end."""
+    """Return ``weights`` ``[B, V]`` as ``[B, blocks, block size]``, padded with zeros at the end."""
     rows, vocabulary = weights.shape
     blocks = 1 if vocabulary < SHORT else BLOCKS
     behind = -vocabulary % blocks
@@ -158,7 +159,7 @@ def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
 
 
 def _leading(xp: Any, keep: Any) -> Any:
-    """Return the number of leading entries of each row that are true."""
+    """Return for each row of ``keep`` the number of its leading entries that are true."""
     return xp.sum(xp.cumulative_sum(xp.astype(~keep, xp.int64), axis=-1) == 0, axis=-1, dtype=xp.int64)
 
 
@@ -171,7 +172,7 @@ def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
 
 
 def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, int]:
-    """Return B, gamma and V from the shape of p; raise if the shapes do not agree."""
+    """Return B, gamma and V from the shape of p; raise ``ValueError`` if another array does not fit them."""
     if not hasattr(p, "shape"):
         raise argument_error("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:

@@ -84,12 +84,12 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the schedule that chooses how many draft positions to verify by the gain for their cost.
+    """Return the schedule that chooses the number of verified draft positions with the largest gain per cost.
 
     ``costs`` has pairs (share, cost). A share in [0, 1] stands for this share of all draft positions, rounded up. Its
-    gain is the sum of as many of the largest survivals, and the share with the largest gain divided by cost
-    is chosen; ties go to the first. Raises ``ValueError`` for a share outside [0, 1], a cost that is not positive, or
-    no share.
+    gain is the sum of as many of the largest survivals, and the share with the largest gain divided by cost is chosen;
+    ties go to the first. Survivals are computed by ``confidence``. Raises ``ValueError`` for a share outside [0, 1], a
+    cost that is not positive, or no share.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")
@@ -151,10 +151,11 @@ def served_together(
     drafter: Drafter | None = None,
     verify: Verifier = speculative_sampling,
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes ``prompts`` in one batch, round by round; its outcome is their new tokens.
+    """Return the program that decodes ``prompts`` in one batch, round by round; it returns their new tokens.
 
-    ``plan`` is the schedule, which chooses the drafts to verify. ``commits`` chooses the tokens that are committed. A
-    finished request takes no further part. ``drafter`` must not keep state; None draws from q.
+    In a round ``gamma`` tokens are drafted for each request. ``plan`` is the schedule, which chooses the drafts to
+    verify. ``commits`` chooses the tokens that are committed. A finished request takes no further part. ``drafter``
+    must not keep state; None draws from q.
     """
     target, drafting = checked_model(task.target, "target"), drafter or model_drafter(draft_model(task))
 
@@ -181,5 +182,5 @@ def served_together(
 
 
 def other_block(draws: Draws, draft: LanguageModel, prompt: Tokens, gamma: int) -> Draft:
-    """Return the block of ``gamma`` drafts of another request, whose text is ``prompt``."""
+    """Return a block of ``gamma`` tokens that ``draft`` drafts for another request, whose text is ``prompt``."""
     return model_drafter(draft).propose(OfRequest(draws, 1), None, prompt, gamma, never)

@@ -77,9 +77,10 @@ def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
 
 
 def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[Point], Point]) -> Kept:
-    """Return ``draft``, which was drawn from q, if it is accepted; else ``replace(draft)``.
+    """Return ``draft`` if it is accepted, else ``replace(draft)``.
 
-    ``coin(probability)`` returns True with this probability.
+    ``draft`` was drawn from the density q, and is accepted as a draw from the density p. ``coin(probability)`` returns
+    True with this probability.
     """
     if coin(float(stay_chance(p(draft), q(draft)))):
         return Kept(draft, accepted=True)

@@ -70,7 +70,7 @@ def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
 
 
 def crop(entries: Any, keep: int, axis: int = -2) -> Any:
-    """Return the first ``keep`` positions of keys or values along ``axis`` (a view, of any array type).
+    """Return the first ``keep`` positions of ``entries``, keys or values, along ``axis``: a view, of any array type.
 
     The default axis is that of ``[batch, heads, positions, head_size]``. Raises ``ValueError`` if ``keep`` is negative
     or more than the number of positions, which a slice would accept silently.

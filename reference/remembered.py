@@ -12,9 +12,9 @@ Answer = TypeVar("Answer")
 
 
 def by_values(function: Callable[[Pmf, Pmf, int, int], Answer]) -> Callable[[Pmf, Pmf, int, int], Answer]:
-    """Return ``function(p, q, count, option)`` with its last 4096 results cached.
+    """Return ``function(p, q, count, option)`` with its last 4096 results cached by the values of its arguments.
 
-    p and q are 1-D arrays of any type.
+    p and q are 1-D arrays of any type; ``count`` and ``option`` are integers.
     """
 
     @lru_cache(maxsize=4096)

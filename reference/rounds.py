@@ -73,7 +73,10 @@ Signature = ParamSpec("Signature")
 
 
 def without_proposal(decoder: Decoder) -> Decoder:
-    """Return the decoder without ``propose``, for algorithms whose drafts do not have the declared q as their law."""
+    """Return the decoder without its function ``propose``.
+
+    This is for algorithms whose drafts do not have the declared q as their law.
+    """
     return decoder._replace(propose=None)
 
 
@@ -127,7 +130,7 @@ def check_unfinished(state: State) -> None:
 def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
     """Return the committed part of ``new``, and how many tokens may follow it.
 
-    ``new`` is cut after its first end-of-sequence token, and at ``remaining`` tokens.
+    ``new`` is cut after its first token in ``eos``, the end-of-sequence tokens, and at ``remaining`` tokens.
     """
     end = next((index + 1 for index, token in enumerate(new) if token in eos), None)
     if end is not None and end <= remaining:
@@ -136,7 +139,10 @@ def commit(new: Tokens, remaining: int, eos: Tokens) -> tuple[Tokens, int]:
 
 
 class AcceptanceStatistics(NamedTuple):
-    """Totals over rounds, and two rates that are different quantities; a rate is None if there was nothing to count."""
+    """Totals over rounds, and two rates that are different quantities; a rate is None if there was nothing to count.
+
+    ``reached`` is the number of drafts that were tested; drafts after a rejection are not.
+    """
 
     rounds: int
     tokens: int

@@ -52,10 +52,11 @@ def path_indices(parents: Any) -> Any:
 
 
 def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1) -> Any:
-    """Return the tokens on every path, ``[paths, 1 + depth]`` int64, from ``tokens`` ``[nodes]`` and ``path_indices``.
+    """Return the tokens on every path, ``[paths, 1 + depth]`` int64.
 
-    Column 0 has the token ``root``, which stands for the last committed token; no rule reads it. ``padding`` is written
-    after the end of a path: -1 in EAGLE, 0 in Medusa.
+    ``tokens`` ``[nodes]`` are the drafts and ``indices`` is the result of ``path_indices``. Column 0 has the token
+    ``root``, which stands for the last committed token; no rule reads it. ``padding`` is written after the end of a
+    path: -1 in EAGLE, 0 in Medusa.
     """
     known = [root, *tokens.tolist()]
     return _like(tokens, [[known[row] if row >= 0 else padding for row in path] for path in indices.tolist()])

@@ -100,7 +100,7 @@ def warped(
     min_p: float | None = None,
     repetition_penalty: float = 1.0,
 ) -> LanguageModel:
-    """Return the language model that samples from ``logits_model(tokens)`` with these parameters.
+    """Return the language model that applies these sampling parameters to the logits ``logits_model(tokens)``.
 
     ``tokens`` is the whole text before a position, including drafts, so processing that depends on it is right under
     speculation. Raises ``ValueError`` for an invalid parameter, before any model is called.

@@ -1,8 +1,10 @@
-"""The plugin of pytest, found by entry point: a share of one alarm, a budget of time, known failures, a summary.
+"""The plugin of pytest: a shared false-alarm probability, a shared time budget, known failures, and a summary.
 
     pytest --specverify-alarm 1e-3 --specverify-budget 300 --specverify-xfails xfails.txt
 
-It imports nothing of specverify until a test has: who does not use it pays for this file alone. ``docs/pytest.md``.
+pytest finds the plugin by its entry point, so it is loaded in every test run. It imports other modules of specverify
+only after a test has imported them, so a run without tests of specverify costs only this file. ``docs/pytest.md``
+explains the options.
 """
 
 from __future__ import annotations
@@ -54,13 +56,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the known failures, so that a file that is none ends the run before it begins."""
+    """Read the file of known failures, so that an invalid file ends the run before any test."""
     _known_failures(config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the known failures, before anything is deselected; warn of those that no test matches."""
+    """Mark the tests ``items`` that are known failures as strict xfails; warn of known failures that match no test.
+
+    This hook runs first, while ``items`` still has the tests that pytest deselects later.
+    """
     known = _known_failures(config)
     if not known:
         return
@@ -74,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Divide the alarm among the tests that sample."""
+    """Divide the alarm, the false-alarm probability of the run, among the tests that sample."""
     alarm = session.config.getoption("--specverify-alarm")
     sampling = sum(check.statistical for check in map(_check_of, session.items) if check is not None)
     if alarm is not None and sampling:
@@ -83,7 +88,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run a test with its share of the alarm and the time that is left; keep its verdicts."""
+    """Run a test with its share of the alarm and the remaining time; attach its verdicts to the report of the test."""
     __tracebackhide__ = True
     if "specverify.testing.judged" not in sys.modules:
         yield
@@ -110,7 +115,10 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Show the counterexample alone where one check of one subject fails: the test's own line says nothing more."""
+    """For a failed test of one check of one subject, show only the message of the error, with the counterexample.
+
+    The traceback would contain only the line of the test itself.
+    """
     report = yield
     style = item.config.getoption("tbstyle")
     shown = style in {"auto", "long", "short"} and report.failed and _check_of(item) is not None
@@ -120,7 +128,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say of each subject how many checks held, how many did not, and what its samples could have seen."""
+    """Print for each subject how many checks held and how many did not, and the total variation that samples detect."""
     rows = [
         row
         for reports in list(terminalreporter.stats.values())
@@ -137,9 +145,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def summary_lines(rows: Sequence[tuple[str, str, str, float | None]]) -> list[str]:
-    """Return one line a subject, of rows (subject, check, status, total variation that would have been seen).
+    """Return the lines of the summary, one for each subject.
 
-    Where there are many, those that did not hold everything come first, and what is beyond ``MOST_LINES`` is counted.
+    ``rows`` are (subject, check, status, total variation that the samples detect). If there are many subjects, those
+    with a check that did not hold come first; subjects beyond ``MOST_LINES`` are only counted.
     """
     subjects = list(dict.fromkeys(row[0] for row in rows))
     width = min(max(map(len, subjects)), 40)
@@ -182,7 +191,10 @@ def _check_of(item: pytest.Item) -> Any:
 
 
 def _known_failures(config: pytest.Config) -> dict[str, str]:
-    """Return reasons by id, as the file of the option has them. Raises ``pytest.UsageError`` in one sentence."""
+    """Return id of a test -> reason, from the file of ``--specverify-xfails``.
+
+    Raises ``pytest.UsageError`` with one sentence for an invalid file.
+    """
     given = config.getoption("--specverify-xfails")
     if given is None:
         return {}
@@ -204,7 +216,10 @@ def _known_failures(config: pytest.Config) -> dict[str, str]:
 
 
 def _warn_of_unmatched(config: pytest.Config, known: Iterable[str], items: Sequence[pytest.Item]) -> None:
-    """Warn of ids whose file was collected, or is not there, and which are no test of it."""
+    """Warn of the ids in ``known`` that match no test of ``items``.
+
+    An id is skipped if its file exists and was not collected in this run.
+    """
     ids, files = {item.nodeid for item in items}, {item.nodeid.partition("::")[0] for item in items}
     for name in known:
         file = name.partition("::")[0]

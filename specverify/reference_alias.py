@@ -23,14 +23,17 @@ _BESIDE = Path(__file__).parents[1] / "reference" / "__init__.py"
 
 
 class SameModule(Loader):
-    """A loader that answers an import with a module that has another name already."""
+    """A loader that answers an import with a module that is already loaded under another name."""
 
     def __init__(self, name: str) -> None:
-        """Store ``name``, the other name under which the module is imported."""
+        """Store ``name``, the name under which the module is imported already."""
         self.name = name
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the module of the other name in the placeholder's place, as importlib permits."""
+        """Replace ``module``, which is new and empty, in ``sys.modules`` by the loaded module.
+
+        The import system permits this.
+        """
         sys.modules[module.__name__] = import_module(self.name)
 
 
@@ -46,7 +49,10 @@ class ReferenceFinder(MetaPathFinder):
         path: Sequence[str] | None = None,  # noqa: ARG002 - the protocol of finders
         target: ModuleType | None = None,  # noqa: ARG002 - as above
     ) -> ModuleSpec | None:
-        """Return a spec that answers ``fullname`` with the module of the other name, or None to search as usual."""
+        """Return a spec that answers an import of ``fullname`` with the module of the other name.
+
+        Returns None for any other module, which is then searched for as usual.
+        """
         for root, other in ((OURS, PLAIN), (PLAIN, OURS)):
             if fullname == root:
                 return _spec_of_package(root, other)
@@ -76,7 +82,10 @@ def _spec_of_package(root: str, other: str) -> ModuleSpec | None:
 
 
 def _is_our_package(file: str) -> bool:
-    """Tell whether ``file`` is the ``__init__.py`` of our algorithms, also of a checkout beside an installed wheel."""
+    """Return whether ``file`` is the ``__init__.py`` of our algorithms.
+
+    A checkout beside an installed wheel has such a file too; the contents are compared.
+    """
     ours = _PACKAGE if _PACKAGE.exists() else _BESIDE
     path = Path(file)
     return path.name == ours.name and path.exists() and path.read_bytes() == ours.read_bytes()

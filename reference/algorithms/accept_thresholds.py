@@ -31,7 +31,10 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
-    """Return the probability that draft ``token`` is accepted. Raises ``ValueError`` for thresholds outside (0, 1]."""
+    """Return the probability that draft ``token`` is accepted, with the thresholds ``single`` and ``acc``.
+
+    Raises ``ValueError`` for thresholds outside (0, 1].
+    """
     if not (0 < single <= 1 and 0 < acc <= 1):
         raise ValueError(f"single is {single} and acc {acc}, expected numbers in (0, 1] (1 and 1 are lossless)")
     mass, one = p[token], p.sum() * 0 + 1
@@ -51,7 +54,7 @@ def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
 def declared_law(task: Task, prompt: Tokens, single: Any = 1, acc: Any = 1, gamma: int = 4) -> dict[Tokens, Any]:
     """Return the declared law, new tokens -> probability.
 
-    A token is the argmax d of q if that is accepted, else a draw from p without d.
+    A token is the argmax d of q if that is accepted, else a draw from p without d. The options are those of ``build``.
     """
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:

@@ -57,9 +57,10 @@ def confident_drafter(draft: LanguageModel, fallback: Any) -> Drafter:
 
 
 def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eos: Tokens = ()) -> Tokens:
-    """Return at most ``most`` greedy tokens of ``draft`` after ``prefix``; an end-of-sequence id is the last.
+    """Return at most ``most`` greedy tokens of ``draft`` after ``prefix``.
 
-    The tokens also end before the first for which ``is_unsure``.
+    They end with the first token that is in ``eos``, or before the first that is unsure by ``fallback``
+    (``is_unsure``).
     """
     drafted: Tokens = ()
     while len(drafted) < most and not (drafted and drafted[-1] in eos):
@@ -83,13 +84,16 @@ def is_unlikely(p: Pmf, token: int, rollback: float) -> bool:
 
 
 def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
-    """Return whether the large model replaces ``token``: it is unlikely under p and not the argmax of p."""
+    """Return whether the large model replaces ``token``: it is unlikely by ``rollback`` and not the argmax of p."""
     return is_unlikely(p, token, rollback) and token != argmax(p)
 
 
 @from_parts
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """Return the decoder whose small model drafts at most ``gamma`` tokens greedily; the large model verifies."""
+    """Return the decoder whose small model drafts at most ``gamma`` tokens greedily; the large model verifies.
+
+    ``fallback`` and ``rollback`` are the two thresholds of the module's docstring.
+    """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),
         replacement=lambda p, q, token: point_on_argmax(p),
@@ -101,7 +105,10 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, because decoding is deterministic."""
+    """Return the declared law of the output: a point mass, because decoding is deterministic.
+
+    The options are those of ``build``.
+    """
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split | None:
         if is_unsure(q, fallback):

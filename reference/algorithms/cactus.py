@@ -64,7 +64,7 @@ def raised(p: Pmf, token: int, delta: Any) -> Pmf:
 
 
 def kept_probability(p: Pmf, q: Pmf, token: int, delta: Any) -> Any:
-    """Return ``min(1, h(d)/q(d))``, the acceptance probability of the draft d = ``token``."""
+    """Return ``min(1, h(d)/q(d))``, the acceptance probability of the draft d = ``token`` for the budget ``delta``."""
     return accept_probability(raised(p, token, delta), q, token)
 
 
@@ -79,7 +79,10 @@ def build(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, delta: Any = 1, gamma: int = 10) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: the mixture, over the drafts, of acceptance and residual."""
+    """Return the declared law, new tokens -> probability: the mixture, over the drafts, of acceptance and residual.
+
+    The options are those of ``build``.
+    """
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         kept, replaced = [], p * 0

@@ -55,13 +55,19 @@ def masked(target: LanguageModel, grammar: Grammar) -> LanguageModel:
 
 @from_parts
 def build(task: Task, grammar: Grammar = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from the unmasked q and verifies them by the masked target."""
+    """Return the decoder that drafts ``gamma`` tokens from the unmasked q and verifies them by the masked target.
+
+    ``grammar`` is the table of allowed tokens by last token.
+    """
     model = masked(checked_model(task.target, "target"), grammar)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=model)
 
 
 def declared_law(task: Task, prompt: Tokens, grammar: Grammar = (), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding with locally masked rows."""
+    """Return the declared law, new tokens -> probability: that of plain decoding with locally masked rows.
+
+    The options are those of ``build``.
+    """
     return autoregressive_law(masked(task.target, grammar), task, prompt)
 
 

@@ -54,7 +54,10 @@ def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; its outcome is their texts."""
+    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+
+    ``gamma`` and ``costs`` are those of ``build``; ``beside`` is not used.
+    """
     draft = draft_model(task)
 
     def propose(draws: Draws, _: object, prefix: Tokens, most: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

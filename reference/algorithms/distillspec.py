@@ -42,7 +42,10 @@ def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:
 
 @from_parts
 def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from the distilled q, verified by speculative sampling."""
+    """Return the decoder that drafts ``gamma`` tokens from the distilled q, verified by speculative sampling.
+
+    ``eta`` and ``steps`` are those of ``distilled_draft``.
+    """
     drafter = model_drafter(distilled_draft(task, eta, steps))
     return Parts(drafter, constant(gamma), speculative_sampling)
 

@@ -16,7 +16,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
-    """Return the decoder that expands the ``width`` best nodes per level and keeps the ``nodes`` best of all."""
+    """Return the decoder that expands the ``width`` best nodes per level and keeps the ``nodes`` best of all.
+
+    The tree has at most ``depth`` levels.
+    """
     return tree_decoder(task, dynamic_tree_drafter(draft_model(task), width, depth, nodes), candidate_set)
 
 

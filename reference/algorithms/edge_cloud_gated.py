@@ -46,7 +46,10 @@ def declared_law(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: a sum over drafted blocks, weighted by their probability."""
+    """Return the declared law, new tokens -> probability: a sum over drafted blocks, weighted by their probability.
+
+    The options are those of ``build``.
+    """
     gate = Gate(nll, entropy, margin)
     law: dict[Tokens, Any] = defaultdict(int)
     starts: dict[int, dict[Tokens, Any]] = defaultdict(lambda: defaultdict(int))
@@ -65,7 +68,8 @@ def declared_law(
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
     """Yield each outcome of a block of ``count`` drafts with its probability.
 
-    An outcome is the block committed unverified, the block cut at a rejection, or the block followed by a bonus token.
+    An outcome is the block committed unverified (if it is easy by ``gate`` and ``most``), the block cut at a rejection,
+    or the block followed by a bonus token.
     """
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)

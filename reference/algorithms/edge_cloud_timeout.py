@@ -50,7 +50,8 @@ def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: 
 
     The computation goes through pairs of a text and the number of drafts left in its round (None at the start of a
     round). At the start of a round, the mass ``late q`` commits one token and starts a new round. The remaining mass
-    continues by speculative sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the round.
+    continues by speculative sampling: ``min(p, q)`` is accepted, and ``(p - q)+`` ends the round. The options are those
+    of ``build``.
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -59,7 +59,7 @@ def build(task: Task, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         raised = p / bar(p, threshold, alpha)

@@ -97,7 +97,10 @@ def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) 
 def declared_law(
     task: Task, prompt: Tokens, window: int = 6, threshold: float = 0.3, gamma: int = 15
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: a sum over patterns of matches, each with its probability."""
+    """Return the declared law, new tokens -> probability: a sum over patterns of matches, each with its probability.
+
+    The options are those of ``build``.
+    """
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

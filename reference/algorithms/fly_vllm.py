@@ -43,7 +43,10 @@ from .fly import top_entropy
 
 
 def may_defer(p: Pmf, token: int, threshold: float) -> bool:
-    """Return whether a rejected ``token`` may be kept if the next drafts pass: p(token) > 0 and p uncertain enough."""
+    """Return whether a rejected ``token`` may be kept if the next drafts pass their tests.
+
+    It may if p(token) > 0 and the entropy of p is at least ``threshold``.
+    """
     return bool(p[token] > 0) and top_entropy(p) >= threshold
 
 
@@ -91,7 +94,10 @@ def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -
 def declared_law(
     task: Task, prompt: Tokens, window: int = 6, threshold: float = 0.3, gamma: int = 8
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: a sum over blocks of q and over patterns of passed tests."""
+    """Return the declared law, new tokens -> probability: a sum over blocks of q and over patterns of passed tests.
+
+    The options are those of ``build``.
+    """
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

@@ -42,7 +42,7 @@ def build(task: Task, threshold: Any = Fraction(1, 5), gamma: int = 5) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, threshold: Any = Fraction(1, 5), gamma: int = 5) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         near = total_variation(p, q) <= parameter(threshold, p)

@@ -18,7 +18,10 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node: one drawn, the others q's most probable."""
+    """Return the decoder of trees with ``branching[d]`` children per node at depth d.
+
+    One child is drawn, and the others are the most probable tokens of q.
+    """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), sampled_then_most_likely)
     return tree_decoder(task, drafter, recursive_rejection)
 

@@ -66,10 +66,10 @@ def stays(w: Any, p: Pmf, q: Pmf) -> Any:
 
 
 def whole_block(plain: list[Any], capped: list[Any], capped_end: bool) -> Any:
-    """Return the probability that all drafts are kept, from the results of ``ratios``, ``plain`` and ``capped``.
+    """Return the probability that all drafts are kept.
 
-    With ``capped_end``, as in the exact rule, this is the last entry of ``capped``. Otherwise it is the last entry of
-    ``plain``, limited to 1.
+    ``plain`` and ``capped`` are the results of ``ratios``. With ``capped_end``, as in the exact rule, the probability
+    is the last entry of ``capped``. Otherwise it is the last entry of ``plain``, limited to 1.
     """
     return capped[-1] if capped_end else min(plain[-1], capped[0])
 

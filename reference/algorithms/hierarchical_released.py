@@ -30,7 +30,10 @@ def build(task: Task, gamma: int = 5) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: a sum over blocks of q and the prefixes that are kept."""
+    """Return the declared law, new tokens -> probability: a sum over blocks of q and the prefixes that are kept.
+
+    The options are those of ``build``.
+    """
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
         for block, mass in drafted_blocks(draft_model(task), prefix, min(gamma, remaining - 1)):

@@ -48,7 +48,10 @@ def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
 
 
 def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
-    """Return the law of the replacement after ``token`` is rejected: p without it and its nearest neighbours."""
+    """Return the law of the replacement after ``token`` is rejected: p without it and its nearest neighbours.
+
+    No neighbour is removed if even the nearest has a probability above ``delta``.
+    """
     closed = {token}
     if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):
         closed |= set(nearest(token, len(p))[: neighbours + 1])
@@ -72,7 +75,7 @@ def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: 
 def declared_law(
     task: Task, prompt: Tokens, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         guess = argmax(q)

@@ -63,7 +63,10 @@ def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
 
 
 def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens = (0,)) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; its outcome is their texts."""
+    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+
+    ``gamma`` is the number of drafts of each request; ``beside`` is not used.
+    """
     return served_together(task, prompts, gamma, commits=in_step)
 
 

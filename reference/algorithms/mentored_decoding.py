@@ -88,13 +88,19 @@ def mentored(task: Task, clip: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, clip: Any = 2, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling.
+
+    ``clip`` is the factor b of pi.
+    """
     pi = mentored(task, clip)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma."""
+    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma.
+
+    The options are those of ``build``.
+    """
     return autoregressive_law(mentored(task, clip), task, prompt)
 
 

@@ -68,7 +68,7 @@ def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Dr
 def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens; a guess d is accepted with probability p(d).
 
-    Otherwise a token is drawn from p.
+    After a rejection a token is drawn from p. ``order`` and ``filler_top_k`` are those of ``guessing_drafter``.
     """
     verify = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
     target = checked_model(task.target, "target")
@@ -78,7 +78,10 @@ def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> 
 def declared_law(
     task: Task, prompt: Tokens, order: int = 3, gamma: int = 5, filler_top_k: int = 3
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability; it follows the n-gram table from round to round."""
+    """Return the declared law, new tokens -> probability; it follows the n-gram table from round to round.
+
+    The options are those of ``build``.
+    """
     law: dict[Tokens, Any] = {}
     observe: Callable[..., Any] = ngram_drafter(contexts_of(order), filler_top_k).observe
 

@@ -23,7 +23,10 @@ def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, order: int = 3, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: matched guesses are certain, the next token is drawn."""
+    """Return the declared law, new tokens -> probability: matched guesses are certain, the next token is drawn.
+
+    The options are those of ``build``.
+    """
     law: dict[Tokens, Any] = {}
 
     def extend(tokens: Tokens, remaining: int, table: NgramTable, weight: Any) -> None:

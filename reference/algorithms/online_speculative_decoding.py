@@ -41,7 +41,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def online_drafter(draft: LanguageModel, order: int) -> Drafter:
-    """Return a drafter with the learned row of the last ``order`` tokens, or ``draft`` if there is none."""
+    """Return a drafter that draws from the learned pmf of the last ``order`` tokens.
+
+    Where there is no learned pmf, it draws from ``draft``.
+    """
 
     def propose(
         draws: Draws, state: Learned, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
@@ -80,9 +83,10 @@ def online_decoder(task: Task, gamma: int, update: Update, interval: int, order:
 
 @from_parts
 def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int = 1, gamma: int = 4) -> Parts | Decoder:
-    """Return the decoder whose q moves towards p by the share ``eta`` in contexts with rejections.
+    """Return the decoder that drafts ``gamma`` tokens and moves q towards p in contexts with rejections.
 
-    The update is made every ``interval`` rounds. A context is the last ``order`` tokens.
+    An update moves q by the share ``eta``. It is made every ``interval`` rounds. A context is the last ``order``
+    tokens.
     """
     return online_decoder.parts(task, gamma, mixture_step(eta), interval, order)
 

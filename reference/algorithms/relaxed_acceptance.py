@@ -58,7 +58,11 @@ def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
 
 
 def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
-    """Return the verifier with tolerance ``delta`` among the ``top`` tokens after ``begin``, strict after ``end``."""
+    """Return the verifier that accepts a draft near the argmax of p.
+
+    After the mark ``begin`` a draft is accepted among the ``top`` tokens of p within ``delta`` of its largest
+    probability. After the mark ``end``, and without a mark, ``delta`` is taken as 0.
+    """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         within = delta if thinking(prefix, begin, end) else 0
@@ -73,9 +77,10 @@ def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
 
 @from_parts
 def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
-    """Return the decoder that accepts argmax drafts among the ``top`` tokens of p within ``delta`` of its maximum.
+    """Return the decoder that drafts ``gamma`` argmaxes of q and accepts those near the argmax of p.
 
-    This rule holds after the mark ``begin``; after ``end`` only the target's argmax is accepted.
+    A draft is accepted among the ``top`` tokens of p within ``delta`` of its largest probability. This rule holds after
+    the mark ``begin``; after ``end`` only the target's argmax, or a tie with it, is accepted.
     """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
 
@@ -83,7 +88,10 @@ def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int 
 def declared_law(
     task: Task, prompt: Tokens, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, because decoding is deterministic."""
+    """Return the declared law of the output: a point mass, because decoding is deterministic.
+
+    The options are those of ``build``.
+    """
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

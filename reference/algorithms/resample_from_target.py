@@ -31,7 +31,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         return (p - positive_part(p - q)).tolist(), (total_variation(p, q) * p).tolist()

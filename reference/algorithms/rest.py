@@ -12,7 +12,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
-    """Return the decoder that drafts the tokens that followed the last tokens elsewhere.
+    """Return the decoder that drafts tokens which followed the last tokens of the text at other positions.
 
     Suffixes of up to ``longest`` tokens are looked up in ``datastore`` and in the text so far; the tree has at most
     ``nodes`` nodes and ``depth`` levels.

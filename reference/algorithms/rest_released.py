@@ -53,7 +53,10 @@ def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 
 
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
-    """Return the decoder that retrieves drafts as ``rest`` does and verifies each path with its own draws."""
+    """Return the decoder that retrieves drafts as ``rest`` does and verifies each path with its own draws.
+
+    The options are those of ``rest``.
+    """
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), one_draw_a_row)
 
 
@@ -67,7 +70,7 @@ def declared_law(
 ) -> dict[Tokens, Any]:
     """Return the declared law, new tokens -> probability.
 
-    The accepted lengths of all paths are independent given the text.
+    The accepted lengths of all paths are independent given the text. The options are those of ``build``.
     """
     target = checked_model(task.target, "target")
 

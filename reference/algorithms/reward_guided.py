@@ -46,7 +46,10 @@ def build(task: Task, rewarded: Pairs = ()) -> Decoder:
 
 
 def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
-    """Return the language model with the law of a decoded step: ``q w + (1 - sum q w) p``."""
+    """Return the language model with the law of a decoded step: ``q w + (1 - sum q w) p``.
+
+    w is 1 for the pairs in ``rewarded``.
+    """
     target, draft = checked_model(task.target, "target"), draft_model(task)
 
     @lru_cache(maxsize=4096)
@@ -59,7 +62,7 @@ def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
 
 
 def declared_law(task: Task, prompt: Tokens, rewarded: Pairs = ()) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
     return autoregressive_law(mixed(task, rewarded), task, prompt)
 
 

@@ -40,14 +40,21 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch; its outcome is their texts."""
+    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
+
+    In each round the ``budget`` best slots of the whole batch are verified, out of ``gamma`` drafts of each request.
+    ``beside`` is not used.
+    """
     return served_together(task, prompts, gamma, best_slots(budget, of_the_draft))
 
 
 def declared_law(
     task: Task, prompt: Tokens, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: a sum over pairs of drafted blocks, cut and verified."""
+    """Return the declared law, new tokens -> probability: a sum over pairs of drafted blocks, cut and verified.
+
+    The options are those of ``build``.
+    """
     draft, plan = draft_model(task), best_slots(budget, of_the_draft)
 
     def of(prefix: Tokens, block: Tokens) -> Any:

@@ -56,10 +56,10 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program that decodes all ``prompts`` in one batch and returns their texts.
+    """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
 
     In each round the ``budget`` most confident draft positions of the whole batch are verified, out of ``gamma`` drafts
-    of each request.
+    of each request. ``beside`` is not used.
     """
     return served_together(task, prompts, gamma, best_slots(budget, largest))
 

@@ -37,7 +37,10 @@ def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
     model = masked_model(target)
 
     def one_pass(draws: Draws, prefix: Tokens, here: Block, number: int) -> tuple[Block, Tokens, int]:
-        """Return the block after pass ``number``, the tokens drafted in it, and how many of them were accepted."""
+        """Fill positions of the block ``here`` in one pass, the pass with this ``number``.
+
+        Returns the new block, the tokens drafted in the pass, and how many of them were accepted.
+        """
         places = drawn_order(draws, here, window, number)
         rows = [model(prefix, here, place) for place in places]
         drafts = tuple(draws.categorical(q, ("draft", number, i)) for i, q in enumerate(rows))
@@ -65,7 +68,10 @@ def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
 
 
 def drawn_order(draws: Draws, here: Block, window: int, number: int) -> list[int]:
-    """Return at most ``window`` masked positions of the block ``here``, in a uniformly drawn order."""
+    """Return at most ``window`` masked positions of the block ``here``, in a uniformly drawn order.
+
+    ``number`` is the number of the pass, which is part of the sites of the draws.
+    """
     left, places = masked_places(here), list[int]()
     while left and len(places) < window:
         places.append(left.pop(draws.categorical(uniform(len(left)), ("place", number, len(places)))))

@@ -38,7 +38,7 @@ def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 
 def build(task: Task, lenience: Any = 1) -> Decoder:
-    """Return the decoder that drafts a whole response from q.
+    """Return the decoder that drafts a whole response from q, and accepts its tokens with the factor ``lenience``.
 
     After a rejection it continues from p, without drafts.
     """
@@ -71,7 +71,10 @@ def build(task: Task, lenience: Any = 1) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, lenience: Any = 1) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: accepted tokens of the old response, then draws from p."""
+    """Return the declared law, new tokens -> probability: accepted tokens of the old response, then draws from p.
+
+    The options are those of ``build``.
+    """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)
     reached: dict[tuple[Tokens, bool], Any] = {((), True): 1}

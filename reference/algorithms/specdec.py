@@ -48,7 +48,10 @@ def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, because decoding is deterministic."""
+    """Return the declared law of the output: a point mass, because decoding is deterministic.
+
+    The options are those of ``build``.
+    """
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         guess = argmax(q)

@@ -30,10 +30,10 @@ def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8) -> dict[Tokens, Any]:
-    """Return the law of the new tokens as a mapping from texts to probabilities.
+    """Return the declared law of the output, new tokens -> probability.
 
-    Sums over every tuple of ``candidates`` drafted blocks of at most ``gamma`` tokens, weighted by the probability that
-    they are drafted, and over every prefix that the released coins may keep of them.
+    It is a sum over all tuples of ``candidates`` blocks of at most ``gamma`` drafts, weighted by the probability that
+    they are drafted, and over the prefixes of these blocks that the released rule may keep.
     """
 
     def committed(text: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

@@ -70,7 +70,10 @@ def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling.
+
+    ``rule`` and its parameter ``alpha`` define pi.
+    """
     pi = cascade(task, rule, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
@@ -78,7 +81,10 @@ def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int
 def declared_law(
     task: Task, prompt: Tokens, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma."""
+    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma.
+
+    The options are those of ``build``.
+    """
     return autoregressive_law(cascade(task, rule, alpha), task, prompt)
 
 

@@ -70,9 +70,11 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 
 
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
-    """Return a drafter of at most ``depth`` levels with the layers chosen by the answer's first ``window`` tokens.
+    """Return a drafter of at most ``depth`` levels that uses one of the models ``sets``.
 
-    ``stop`` is the probability below which drafting ends, and ``widths`` gives the number of siblings.
+    The models leave out different layers. When the answer has ``window`` tokens, another model is tried on these tokens
+    after each round, and the best so far drafts. ``stop`` is the probability of a drawn token below which drafting
+    ends, and ``widths`` gives the number of siblings.
     """
 
     def propose(draws: Draws, state: Search, prefix: Tokens, gamma: int, _: Callable[[Pmf, int], bool]) -> Draft:
@@ -112,7 +114,11 @@ def build(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """Return the decoder that drafts with the best of the layer ``sets``, chosen by the first ``window`` tokens."""
+    """Return the decoder whose drafter leaves out layers of the target.
+
+    Each entry of ``sets`` is a possible number of layers that run, of ``layers`` in all. The other options are those of
+    ``layer_drafter``.
+    """
     target, draft = checked_model(task.target, "target"), draft_model(task)
     models = [partial_model(target, draft, run, layers) for run in sets]
     return tree_decoder(task, layer_drafter(models, depth, stop, widths, window), recursive_rejection)

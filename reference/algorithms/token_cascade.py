@@ -41,13 +41,19 @@ def cascade(task: Task, alpha: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling."""
+    """Return the decoder that drafts ``gamma`` tokens from q and verifies them against pi by speculative sampling.
+
+    ``alpha`` is the tolerance that defines T.
+    """
     pi = cascade(task, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma."""
+    """Return the declared law, new tokens -> probability: that of plain decoding from pi, for every gamma.
+
+    The options are those of ``build``.
+    """
     return autoregressive_law(cascade(task, alpha), task, prompt)
 
 

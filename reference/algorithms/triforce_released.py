@@ -43,7 +43,7 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
     """Return the declared law, new tokens -> probability.
 
     The computation goes through the texts, with the number of drafts left in the round and whether the last draft was
-    an accepted inner draft.
+    an accepted inner draft. The options are those of ``build``.
     """
     partial, draft = forgetful(task.target, forget), draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)
@@ -88,7 +88,7 @@ def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
 
 
 def acceptance(p: Pmf, q1: Pmf) -> Pmf:
-    """Return ``min(1, p/q')`` for every token, ``[V]``; tokens with q' = 0 are never drafted."""
+    """Return ``min(1, p/q')`` for every token, ``[V]``, with q' = ``q1``; tokens with q' = 0 are never drafted."""
     kept = q1 * 0
     for token in range(len(q1)):
         kept[token] = accept_probability(p, q1, token)

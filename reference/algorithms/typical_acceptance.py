@@ -46,7 +46,10 @@ def typical_threshold(p: Pmf, epsilon: float, delta: float) -> Any:
 
 @from_parts
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and accepts them while p(d) is above the threshold."""
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts them while p(d) is above the threshold.
+
+    ``epsilon`` and ``delta`` define the threshold.
+    """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),
         replacement=lambda p, q, token: point_on_argmax(p),
@@ -58,7 +61,7 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         kept = q * (p > typical_threshold(p, epsilon, delta))

@@ -27,14 +27,20 @@ from .typical_acceptance import typical_threshold
 
 
 def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
-    """Return t, the pmf ``[V]``: p restricted to the tokens at or above the threshold, or to the argmax if none is."""
+    """Return t, the pmf ``[V]``: p restricted to the tokens at or above the threshold, or to the argmax if none is.
+
+    ``epsilon`` and ``delta`` define the threshold, see ``typical_acceptance``.
+    """
     kept = p * (p >= min(typical_threshold(p, epsilon, delta), p.max()))
     return kept / kept.sum()
 
 
 @from_parts
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q, matches them with draws from t, then draws from t."""
+    """Return the decoder that drafts ``gamma`` tokens from q, matches them with draws from t, then draws from t.
+
+    ``epsilon`` and ``delta`` are those of ``typical_part``.
+    """
 
     def part(p: Pmf) -> Pmf:
         return typical_part(p, epsilon, delta)
@@ -50,7 +56,7 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output, new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability, with the options of ``build``."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         part = typical_part(p, epsilon, delta)

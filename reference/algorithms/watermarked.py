@@ -49,7 +49,7 @@ def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
 
 
 def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens by keys.
+    """Return the decoder that draws ``gamma`` drafts from reweighted pmfs of q, each with a key drawn for it.
 
     ``keep`` is the property to keep: "strength" or "efficiency".
     """

@@ -58,9 +58,10 @@ def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Ver
 
 
 def horizontal(stages: Sequence[tuple[Drafter, int]]) -> Drafter:
-    """Return a drafter that drafts up to ``count`` tokens by each pair (drafter, count) in turn.
+    """Return a drafter that drafts with several drafters in turn, each up to a number of tokens.
 
-    A drafter may return fewer tokens. Raises ``ValueError`` for a negative count.
+    ``stages`` has the pairs (drafter, number). A drafter may return fewer tokens. Raises ``ValueError`` for a negative
+    number.
     """
     if any(count < 0 for _, count in stages):
         raise ValueError(f"counts are {tuple(count for _, count in stages)}, expected at least 0 for each drafter")

@@ -79,12 +79,19 @@ def learned_model(draft: LanguageModel, learned: Learned, order: int) -> Languag
 
 
 def buffered(learned: Learned, context: Tokens, p: Pmf) -> Learned:
-    """Return the state after recording the target's row ``p`` for a draft rejected after ``context``."""
+    """Return the state ``learned`` with the target's row ``p`` added to its buffer.
+
+    A draft was rejected after the text ``context``, and p is the row there.
+    """
     return learned._replace(buffer=(*learned.buffer, (context, tuple(p.tolist()))))
 
 
 def after_round(learned: Learned, draft: LanguageModel, update: Update, interval: int, order: int) -> Learned:
-    """Return the state after a round; every ``interval`` rounds the buffer updates the table and is emptied."""
+    """Return the state that follows ``learned`` after a round.
+
+    Every ``interval`` rounds the table learns from the buffer, which is then emptied. ``update`` computes a new row
+    from q and p, and a row belongs to the last ``order`` tokens.
+    """
     if learned.rounds + 1 < interval:
         return learned._replace(rounds=learned.rounds + 1)
     table = dict(learned.table)

@@ -23,7 +23,10 @@ from ..warpers import softmax
 
 
 class Divergence(NamedTuple):
-    """A divergence of float64 pmfs ``[V]``, and its partial derivatives in the entries of q."""
+    """A divergence of float64 pmfs ``[V]``, and its partial derivatives in the entries of q.
+
+    ``value(p, q)`` returns the divergence, ``slope(p, q)`` the derivatives ``[V]``.
+    """
 
     value: Callable[[Pmf, Pmf], float]
     slope: Callable[[Pmf, Pmf], Any]

@@ -48,22 +48,25 @@ def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 
 
 def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
-    """Return heads on the hidden state that predicted the last token: they depend neither on that token nor on drafts.
+    """Return ``count`` heads that depend neither on the last token of the text nor on the drafts.
 
-    A target pass returns its last token together with the heads' drafts of the tokens after it. Head i, from 0, is
-    modelled as follows: remove the last token of the text, append the argmax of q to it 1 + i times, and return q after
-    that. A text of one token keeps it.
+    They model heads on the hidden state that predicted the last token: a target pass returns this token together with
+    the heads' drafts of the tokens after it. Head i, from 0, is modelled as follows: remove the last token of the text,
+    append the argmax of q to it 1 + i times, and return q after that. A text of one token keeps it.
     """
     return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
 
 
 def look_ahead_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
-    """Return heads that depend on the whole text: head i is q after its own 1 + i most probable tokens."""
+    """Return ``count`` heads that depend on the whole text, but not on the drafts.
+
+    Head i, from 0, appends the argmax of q to the text 1 + i times and returns q after it.
+    """
     return tuple(_on_text(stand_in_head(draft, 1 + i)) for i in range(count))
 
 
 def dependent_head(draft: LanguageModel) -> Head:
-    """Return the head that depends on the text and the drafts before its own."""
+    """Return the head that depends on the text and on the drafts before its own: q after both."""
     return lambda prefix, drafted: draft(prefix + drafted)
 
 

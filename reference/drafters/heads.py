@@ -30,7 +30,10 @@ def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Draf
 
 
 def stand_in_head(draft: LanguageModel, ahead: int) -> LanguageModel:
-    """Return a substitute for a trained head: q after its own ``ahead`` most probable tokens."""
+    """Return a substitute for a trained head.
+
+    It appends the argmax of q to the text ``ahead`` times, and returns q after that.
+    """
 
     def head(tokens: Tokens) -> Pmf:
         for _ in range(ahead):

@@ -16,17 +16,18 @@ from .model import stateless
 
 
 def first_end(tokens: Tokens, length: int) -> int | None:
-    """Return the earliest index at which an earlier occurrence of the last ``length`` tokens ended.
-
-    None if there is no earlier occurrence.
-    """
+    """Return the index after the first earlier occurrence of the last ``length`` tokens; None if there is none."""
     suffix = tokens[len(tokens) - length :]
     ends = range(length, len(tokens))
     return next((end for end in ends if tokens[end - length : end] == suffix), None)
 
 
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
-    """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens."""
+    """Return up to ``predict`` - 1 tokens to copy; () if the longest match has fewer than ``least`` tokens.
+
+    A match is a suffix of ``tokens`` that occurs earlier. The longest match with enough tokens after it is used; if
+    there is none, the match of one token.
+    """
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
     result = [length for length in ends if ends[length] is not None]
     if not result or max(result) < least:

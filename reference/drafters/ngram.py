@@ -74,7 +74,10 @@ class NgramTable(NamedTuple):
         return Row({**others, token: row.get(token, 0) + 1})
 
     def predict(self, history: Tokens) -> int | None:
-        """Return the most frequent token after the longest context that has occurred; None if no context has."""
+        """Return the most frequent token after ``history``, by the longest context that has occurred; None if none has.
+
+        A context is the last tokens of ``history``.
+        """
         for length in self.context_lengths:
             row = self.counts.get(history[len(history) - length :]) if length <= len(history) else None
             if row:

@@ -74,8 +74,9 @@ def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Token
 def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
     """Return the phrases of ``length`` tokens that a pass adds to the pool, in the order of their first tokens.
 
-    ``behind[i]`` is the target's argmax after ``drafted[i]``. A phrase consists of consecutive drafts, except its last
-    token, which is the target's argmax after them.
+    ``drafted`` are the drafts of the pass from the first mismatch on, and ``behind[i]`` is the target's argmax after
+    ``drafted[i]``. Each draft may begin a phrase; the target's argmaxes after it and after the next drafts follow. Only
+    phrases of full length count, in which all these drafts but the first equal the argmaxes.
     """
     phrases = []
     for i in range(len(drafted) - length + 2):
@@ -86,9 +87,10 @@ def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
 
 
 def put_right(pool: Pool, better: list[Tokens]) -> Pool:
-    """Return the pool with its newest phrases replaced by the phrases ``better``, which all have the same first token.
+    """Return ``pool`` with its newest phrases replaced by the phrases ``better``, which all have the same first token.
 
-    Each replaced phrase has this first token too; the new phrase takes its place in the pool.
+    Only phrases with this first token are replaced, at most as many as ``better`` has. A new phrase takes the position
+    of the old one.
     """
     places = [place for place, phrase in enumerate(pool) if phrase[0] in {new[0] for new in better}]
     changed = dict(zip(reversed(places), reversed(better), strict=False))

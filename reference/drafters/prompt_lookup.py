@@ -30,7 +30,7 @@ def lookup(tokens: Tokens, max_ngram: int, count: int) -> Tokens:
 
 
 def prompt_lookup_drafter(max_ngram: int = 3, eos: Tokens = ()) -> Drafter:
-    """Return a drafter that uses ``lookup``, cut before the first end-of-sequence token.
+    """Return a drafter that copies the tokens found by ``lookup``, up to the first token in ``eos``, which is left out.
 
     Raises ``ValueError`` for ``max_ngram`` < 1.
     """

@@ -32,7 +32,10 @@ def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth
 
 
 def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> list[Tokens]:
-    """Return the ``nodes`` most frequent prefixes of the continuations of ``tokens``; see ``continuations``."""
+    """Return the ``nodes`` most frequent beginnings of the retrieved continuations of ``tokens``.
+
+    The other parameters are those of ``continuations``, which retrieves them.
+    """
     counts: dict[Tokens, int] = {}
     result = continuations(tokens, texts, longest, depth)
     for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in result):
@@ -41,7 +44,7 @@ def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: in
 
 
 def retrieval_drafter(texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> Drafter:
-    """Return a drafter of retrieved continuations; see ``retrieved``.
+    """Return a drafter of the continuations that ``retrieved`` finds in ``texts`` and in the text so far.
 
     Raises ``ValueError`` unless ``longest`` and ``nodes`` are >= 1 and ``depth`` >= 0.
     """

@@ -91,8 +91,9 @@ def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
 def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft_cost: Any, deepest: int) -> Budget:
     """Return the size and depth with the least time per token, ``(depth draft_cost + verify_cost[size]) / value``.
 
-    ``verify_cost`` maps each possible size to the time of one verifying pass. ``draft_cost`` is the time of one drafted
-    level, and ``deepest`` is the largest depth. Ties go to fewer nodes, then to fewer levels.
+    ``acceptance`` is that of ``sequoia_tree``. ``verify_cost`` maps each possible size to the time of one verifying
+    pass. ``draft_cost`` is the time of one drafted level, and ``deepest`` is the largest depth. Ties go to fewer nodes,
+    then to fewer levels.
     """
     result = [
         Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)

@@ -35,10 +35,11 @@ def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int
 
 
 def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) -> tuple[Tokens, Any]:
-    """Return the most frequent path after ``context`` and its score.
+    """Return the most frequent path after ``context`` in the ``texts``, and its score.
 
-    The score is the sum, over the tokens of the path, of the product of relative counts up to the token. The path ends
-    after ``most`` tokens, and before a product below ``least``.
+    At every step the most frequent next token is added. The score is the sum, over the tokens of the path, of the
+    product of relative counts up to the token. The path ends after ``most`` tokens, and before a product below
+    ``least``.
     """
     path: Tokens = ()
     chance, score = Fraction(1), Fraction(0)

@@ -31,7 +31,8 @@ children ``earlier``; None if there is no further candidate."""
 def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
-    ``pick`` chooses each child from q, which is the row of ``draft`` after the text of the parent. If ``pick`` returns
+    ``pick(draws, q, earlier, width, site)`` chooses each child: q is the row of ``draft`` after the text of the parent,
+    ``earlier`` are the tokens of the earlier siblings, and ``width`` is the number of siblings. If ``pick`` returns
     None, the child is left out with everything below it.
     """
     depths = tree_depths(parents)
@@ -92,10 +93,11 @@ def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -
 
 
 def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return a child of a set of ``width``: first a token drawn from q outside its top tokens, then the top tokens.
+    """Return the next of ``width`` siblings: first a token drawn from q outside its top tokens, then the top tokens.
 
-    The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). The drawn token comes first, because it
-    must be verified first. If q has no tokens besides the top tokens, none is drawn.
+    ``earlier`` are the siblings so far. The top tokens are the ``width - 1`` most probable ones (arXiv 2502.18779). The
+    drawn token comes first, because it must be verified first. If q has no tokens besides the top tokens, none is
+    drawn.
     """
     top = top_tokens(q, width - 1)
     rest = excluding(q, top)

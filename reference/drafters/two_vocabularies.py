@@ -18,7 +18,10 @@ Pieces: TypeAlias = tuple[tuple[int, Tokens], ...]
 
 
 def spelled(pieces: Pieces, token: int) -> Tokens:
-    """Return the target tokens that a drafter's ``token`` spells. Raises ``ValueError`` if it spells nothing."""
+    """Return the target tokens that the drafter's ``token`` spells, by ``pieces``.
+
+    Raises ``ValueError`` if it spells nothing.
+    """
     text = dict(pieces).get(token, (token,))
     if not text:
         raise ValueError(f"pieces are {pieces}, expected at least one token for each")
@@ -39,7 +42,7 @@ def shared_part(q: Pmf, missing: Tokens) -> Pmf | None:
 
 
 def shared_tokens_drafter(draft: LanguageModel, missing: Tokens) -> Drafter:
-    """Return a drafter of q restricted to the shared tokens and normalised; the draft ends where no mass remains."""
+    """Return a drafter of q without the tokens ``missing``, normalised; the draft ends where no mass remains."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

@@ -76,9 +76,10 @@ class EdgeState(NamedTuple):
 
 
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
-    """Return a new block with its pmfs ``[V]`` and the cache; it has at most ``remaining - 1`` tokens.
+    """Return a new block, its pmfs ``[V]``, and the drafter's cache after drafting it.
 
-    The model depends only on the cache and the fed tokens, so a wrong crop would change the law.
+    The block has at most ``remaining - 1`` tokens. The model depends only on the cache and the fed tokens, so a wrong
+    crop would change the law.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))

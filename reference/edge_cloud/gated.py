@@ -36,19 +36,19 @@ class _OfBlock:
 def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
     """Return whether the edge commits a block without the cloud: its share of hard tokens is at most ``most``.
 
-    The result is False for an empty block.
+    A token of ``draft`` is hard by ``gate`` and its row of ``pmfs``. The result is False for an empty block.
     """
     hard = sum(is_hard(gate, q, token) for token, q in zip(draft, pmfs, strict=True))
     return bool(draft) and Fraction(hard, len(draft)) <= exact(most)
 
 
 def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:
-    """Return the decoder of edge, gate and cloud.
+    """Return the decoder of edge, gate and cloud; the edge drafts blocks of ``gamma`` tokens.
 
-    ``mode`` is the mode in which the cloud verifies the blocks it receives.
-
-    A ``most`` below 0 sends every block to the cloud. With 1 only the last token before the horizon needs the cloud.
-    Raises ``ValueError`` for a mode with shared noise, because these blocks are drawn without shared noise.
+    ``gate`` and ``most`` decide which blocks are sent to the cloud, as in ``is_easy``, and ``mode`` is the mode in
+    which the cloud verifies these blocks. A ``most`` below 0 sends every block. With 1 only the last token before the
+    horizon needs the cloud. Raises ``ValueError`` for a mode with shared noise, because these blocks are drawn without
+    shared noise.
     """
     check_session_seed(mode, None)
     edge = Edge(draft_model(task), constant(gamma), mode, task.eos)

@@ -60,7 +60,10 @@ class Service:
 
 
 def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
-    """Return the sessions of a service, restored from its recorded requests and replies without drawing."""
+    """Return the sessions of a service, restored without drawing.
+
+    ``lines`` are its recorded pairs of a request and a reply.
+    """
     sessions: dict[str, CloudState] = {}
     for text, said in lines:
         request = decode(text)
@@ -71,7 +74,7 @@ def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
 
 
 def in_memory(service: Service) -> Link:
-    """Return a link in memory that loses no message."""
+    """Return a link to ``service`` in memory that loses no message."""
     return lambda text: (service.respond(text),)
 
 

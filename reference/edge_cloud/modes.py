@@ -83,7 +83,7 @@ def from_row(row: SparsePmf) -> Pmf:
 
 
 def mass_of(row: SparsePmf, token: int) -> Any:
-    """Return the probability of ``token``, which must be in the support. Raises ``ValueError`` otherwise."""
+    """Return the probability of ``token`` in ``row``. Raises ``ValueError`` if the row does not contain it."""
     return row.masses[row.tokens.index(token)]
 
 

@@ -70,12 +70,12 @@ class SeededNoise:
 
 
 class DrawnNoise:
-    """Noise of one round, drawn as the outcomes that it determines: one winner from its pmf, then the other one.
+    """The noise of one round, represented by the winners that it determines.
 
-    The other winner is drawn from its law given the first. After the first disagreement in a round, the emitted and
-    accepted tokens do not depend on the drafts. So texts and accepted drafts have the same law whether the noise is new
-    in every round or belongs to positions of the text. The exception is a length rule that depends on drafts after a
-    disagreement.
+    At each position the winner of one pmf is drawn from this pmf, and then the winner of the other from its law given
+    the first. After the first disagreement in a round, the emitted and accepted tokens do not depend on the drafts. So
+    texts and accepted drafts have the same law whether the noise is new in every round or belongs to positions of the
+    text. The exception is a length rule that depends on drafts after a disagreement.
     """
 
     def __init__(self, draws: Draws) -> None:
@@ -121,5 +121,8 @@ class Races:
 
 
 def decisions(draws: Draws, noise: NoiseOf, seed: int | None, start: int) -> Draws:
-    """Return the draws for the block after ``start`` tokens: races if the session has a ``seed``, else ``draws``."""
+    """Return the draws for the block after ``start`` tokens: races if the session has a ``seed``, else ``draws``.
+
+    The races are over the noise that ``noise(seed)`` returns.
+    """
     return draws if seed is None else Races(noise(seed), start)

@@ -38,7 +38,10 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur in the sums ``wins``, and their coefficients ``[functions, rates]``."""
+    """Return the rates that occur in the sums ``wins``, and their coefficients ``[functions, rates]``.
+
+    The arrays have the number type of ``like``.
+    """
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0
     rows = [[terms.get(rate, zero) for rate in rates] for terms in wins]
@@ -48,7 +51,8 @@ def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
 def _race(pairs: list[tuple[Any, Any]], arrived: int | None) -> list[Sum]:
     """Return, for every token, P(the token wins | T) as a sum of exponentials in T.
 
-    The token ``arrived``, if not None, arrives exactly at its start.
+    ``pairs`` has (p_v, q_v) for each token v. The token ``arrived``, if not None, is the target's token: it arrives at
+    exactly (p_v/q_v) T.
     """
     starts = sorted({p / q for p, q in pairs if q > 0})
     finish = pairs[arrived][0] / pairs[arrived][1] if arrived is not None and pairs[arrived][1] > 0 else None

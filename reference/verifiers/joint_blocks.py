@@ -50,7 +50,7 @@ def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: T
 
 
 def stays(prefix: Prefix, count: int) -> Any:
-    """Return the probability that a tested prefix of one of ``count`` blocks is accepted."""
+    """Return the probability that the tested ``prefix`` of one of ``count`` blocks is kept."""
     missing = (1 - _share(prefix.proposed, prefix.mass)) ** count
     drafted = 1 - (1 - prefix.proposed) ** count
     if prefix.q is None:

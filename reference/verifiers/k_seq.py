@@ -59,7 +59,10 @@ def least_rho(p: Pmf, q: Pmf, count: int, bits: int) -> Any:
 
 
 def is_valid(p: Pmf, q: Pmf, rho: Any, count: int) -> bool:
-    """Return whether ``1 - (1 - beta)^K <= rho beta``: no token is accepted more often than p allows."""
+    """Return whether ``1 - (1 - beta)^K <= rho beta``, with K = ``count``.
+
+    If so, no token is accepted more often than p allows.
+    """
     rate = beta(p, q, rho)
     return bool(1 - (1 - rate) ** count <= rho * rate)
 
@@ -80,7 +83,10 @@ def acceptance(p: Pmf, q: Pmf, count: int, bits: int = 40) -> Any:
 
 
 def leftover(p: Pmf, q: Pmf, rho: Any, count: int) -> Pmf:
-    """Return the law of the token after ``count`` rejected candidates; p if rounding leaves nothing."""
+    """Return the law of the token after ``count`` candidates were rejected with this ``rho``.
+
+    It is p if rounding leaves no mass.
+    """
     rate = beta(p, q, rho)
     taken = capped(p, q, rho) * ((1 - (1 - rate) ** count) / rate) if rate > 0 else p - p
     owed = positive_part(p - taken)

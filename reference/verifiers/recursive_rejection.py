@@ -51,7 +51,7 @@ def in_random_order(draws: Draws, target: LanguageModel, prefix: Tokens, draft: 
 def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Return the first accepted candidate, or a draw from the remaining residual of p.
 
-    The candidate tried next is chosen uniformly among the remaining ones.
+    The candidate tried next is chosen uniformly among the remaining ones. The parameters are those of ``try_in_turn``.
     """
     order: list[int] = []
     while left := [k for k in range(len(tokens)) if k not in order]:
@@ -61,7 +61,10 @@ def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], d
 
 
 def acceptance(p: Pmf, pmfs: tuple[Pmf, ...]) -> Any:
-    """Return ``1 - prod TV(r_k, q_k)``, the acceptance at a position, if no q_k depends on the earlier candidates."""
+    """Return ``1 - prod TV(r_k, q_k)``, the acceptance at a position, for candidates with the laws q_k in ``pmfs``.
+
+    The formula holds if no q_k depends on the earlier candidates.
+    """
     owed, rejected = p, 1
     for q in pmfs:
         rejected = rejected * total_variation(owed, q)

@@ -32,7 +32,7 @@ def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
 
 
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the edges of two lists as one list, with one entry for each random number.
+    """Return the edges of the lists ``one`` and ``other`` as one list, with one entry for each random number.
 
     The entry has the data of the most likely edge of the random number, and the number of cases of all its edges.
     """

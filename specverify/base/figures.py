@@ -30,7 +30,7 @@ def _largest(meaning: str) -> Figure:
 
 
 def longer(one: Any, other: Any) -> Any:
-    """Return the longer of two lists; ``one`` if they have the same length."""
+    """Return the longer of the lists ``one`` and ``other``; ``one`` if they have the same length."""
     return one if len(one) >= len(other) else other
 
 

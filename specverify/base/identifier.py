@@ -17,7 +17,7 @@ LONGEST = 1_000_000
 
 
 class Replay(NamedTuple):
-    """What a replay identifier contains: one case of one check on one subject."""
+    """The content of a replay identifier: the names that select one case of one check on one subject, and the seed."""
 
     subject: str
     check: str

@@ -32,7 +32,11 @@ class Evidence(StrEnum):
 
 
 class Counterexample(NamedTuple):
-    """A failure that can be checked by hand: setting, expected and actual result, cause, and the replay command."""
+    """A failure that can be checked by hand.
+
+    ``let`` describes the setting, ``then`` the result that is wrong, and ``because`` the reasons, each in lines of
+    text.
+    """
 
     let: tuple[str, ...]
     then: str

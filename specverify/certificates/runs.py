@@ -64,7 +64,7 @@ def run_beside(
     tables: int,
     where: str,
 ) -> int:
-    """Run a certificate's algorithm on random tables and compare it with the tree of a place.
+    """Run the algorithm of the certificate ``data`` on random tables, and compare it with the tree of a place.
 
     ``tables`` is the number of random tables, ``known`` has the polynomials of the certificate, and ``where`` names the
     place in messages. Returns the number of runs. Raises ``CertificateRefused`` if a draw or a result differs.
@@ -121,9 +121,9 @@ Rows = Mapping[tuple[str, tuple[Any, ...]], Row]
 def _random_tables(
     listed: Sequence[Any], vocabulary: int, rng: random.Random
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
-    """Return random values of all unknowns, and the pmfs with these values, by kind and text.
+    """Return a random value for each unknown, and the pmfs with these values, by kind and text.
 
-    Numerators are small, so ties and zeros are common.
+    ``listed`` has the kind, the text and the unknowns of each pmf. Numerators are small, so ties and zeros are common.
     """
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
@@ -140,7 +140,7 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return a function of draws that runs one round of the algorithm after ``text``.
+    """Return a function of draws that runs one round of the algorithm of the certificate ``data`` after ``text``.
 
     For a joint law the function runs a whole decode. ``rows`` are the pmfs of the models, ``remaining`` the number of
     tokens that may still be emitted.
@@ -180,7 +180,7 @@ def _decoder(algorithm: Any, task: Task, data: Mapping[str, Any], chosen: Chosen
 
 
 def read_option(written: Any) -> Any:
-    """Convert the JSON of an algorithm's option to its value."""
+    """Return the value of an algorithm's option from its JSON form ``written``."""
     if not isinstance(written, dict):
         return written
     ((kind, value),) = written.items()

@@ -36,7 +36,10 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
-    """Compare, for each i, P(the first i drafts are accepted) with the largest value that is lossless."""
+    """Compare, for each i, P(the first i drafts are accepted) with the largest value that a lossless rule can have.
+
+    ``drafting`` is a decoder in a scenario, with its drafting step.
+    """
     situation, propose = drafting
     if situation.variant.best is not None:
         return examine_tree(situation, situation.variant.best)
@@ -78,9 +81,10 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return for each number of drafts i: (i, P(all i are accepted, tested one by one), P(the target emits all i)).
+    """Return triples (i, P(first i drafts accepted if tested one by one), P(the target emits first i drafts)).
 
-    ``prefix`` is the text before the draft, and ``target`` the model that maps a text to p.
+    i runs from 1 to the number of drafts of ``draft``. ``prefix`` is the text before the draft, and ``target`` the
+    model that maps a text to p.
     """
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
@@ -131,10 +135,10 @@ def _chance_of_equal(situation: InScenario, tokens: Tokens) -> Any:
 
 
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
-    """Return ``found`` as undecided, because the observed floats or probability bounds are too coarse.
+    """Return the refutation ``found`` as undecided, because rounding or inexact probabilities may explain it.
 
-    ``epsilon`` is the spacing of the floats at 1, and ``within`` the largest error of probabilities that are known
-    between bounds only (0 if all are known exactly).
+    ``epsilon`` is the spacing of the observed floats at 1, and ``within`` the largest error of probabilities that are
+    known between bounds only (0 if all are known exactly).
     """
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"

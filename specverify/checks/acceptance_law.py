@@ -103,10 +103,11 @@ def told(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return the error bound of a rate at one position: the errors of its coin and of the draw of p.
+    """Return the bound on the rounding error of the emission rate of a draft, compared with min(p, q).
 
-    ``rounding`` is the rounding record of a run. Errors of earlier decisions change the mass of the draft and of the
-    position by the same factor, so they cancel.
+    It is the error of two decisions: the acceptance test, and the draw of a token from p by which the expected law
+    gives p. ``rounding`` has the rounding that was observed in a run. Errors of earlier decisions cancel, because the
+    rate is a quotient of two probabilities that both contain them.
     """
     return allowed(rounding._replace(decisions=2))
 

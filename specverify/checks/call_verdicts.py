@@ -48,7 +48,10 @@ class Finding(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One conditional probability of a law and its bounds: scalars for a draft, ``[vocabulary]`` for a token."""
+    """One conditional probability of a law and its bounds: scalars for a draft, ``[vocabulary]`` for a token.
+
+    ``found`` is the computed probability, and ``allowed`` are the bounds that rounding permits.
+    """
 
     position: int
     """The number of accepted drafts before it."""
@@ -242,7 +245,10 @@ def _many(outside: Any) -> str:
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that rounding of a cumulative sum makes a draw select an impossible token."""
+    """Return the largest probability that rounding of cumulative sums can give to a token of probability 0.
+
+    ``rounding`` has the rounding that was observed in the run.
+    """
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)

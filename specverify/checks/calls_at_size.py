@@ -32,12 +32,18 @@ ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
 
 
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
-    """Return the law of the tokens that a call emits, enumerated so that all drafted tokens are followed."""
+    """Return the law of the tokens that a call emits, by enumeration.
+
+    Of a draw over the vocabulary, the drafted tokens are always followed as outcomes; ``seed`` samples further ones.
+    """
     return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
 
 
 def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
-    """Return whether the program has the law of the rule in calls whose rows have three possible tokens."""
+    """Return whether the program has the law of speculative sampling in small calls like ``opened``.
+
+    The rows of these calls have three possible tokens. Returns False if the program runs with none of them.
+    """
     return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
 
 
@@ -62,8 +68,9 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
     """Describe how a program misses the target's law on rows of three tokens; "" if it does not.
 
-    Drafts are drawn from q, and p completes each text. A lossless program, whatever its rule, then gives the product of
-    the rows of p. Returns "" also if the law of the program is not known, or if it does not run on a small vocabulary.
+    The program is the verifier of the call ``opened``. Drafts are drawn from q, and the target continues each text to a
+    fixed length. A lossless program, whatever its rule, then gives the product of the rows of p. Returns "" also if the
+    law of the program is not known, or if it does not run on a small vocabulary.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):
@@ -128,7 +135,10 @@ def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
 
 
 def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
-    """Format a call as lines: its sizes, and p and q at the drafts."""
+    """Format a call as lines: its name and sizes, and for each draft its p and q.
+
+    ``given`` has the name of the call, and ``opened`` its rows.
+    """
     rows, gamma = opened.rows, len(opened.rows.drafts)
     masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
     at = [
@@ -142,7 +152,10 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 
 
 class AtPlace(NamedTuple):
-    """The result of a call in which one random number has an extreme value."""
+    """The result of a call in which one random number has an extreme value.
+
+    ``runs`` is the number of paths of the call, and ``boundary`` the object that gave the numbers their values.
+    """
 
     fault: str
     """A description of the wrong output, or ""."""
@@ -155,8 +168,8 @@ class AtPlace(NamedTuple):
 def places_of(opened: OpenedCall) -> list[int]:
     """Return the indices of the random numbers of a call that are tested at the ends of their range.
 
-    These are all scalar draws. Of a long vector draw they are the entries of an impossible token and of a likely token,
-    the first entry and the last.
+    They are the first ``MANY`` numbers that are drawn singly or in arrays of at most ``MANY``. Of a longer array they
+    are the entries of the least and of the most probable token of the first row of p, and the first and the last entry.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))
@@ -173,9 +186,9 @@ def places_of(opened: OpenedCall) -> list[int]:
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
     """Return the result of a call in which the random number with index ``place`` is at one end of its range.
 
-    ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. The other random numbers are
-    ordinary. If the verifier raises an error, the error counts as a fault. The error is raised here instead if the
-    verifier also raises when all numbers are ordinary.
+    ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All other random numbers have
+    a value inside their range. If the verifier raises an error, the error counts as a fault. The error is raised here
+    instead if the verifier also raises when no number is at an end.
     """
     boundaries: list[Boundary] = []
 

@@ -191,8 +191,8 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
     """Yield the variants whose decoders differ within ``horizon`` new tokens.
 
-    A round leaves one token undrafted, so variants that differ only in their number of drafts are equal from
-    ``horizon - 1`` drafts on.
+    A round drafts at most one token fewer than remain, so variants that differ only in their number of drafts are equal
+    from ``horizon - 1`` drafts on.
     """
     seen = set[int]()
     for variant in variants:
@@ -230,7 +230,7 @@ def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> C
 
 
 def only_sampled(subject: Subject, reason: object) -> str:
-    """Return the sentence about a subject whose draws cannot be enumerated because of ``reason``."""
+    """Return the sentence that a subject cannot be enumerated, only sampled; ``reason`` is why."""
     by = " (samples_fit_law, in a test with sampled=True)" if subject.settings else ""
     return f"cannot be enumerated, only sampled{by}: {reason}"
 
@@ -239,8 +239,9 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of a decoder in a scenario, by at most ``runs`` runs; cached for all checks.
 
-    If the calls of the decoder are memoised, its rounds depend on the text alone, and one round decides the law of a
-    long text.
+    A verifier whose calls are memoised has rounds that depend on the text alone. If the horizon is above
+    ``SEVERAL_ROUNDS``, only its first round is enumerated, and the target draws the later tokens: this decides the law
+    of the whole text.
     """
     if here.variant.remembered is None or here.scenario.horizon <= SEVERAL_ROUNDS:
         return decoder_law(here.remembering, here.prompt, runs)
@@ -275,7 +276,7 @@ def may_be_refused(case: Case) -> bool:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
-    """Return the approximate number of paths of a program."""
+    """Return the approximate number of paths of a program; ``opened`` returns a context manager that yields it."""
     with opened() as run:
         return estimated_paths(run)
 
@@ -294,9 +295,9 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_one_row(here: InScenario) -> float:
-    """Return the approximate number of paths of a round in a scenario in which only one row is not one-hot.
+    """Return the approximate number of paths of the first round, in a scenario in which only one row is not one-hot.
 
-    These scenarios have large vocabularies, and a program that sorts all tokens has a path for each order.
+    A program that sorts all tokens has a path for each order of the tokens, so there may be many in a large vocabulary.
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)

@@ -224,16 +224,17 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the cached list for the record of a program's enumeration; the list is empty before there is a record.
+    """Return the list that holds the ``Overheard`` of a program; it is empty until an enumeration stores one.
 
-    A check that finds a record need not follow the paths again.
+    The list is cached by ``opened``, which opens the program. A check that finds an ``Overheard`` need not follow the
+    paths again.
     """
     return []
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
-    """Return the law of a program, enumerated in ``jobs`` processes if it is large enough.
+    """Return the law of a program by at most ``runs`` runs, enumerated in ``jobs`` processes if it is large enough.
 
     ``opened`` returns a context manager whose value is the program.
     """

@@ -95,7 +95,7 @@ def coupled(
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
     """Return the result of an unexamined run, or the exception that it raises.
 
-    ``place`` selects the seeds and the generator states of the run.
+    ``recorder`` is passed to the program as its draws; ``place`` selects the seeds and the generator states of the run.
     """
     with seeded(place), generators_moved(place):
         return end_of(program, recorder)
@@ -112,9 +112,9 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether the program keeps state: a second plain run with the seeds of ``place`` differs from ``plain``.
+    """Return whether the program keeps state: one of ``AGAIN`` plain runs with equal seeds differs from ``plain``.
 
-    ``plain`` is the result of the first plain run.
+    ``place`` selects the seeds, and ``plain`` is the result of the first plain run with them.
     """
     again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
     return any(_name_of(each) != _name_of(plain) for each in again)
@@ -150,7 +150,7 @@ def difference_of(plain: Any, ended: Any, first: str, other: str) -> str:
 
 
 def _name_of(ended: Any) -> str:
-    """Describe the result of a run in words."""
+    """Return the result of a run as text; ``ended`` is this result, or the exception that the run raised."""
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
 
 

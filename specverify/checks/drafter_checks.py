@@ -73,9 +73,10 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 
 
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return the joint law of a draft, its history and its q, as enumerated and as the reported q predicts it.
+    """Return two laws of draft ``place`` (from 0), jointly with the drafts before it and the reported rows of q.
 
-    ``place`` is the position of the draft, from 0.
+    The first is the enumerated law. The second has the same law of the earlier drafts and rows, and the draft drawn
+    from its reported q; it is the expected one.
     """
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)

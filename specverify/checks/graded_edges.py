@@ -24,7 +24,10 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """The result of a search for a fault with random numbers at one distance from the end of their range."""
+    """The result of a search for a fault with random numbers at one distance from the end of their range.
+
+    ``faulty`` states whether the fault occurred.
+    """
 
     faulty: bool
     closer: float
@@ -34,7 +37,8 @@ class Look(NamedTuple):
 def probability_of(look: Callable[[float], Look], least: float) -> float:
     """Return an upper bound on the probability per draft of an edge; 1 if it is not known.
 
-    ``look(apart)`` searches the fault at a distance; ``least`` is the smallest distance of the dtype.
+    ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
+    ``least`` is the smallest such distance in the dtype of the numbers.
     """
     bound = 1.0
     for apart in LARGER:
@@ -54,8 +58,8 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
     """Return whether one search shows that the fault has a probability below ``edge``.
 
-    ``look(apart)`` searches the fault at a distance from the end of the range. ``numbers`` random numbers are examined
-    together; each has its extreme value with probability at most ``least``.
+    ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
+    ``numbers`` random numbers are examined together; each has its extreme value with probability at most ``least``.
     """
     if not 0 < numbers * least < edge:
         return False
@@ -65,7 +69,10 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
-    """Return a refutation with the ``probability`` of its edge added; unchanged if the probability is 1 (no edge)."""
+    """Return a refutation whose sentence and figures also state the ``probability`` of its edge.
+
+    The refutation is returned unchanged if the probability is 1, that is, if the fault is not confined to an edge.
+    """
     if probability >= 1:
         return refutation
     statement = f"{refutation.statement}: {once_in(probability)}"

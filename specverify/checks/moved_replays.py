@@ -75,7 +75,10 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
-    """Replay paths of a program ``number`` times, each with changed generator states, clocks and system bytes."""
+    """Replay paths of the program ``run``, each time with changed generator states, clocks and system bytes.
+
+    ``number`` is the number of replays.
+    """
     done, made_from, paths, drawn = 0, _MadeFrom(), list[float](), 0
     with gifts_kept() as given:
         while done < number:
@@ -105,10 +108,10 @@ def _paths_estimated(decisions: Sequence[Decision]) -> float:
 
 
 class _MadeFrom:
-    """The drawing lines of a program: those whose generator state is the same in every environment, and the others.
+    """The lines of a program that draw, in two groups.
 
-    ``seeded``: lines whose generator had the same state in the original and in a changed environment. ``unseeded``: the
-    others.
+    ``seeded``: lines whose generator had the same state in the original run and in a replay with other generator
+    states, clocks and system bytes. ``unseeded``: lines whose generator had another state in the replay.
     """
 
     def __init__(self) -> None:
@@ -117,7 +120,7 @@ class _MadeFrom:
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Add the draws of two runs: ``one`` in the original environment, and ``other`` in a changed one."""
+        """Add the lines of two runs to the groups: the original run ``one`` and the replay ``other``."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded

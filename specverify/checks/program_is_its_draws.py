@@ -160,7 +160,10 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode whose random numbers are plain values from ``boundary`` and not symbolic."""
+    """Return the text of a decode whose random numbers are plain values from ``boundary`` and not symbolic.
+
+    ``intercepted`` builds the decoder, and ``draws`` answers its other draws.
+    """
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 

@@ -124,7 +124,7 @@ def check_backend(name: str) -> None:
 
 @contextmanager
 def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
-    """In the ``with`` block, run parallel work on a backend; yields how many tasks run at the same time.
+    """In the ``with`` block, run parallel work on ``backend``; yield how many tasks run at the same time.
 
     ``scheduler`` is the address of a dask or ray cluster, None for ``loky``; ``jobs`` is the number of processes for
     ``loky``. Stops the command if the backend is not available.
@@ -153,7 +153,7 @@ RESERVED = {
 
 
 def sampling_options(given: Sequence[str], name: str) -> dict[str, Any]:
-    """Return the ``KEY=VALUE`` arguments of the option ``name`` as a dictionary.
+    """Return the ``KEY=VALUE`` texts ``given`` for the option ``name`` as a dictionary.
 
     A value is read as JSON; if that fails, it is a string.
     """

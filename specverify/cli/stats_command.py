@@ -136,7 +136,7 @@ def _draw(rows: list[FitRow], file: Path) -> None:
 
 
 def _summed_up(rows: list[FitRow], interrupted: str) -> int:
-    """Print the unexpected results and return the exit status.
+    """Print how many of the results ``rows`` are as expected, and each unexpected one; return the exit status.
 
     ``interrupted`` is a sentence with the number of finished settings; "" if the run was not interrupted.
     """

@@ -127,7 +127,10 @@ def verify_command(
 def _refuse_files(
     json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
 ) -> None:
-    """Stop the command if two reports have the same file, or if ``certificate`` is given for several subjects."""
+    """Stop the command if two reports have the same file, or if ``certificate`` is given for several subjects.
+
+    ``names`` are the names of the subjects.
+    """
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     if certificate is not None and len(names) != 1:
@@ -269,10 +272,10 @@ def _summary(subject: Listed) -> str:
 def _verdicts(
     workers: Workers, listed: Sequence[Listed], checklist: Checklist, backend: str
 ) -> Iterator[list[Verdict]]:
-    """Yield the list of verdicts of each subject, as soon as it is examined.
+    """Yield the list of verdicts of each of the subjects ``listed``, as soon as it is examined by ``checklist``.
 
-    Several subjects run in parallel; a single one gets every process. On a cluster each subject in turn gets every
-    process; foreign code always runs on this machine.
+    Several subjects run in parallel; a single one gets every process. If ``backend`` is a cluster, each subject in turn
+    gets every process; foreign code always runs on this machine, in ``workers``.
     """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external

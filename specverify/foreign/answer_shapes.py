@@ -72,9 +72,9 @@ def choices_in(answer: Any) -> list[Any] | None:
 
 
 def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
-    """Return the tokens of each sample, all of one kind: ids, texts of tokens, or the whole text as one token.
+    """Return the tokens of each sample in ``choices``; None if no row of the tables fits all samples.
 
-    ``choices`` are the samples of an answer. None if no row of the tables fits all of them.
+    All tokens are of one kind: ids, texts of tokens, or the whole text of a sample as one token.
     """
     readable = [rows for path in TOKENS if (rows := _rows_at(choices, path)) is not None]
     ids = [rows for rows in readable if all(isinstance(token, int) for row in rows for token in row)]

@@ -212,7 +212,7 @@ def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any
 
 
 def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
-    """Return the samples in the server's answer, and the number of samples that the request asked for.
+    """Return the samples in the server's answer to ``question``, and the number of samples that was requested.
 
     If the server rejects the request for a limit that it names, the request is repeated with lower numbers or fewer
     fields.
@@ -275,7 +275,10 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adapt(server: Server, question: Mapping[str, Any], refusal: HttpRefusal) -> bool:
-    """Record in ``server`` the limit that ``refusal`` reports; return whether another request can succeed."""
+    """Record in ``server`` the limit that ``refusal`` reports; return whether another request can succeed.
+
+    ``question`` is the question whose request was refused.
+    """
     if refusal.status not in ADAPTABLE:
         return False
     for place in _optional(server, question):

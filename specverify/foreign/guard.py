@@ -180,7 +180,7 @@ def _always(*_: Any, **__: Any) -> bool:
 
 
 def _is_fatal(number: int) -> bool:
-    """Return whether signal ``number`` ends or stops this process under its current handlers."""
+    """Return whether the signal ``number`` would end or stop this process, given its current handlers."""
     if number in {0, *(getattr(signal, name, 0) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"))}:
         return False
     return number == signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL

@@ -49,11 +49,10 @@ class _Program(NamedTuple):
 
 @contextmanager
 def answering(command: Sequence[str], name: str, limits: Limits) -> Iterator[Ask]:
-    """Start a program; yield a function that queries it.
+    """Start the program ``command``; yield a function that sends it a question and returns its answer.
 
-    The end of the ``with`` block ends the program and its children.
-
-    Raises ``UnusableSubject``, here and from every query, in one sentence that begins with ``name``.
+    The end of the ``with`` block ends the program and its children. ``limits`` bounds its time and memory. Raises
+    ``UnusableSubject``, here and from every question, in one sentence that begins with ``name``.
     """
     with tempfile.TemporaryFile() as said:
         try:

@@ -70,17 +70,17 @@ class LoopWatch:
     def __init__(self, stop: Callable[[str], None]) -> None:
         """Store ``stop``. ``stop(reason)`` is called in the thread that loops, and must raise an exception."""
         self.next = monotonic() + QUIET / LOOKS
-        """When to look next."""
+        """The time (of ``time.monotonic``) at which ``look`` must be called next."""
         self._stop = stop
         self._count = _TurnCount(None, None, {})
         self._quiet_since = process_time()
         self._counter: _Counter | None = None
 
     def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
-        """Sample the run at ``frame`` in ``thread`` (its id).
+        """Examine what the run does at ``frame`` in the thread with the id ``thread``.
 
-        The call begins to count iterations, continues the count, or ends it if the run has made a draw. Nothing is
-        counted while a package is ``importing``, because a module may build tables.
+        The count of iterations begins if the run has made no draw for some time, and ends if it has made one. Nothing
+        is counted while a package is ``importing``, because a module may build tables.
         """
         self.next = monotonic() + QUIET / LOOKS
         run = run_of(frame)
@@ -211,7 +211,7 @@ class _Traced:
 def _others_run(thread: int) -> bool:
     """Return whether a thread other than ``thread`` runs foreign code.
 
-    If so, ``thread`` may only be waiting for it in its loop.
+    If so, a loop in ``thread`` may only be waiting for the other thread, and is no endless loop.
     """
     stacks = sys._current_frames().items()  # noqa: SLF001
     others = [frame for other, frame in stacks if other != thread and other not in _THREADS_BEFORE]
@@ -219,7 +219,7 @@ def _others_run(thread: int) -> bool:
 
 
 def _most_turns(code: CodeType, head: int) -> int:
-    """Return the largest allowed number of iterations of the loop that begins at bytecode offset ``head``.
+    """Return the largest allowed number of iterations of the loop that begins at bytecode offset ``head`` of ``code``.
 
     The limit depends on whether this is a ``for`` or a ``while`` loop.
     """

@@ -77,7 +77,10 @@ def file_and_line(place: FileLine) -> str:
 
 @cache
 def is_ours(filename: str) -> bool:
-    """Return whether a file belongs to specverify or to the reference. Files of planted bugs do not belong to them."""
+    """Return whether the file ``filename`` belongs to specverify or to the reference algorithms.
+
+    Files of planted bugs do not belong to them.
+    """
     path = Path(filename)
     return any(path.is_relative_to(folder) for folder in _OWN) and not path.is_relative_to(_OWN[0] / "mutants")
 

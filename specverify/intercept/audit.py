@@ -64,7 +64,7 @@ class Origin:
         self.state = state
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
-        """What draws that are made from it in the same way have in common."""
+        """Way of drawing -> the value of all draws made from this state in that way."""
 
 
 class Draw:
@@ -73,11 +73,10 @@ class Draw:
     __slots__ = ("origin", "site", "way")
 
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
-        """Store the draw.
+        """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
-        ``way`` is the drawing function with its weights, and the position of the number in its result.
-
-        Two draws with the same ``origin`` and ``way`` return the same value.
+        ``way`` is the drawing function with its weights, and the position of the number in its result. Two draws with
+        the same ``origin`` and ``way`` return the same value.
         """
         self.site, self.origin, self.way = site, origin, way
 
@@ -111,10 +110,10 @@ class Draw:
         return self.origin.shared[self.way]
 
     def look(self) -> str:
-        """Record that the program reads the outcome of this draw.
+        """Record that the program reads the outcome of this draw; report reuse if another draw from its state was read.
 
-        Returns "" if the run may continue. Otherwise whether randomness is reused cannot be decided, and the result is
-        the reason for which the caller refuses the run.
+        Returns "" if the run may continue. If the other draw from the state was made in another way, the law of the two
+        together is unknown; the result is then the reason for which the caller refuses the run.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -161,7 +160,7 @@ class Audit:
         self.undecided = False
         """Whether reuse could not be decided in some run."""
         self.sides: dict[Hashable, set[bool]] = {}
-        """Uniform, two places and the answer at the first -> whether thresholds at the second lay inside it."""
+        """(Uniform, line, later line, first answer) -> whether later thresholds lay in the interval that it left."""
         self.ranks: dict[tuple[str, str], set[Hashable]] = {}
         """(Line of a sort, line of a comparison) -> ranks in the order of the numbers that were compared."""
 
@@ -230,12 +229,12 @@ def asked(
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
-    """Record a comparison of a quantity made of several draws. Return why reuse cannot be decided, or "".
+    """Record a comparison of a quantity made of several draws (a sum). Return why reuse cannot be decided, or "".
 
     ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity, ``place`` the line.
     ``drawn`` states whether this answer was a draw, and not determined by earlier answers. ``others`` states that some
-    of the draws were also compared in another quantity. This function never reports reuse, because reuse of one uniform
-    is decided by intervals, which a combined quantity does not have.
+    of the draws were also compared as parts of another quantity. This function never reports reuse: reuse of one
+    uniform is decided by the intervals in which it lies, and a combined quantity has no such interval.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -253,8 +252,9 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield False for each threshold outside ``cell``, and, if ``drawn``, True for each threshold inside it.
 
-    ``thresholds`` are those of a comparison, and ``cell`` is the interval in which the uniform lies after the answer.
-    ``drawn`` states whether the answer was a draw. Nothing is yielded for a threshold at an end of the cell.
+    ``thresholds`` are those of a later comparison, and ``cell`` is the interval in which the uniform lay after an
+    earlier one. ``drawn`` states whether the answer of the later comparison was a draw. Nothing is yielded for a
+    threshold at an end of the cell.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -308,9 +308,9 @@ def compared_after(draw: Draw, race: Raced) -> None:
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     """Record a comparison of an order statistic at line ``where``. Return why reuse cannot be decided, or "".
 
-    ``race`` is the earlier race that ordered the numbers, and ``rank`` the rank of the number that is compared now. The
-    value of an order statistic, such as the largest number, carries no information about which of the numbers it is.
-    But if this line compares a number of one rank on one path and of another rank on another path, the order has
+    ``race`` is the earlier race that ordered the numbers, and ``rank`` is the rank of the number that is compared now.
+    The value of an order statistic, such as the largest number, carries no information about which of the numbers it
+    is. But if this line compares a number of one rank on one path and of another rank on another path, the order has
     already decided something, and the run is refused.
     """
     audit: Audit | None = mode().audit

@@ -79,9 +79,9 @@ def file_of(frame: FrameType) -> str:
 
 
 def caller(trace: TracebackType | None = None) -> str:
-    """Return file and line of the innermost foreign frame, of the stack or of ``trace``.
+    """Return file and line of the innermost foreign frame: of the current stack, or of the traceback ``trace``.
 
-    A frame is foreign if it is outside torch, NumPy, the standard library and this package.
+    A frame is foreign if its code is outside torch, NumPy, the standard library and this package.
     """
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:
@@ -98,9 +98,9 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 def called_by_foreign(trace: TracebackType | None) -> str:
-    """Return the name of the library's function that the innermost foreign frame of ``trace`` called.
+    """Return the name of the library function that the innermost foreign frame of the traceback ``trace`` called.
 
-    It is "" if the function is not written in Python.
+    The result is "" if that function is not written in Python.
     """
     result, package = "", Path(__file__).parent.parent
     while trace is not None:
@@ -124,7 +124,7 @@ def foreign_frame() -> Any:
 def _foreign_frame_and_name() -> tuple[Any, str]:
     """Return the innermost foreign frame (or None) and the name of its file (or "").
 
-    Reading the code object of a frame raises an audit event, so both are read together.
+    Both are read together, because Python raises an audit event each time the code object of a frame is read.
     """
     frame: Any = sys._getframe(2)  # noqa: SLF001
     answered = jax_is_answered()
@@ -138,13 +138,16 @@ def _foreign_frame_and_name() -> tuple[Any, str]:
 
 
 def is_ours_or_answered(filename: str) -> bool:
-    """Return whether a file belongs to this package or to a library whose random calls are intercepted."""
+    """Return whether the file ``filename`` is of this package or of a library whose random calls are intercepted."""
     return _is_ours_or_of_library(filename, jax_is_answered())
 
 
 @cache
 def _is_ours_or_of_library(filename: str, jax: bool) -> bool:
-    """Return whether a file belongs to this package or to an intercepted library; JAX counts only if ``jax``."""
+    """Return whether the file ``filename`` is of this package or of an intercepted library.
+
+    JAX counts as intercepted only if ``jax`` is True.
+    """
     path, package = Path(filename), Path(__file__).parent.parent
     libraries = ("torch", "jax", "jaxlib") if jax else ("torch",)
     ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
@@ -160,7 +163,10 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file belongs to this package without ``intercept``, the part that answers random calls."""
+    """Return whether the file ``filename`` is of this package, but not of ``intercept``.
+
+    ``intercept`` is left out, because it answers random calls.
+    """
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)
@@ -171,20 +177,20 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the parts of a file's path relative to the folder of the standard library; () for a file outside."""
+    """Return the parts of the path of ``filename`` relative to the standard library; () for a file outside."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()
 
 
 def _foreign_name(filename: str) -> str:
-    """Return the name of the file without its folder if it belongs to foreign code; "" otherwise."""
+    """Return ``filename``, the path of a file, without its folder if the file is of foreign code; "" otherwise."""
     return _name_if_foreign(filename, jax_is_answered())
 
 
 @cache
 def _name_if_foreign(filename: str, jax: bool) -> str:
-    """Return the name of the file without its folder if it belongs to foreign code; "" otherwise.
+    """Return ``filename``, the path of a file, without its folder if the file is of foreign code; "" otherwise.
 
     ``jax`` states whether JAX is intercepted, so that its files do not count as foreign.
     """

@@ -74,22 +74,22 @@ class Boundary:
         """Whether every number has a value of its own, as in a run without symbolic numbers."""
         self._end, self._only, self._apart = end, only, apart
         self.coarsest = 0.0
-        """The largest probability that one of the numbers at the end has exactly that value."""
+        """Over the numbers that got the value of the end, the largest probability that such a number has exactly it."""
         self.closer = 0.0
-        """The probability, at most, that any of these numbers is closer to the end than the value it was given.
+        """Upper bound on the probability that any of these numbers is closer to the end than the value it was given.
 
-        Of the ``only`` one it is that of all numbers that are drawn together with it: each may be the one.
+        With ``only``, all numbers drawn in one call with that number count, because each of them may be the one.
         """
         self.together = 1
-        """How many numbers are drawn together with the ``only`` one."""
+        """How many numbers the call drew that drew the number with index ``only``."""
         self.calls = 0
-        """How often one number was drawn, or several at once."""
+        """How often ``number`` was called; a call for several equal numbers counts once."""
         self.drawn = 0
         """How many numbers were drawn."""
         self.arrays: list[tuple[int, int]] = []
-        """The number of the first, and how many, of those that were drawn together."""
+        """For each call that drew several numbers: the index of the first, and how many."""
         self.where, self.value = "", end
-        """The call and the line that drew the one, and what it was given."""
+        """Call and line that drew the number with index ``only``, and the value that it got."""
 
     def number(
         self, call: str, smallest: float, largest: float, between: Callable[[float], float], least: float
@@ -155,7 +155,7 @@ class Boundary:
         return self.number(call, 0.0, largest, float, 1 - largest)
 
     def whole(self, call: str, low: int, number: int) -> int:
-        """Return the next of ``number`` integers from ``low``, drawn by ``call``."""
+        """Return the next integer in ``[low, low + number)``, drawn by ``call``, with the value this run gives it."""
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
@@ -202,7 +202,7 @@ def boundary_of(forced: Forced) -> Boundary | None:
 
 # Laws
 REQUIRED = object()
-"""Marks a parameter without default."""
+"""Marks a parameter without a default value."""
 Parameters: TypeAlias = Mapping[str, Any]
 """Parameter names of a library function, in order -> defaults."""
 
@@ -355,7 +355,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         lambda x, drawn, a: x.power(drawn, 1 / a), exponential=True, numpy={"weibull": {"a": REQUIRED}}
     ),
 }
-"""Name -> continuous distribution. Parameter names and defaults are those of each library."""
+"""Name -> law. Parameter names and defaults are those of each library."""
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
@@ -371,7 +371,7 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the values of ``parameters`` in a call with ``args`` and ``named``, and the arguments that are left.
+    """Return the values of ``parameters`` in a call with ``args`` and ``named``, and the further positional arguments.
 
     Raises ``TypeError`` as the library would if an argument is missing or unknown.
     """
@@ -417,7 +417,10 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers, truncated where float64 cannot represent the remaining probability, and its methods."""
+    """A law of integers, with the library methods that draw from it.
+
+    The law is truncated where float64 cannot represent the remaining probability.
+    """
 
     pmf: Callable[..., Any]
     first: int = 0
@@ -444,7 +447,7 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Return a name of a seed that is equal in every run.
+    """Return a name of ``seed`` for messages, the same name in every run.
 
     A large seed is named "a large number", because it may itself be random.
     """
@@ -460,7 +463,10 @@ def seed_name(seed: Any) -> str:
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
-    """Draw ``count`` different indices one after the other, each with the ``weights`` of the indices that are left."""
+    """Draw ``count`` different indices one after the other, and return them.
+
+    ``draws`` answers each draw, with the ``weights`` of the indices that are left. ``site`` names the decision.
+    """
     left = np.array(weights, dtype=np.float64)
     result: list[int] = []
     for position in range(count):
@@ -470,7 +476,10 @@ def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
 
 
 def one_of(draws: Draws, site: Site, number: int) -> int:
-    """Draw one of ``number`` equally likely outcomes; refuses more than ``MOST_OUTCOMES``."""
+    """Return one of ``number`` equally likely outcomes, drawn by ``draws``; ``site`` names the decision.
+
+    Refuses more than ``MOST_OUTCOMES`` outcomes.
+    """
     if number > MOST_OUTCOMES:
         raise refusal("too-many-outcomes", f"{site[0]} has {number} outcomes, more than can be enumerated")
     return draws.categorical(full(number, 1.0 / number), site)
@@ -505,9 +514,9 @@ def _tolerance(dtype: Any) -> float:
 
 
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
-    """Draw the number of successes in ``trials`` trials of probability ``chance``.
+    """Return the number of successes in ``trials`` trials of probability ``chance``, drawn by ``draws``.
 
-    Refuses more than ``MOST_TRIALS`` trials.
+    ``site`` names the decision. Refuses more than ``MOST_TRIALS`` trials.
     """
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
@@ -520,9 +529,10 @@ def binomial_pmf(trials: int, chance: float) -> Any:
 
 
 def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
-    """Draw a hypergeometric number: the good items among ``taken`` drawn from ``good + bad``.
+    """Return a hypergeometric number, drawn by ``draws``: how many of ``taken`` items are good.
 
-    Refuses more than ``MOST_TRIALS`` drawn items.
+    The items are drawn without replacement from ``good`` good items and ``bad`` other items. ``site`` names the
+    decision. Refuses if ``taken`` exceeds ``MOST_TRIALS``.
     """
     if min(good, bad, taken) < 0 or taken > good + bad:
         raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
@@ -533,9 +543,10 @@ def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
 
 
 def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
-    """Draw multinomial counts: how often each outcome of ``pmf`` occurs in ``trials`` draws.
+    """Return multinomial counts: how often each outcome of ``pmf`` occurs in ``trials`` draws.
 
-    The count of each outcome is drawn from its binomial law given the counts of the earlier outcomes.
+    ``draws`` draws the count of each outcome from its binomial law given the counts of the earlier outcomes. ``site``
+    names the decision.
     """
     if trials == 1:
         only = draws.categorical(pmf, site)
@@ -549,7 +560,10 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
 
 
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
-    """Return an array of shape ``size`` with ``draw(index)`` at each index; a scalar if ``size`` is None."""
+    """Return an array of shape ``size`` and type ``dtype`` with ``draw(index)`` at each index.
+
+    The result is a scalar if ``size`` is None.
+    """
     if size is None or size == ():
         return dtype(draw(()))
     result = np.empty(size, dtype=dtype)
@@ -559,12 +573,15 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Raise a refusal if the ``call`` permutes more than ``MOST_SHUFFLED`` elements; ``number`` is their number."""
+    """Raise a refusal if ``call`` permutes ``number`` elements and ``number`` exceeds ``MOST_SHUFFLED``."""
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 
 
 def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
-    """Draw a permutation of ``number`` elements; refuses more than ``MOST_SHUFFLED``."""
+    """Return a permutation of ``number`` elements, drawn by ``draws``; ``site`` names the decision.
+
+    Refuses more than ``MOST_SHUFFLED`` elements.
+    """
     check_shuffled(site[0], number)
     return one_by_one(draws, site, np.ones(number), number)

@@ -96,7 +96,7 @@ def libraries_replaced() -> Iterator[None]:
 
 
 class Unanswered:
-    """An interpreter that wraps another one and suspends interception while that one draws."""
+    """An interpreter that passes each draw to another interpreter, and suspends interception meanwhile."""
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
         """Wrap ``draws``, the interpreter that answers the draws which a program itself makes by calling ``draws``.
@@ -106,10 +106,10 @@ class Unanswered:
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome that the wrapped interpreter draws, with interception suspended.
+        """Return the outcome of a draw from ``pmf`` that the wrapped interpreter draws, with interception suspended.
 
-        Raises ``NotAFunctionOfItsDraws`` if the block is over, because a random number of an earlier call then decides
-        in a later call.
+        ``site`` names the decision. Raises ``NotAFunctionOfItsDraws`` if the block is over, because a random number of
+        an earlier call then decides in a later call.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
@@ -168,8 +168,9 @@ def _jax_answered_by(
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
     """Context manager in which torch's random calls are answered by ``draws``.
 
-    ``forced_uniform`` gives uniforms fixed values instead. Torch runs with one thread, because starting more would take
-    longer than computing a few numbers.
+    Yields the context manager that other threads enter, so that their calls are answered too. ``forced_uniform`` gives
+    uniforms fixed values instead. Torch runs with one thread, because starting more would take longer than computing a
+    few numbers.
     """
     answered_by = import_module("specverify.intercept.torch.calls").answered_by
     library = sys.modules["torch"]

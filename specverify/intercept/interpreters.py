@@ -80,16 +80,13 @@ def _ring_time(u: float, runner: Any) -> float:
 
 
 MOST_SHOWN = 8
-"""Weights in a message."""
+"""Largest number of weights that a message lists."""
 MOST_COMPARED = 64
 """Limit of numbers of one run that are tested for equality: among more, some float32 numbers are equal by chance."""
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised if the examined run differs from the plain run.
-
-    The message has the difference and the first call that differs.
-    """
+    """Raised if the examined run differs from the plain run; the message states the first difference."""
 
 
 class _Rest:
@@ -125,10 +122,10 @@ class Coupled:
 
     Draws that the program itself makes, by calling ``draws``, are answered by ``named``, another interpreter.
 
-    A comparison of one uniform number is answered twice: by its value, and by the position of its remainder among the
-    weights of the branches, because the remainder is uniform again after every answer. If the two differ, an interval
-    was lost or a weight is wrong. Races, and comparisons of several numbers together, are answered by their values
-    alone.
+    A comparison of one uniform number is answered in two ways: by the recorded value, and by the position of the value
+    inside the interval that earlier answers left. This position is uniform again after every answer, so it is looked up
+    among the cumulative weights of the answers. If the two ways differ, an interval was lost or a weight is wrong.
+    Races, and comparisons of several numbers together, are answered by the recorded values alone.
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
@@ -145,27 +142,27 @@ class Coupled:
         self._items: deque[Item] = deque()
         self._of: Record | None = None
         self._numbers: dict[int, _Number] = {}
-        """By the identity of a uniform, and of what is known of it."""
+        """Identity of a uniform, or of its constraints (``known``) -> the number with its recorded value."""
         self._rests: dict[int, _Rest] = {}
         self._told: dict[Any, list[tuple[float, bool]]] = {}
-        """What was answered about quantities of several numbers."""
+        """Quantity of several numbers -> its earlier answers: (bound, whether the quantity was below it)."""
         self._blocks: dict[int, tuple[Any, Any]] = {}
-        """By the identity of what is known of a noise vector: that, and its recorded values."""
+        """Identity of the constraints of a noise vector -> the constraints, and its recorded values."""
         self._laws: dict[int, _LawOfDraw] = {}
-        """By the identity of a draw among very many."""
+        """Identity of a draw among very many outcomes -> its law, and the outcomes that are still possible."""
         self._answered: list[float] = []
-        """The probability of each outcome, and of each answer about several numbers."""
+        """The probabilities of the outcomes and answers that were given, in order."""
         self._order: set[tuple[int, int]] = set()
-        """Numbers of which the first is known to ring before the second."""
+        """Pairs of clocks (identities): the first is known to ring before the second."""
         self.ties: list[str] = []
-        """Questions that rounding may answer either way."""
+        """Descriptions of the comparisons that rounding may answer either way."""
         self.parted: list[str] = []
-        """What was different, first things first."""
+        """Descriptions of the differences between the runs, in the order in which they were found."""
 
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
@@ -192,7 +189,11 @@ class Coupled:
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_block(self, block: Any) -> None:
-        """Assign the next recorded values to the numbers of a noise vector."""
+        """Assign the next recorded values to the numbers of ``block``, a noise vector.
+
+        Raises ``Parted`` if too few numbers, or outcomes, were recorded, or if the vector equals an earlier one that
+        had other values.
+        """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
         values = np.array([first.low, *(item.low for item in rest)])
@@ -205,11 +206,11 @@ class Coupled:
             raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
 
     def in_block(self, block: Any, number: int) -> float:
-        """Return the recorded value of one number of a noise vector."""
+        """Return the recorded value of the number with index ``number`` of ``block``, a noise vector."""
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
-        """Return the next recorded item, for a categorical draw."""
+        """Return the next recorded item, for the categorical draw ``draw``."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
@@ -243,8 +244,9 @@ class Coupled:
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
         """Draw ``element``, an outcome that the program never read, such as the last token.
 
-        ``law`` has the possible values of the outcome with the probabilities that the examined run would report.
-        Records a difference if the drawn value has another probability there than in its draw.
+        ``law`` has the possible values of the outcome, with the probabilities that the examined run reports for an
+        outcome that is not read. Records a difference if the drawn value has another probability in ``law`` than in the
+        draw.
         """
         before = len(self._answered)
         value = element.value()
@@ -346,9 +348,10 @@ class Coupled:
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
         """Return ``result``, the outcome of ``draw``, a draw among very many, if its probability is positive.
 
-        ``masses`` has the probability of each outcome. Else record a difference and return the likeliest outcome.
-        ``inside`` are the outcomes for which the program asks, an array of bools; None if it reads the outcome. Records
-        a difference if ``masses`` is not the law of the draw given its earlier answers.
+        ``masses`` has the probability of each outcome given the earlier answers. Otherwise record a difference and
+        return the likeliest outcome. ``inside`` are the outcomes for which the program asks, an array of bools; None if
+        it reads the outcome. Records a difference, too, if ``masses`` is not the law of the draw given its earlier
+        answers. ``name`` names the draw in the records.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -443,9 +446,9 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return ``result`` if its probability in ``masses`` is positive.
+        """Return ``result``, an outcome or an answer, if its probability in ``masses`` is positive.
 
-        Else record a difference and return the likeliest outcome.
+        Otherwise record a difference, with the ``name`` of the draw, and return the likeliest outcome.
         """
         if masses[result] > 0:
             self._answered.append(masses[result])
@@ -480,9 +483,9 @@ def _shown(weights: Any) -> str:
 
 
 def _draws(record: Record) -> bool:
-    """Return whether a recorded call drew a number. A call whose result has no elements draws none.
+    """Return whether the call of ``record`` drew a number.
 
-    A call without a rule counts as drawing.
+    A call whose result has no elements draws none. A call without a rule counts as drawing.
     """
     try:
         return bool(items_of(record))
@@ -511,7 +514,7 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A comparison of symbolic numbers, with a test whether given values lead to the path's answer."""
+    """A comparison of symbolic numbers; ``holds(values)`` tests whether given values lead to the answer of the path."""
 
     known: tuple[Any, ...]
     holds: Callable[[_Values], bool]
@@ -536,14 +539,14 @@ class Gathered:
         self._questions: list[_PathQuestion] = []
         self._asked: tuple[Any, ...] = ()
         self._wholes: dict[int, int] = {}
-        """By what is known of a number, the integer that it was given as."""
+        """Identity of the constraints of a number -> the integer that the program received for it."""
         self.by_name: list[int] = []
-        """The outcomes of the draws that the program makes by name."""
+        """The outcomes of the draws that the program itself makes by calling ``draws``."""
 
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
 
@@ -556,7 +559,7 @@ class Gathered:
         self.key()
 
     def take(self, uniform: Any) -> None:
-        """Register ``uniform``, a new symbolic number."""
+        """Add ``uniform``, a new symbolic number, to the numbers for which ``numbers`` draws values at the end."""
         self._slots.append(uniform)
 
     def take_block(self, _block: Any) -> None:
@@ -567,13 +570,16 @@ class Gathered:
         """Do nothing: an outcome that the program never read has no constraint."""
 
     def take_outcome(self, _draw: Any) -> _Slot:
-        """Register a categorical draw and return the slot that will hold its outcome."""
+        """Add a slot for the outcome of the next categorical draw, and return the slot."""
         slot = _Slot()
         self._slots.append(slot)
         return slot
 
     def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
-        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it."""
+        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it.
+
+        ``name`` names the draw.
+        """
         if slot.outcome is None:
             with nobody_answers():
                 slot.outcome = int(self._named.categorical(pmf, (name, "outcome")))
@@ -656,7 +662,7 @@ class Gathered:
     def value(self, uniform: Any) -> float:
         """Return a placeholder for the value of ``uniform``, a symbolic integer with very many outcomes.
 
-        The placeholder differs for each integer.
+        Different integers get different placeholders.
         """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
@@ -676,8 +682,8 @@ class Gathered:
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
         """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
 
-        Returns None if the interval of a number is not wider than rounding. Also returns None if ``TRIES`` attempts do
-        not reproduce the answers to comparisons of several numbers.
+        ``rng`` chooses the values. Returns None if the interval of a number is not wider than rounding, and if
+        ``TRIES`` attempts do not reproduce the answers to comparisons of several numbers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -737,7 +743,7 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Draw a value inside the interval of each number in ``known``.
+        """Draw a value inside the interval of each number in ``known``, by ``rng``.
 
         Returns False if an interval is not wider than rounding. ``wholes`` are the integers already chosen for numbers
         with very many outcomes.

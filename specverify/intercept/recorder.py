@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class Recorder:
-    """Record the random numbers that a program draws from the libraries.
+    """Records the random numbers that a program draws from the libraries.
 
     Draws that the program itself makes, by calling ``draws``, are answered by ``named``, another interpreter.
     """
@@ -60,14 +60,15 @@ class Recorder:
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
         with nobody_answers():
             return self._named.categorical(pmf, site)
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Call the library method ``real`` and return its result; record the call unless it draws nothing.
 
-        ``given`` and ``named`` are the positional and the keyword arguments.
+        ``library`` and ``name`` name the method, and ``generator`` is the object on which it is called. ``given`` and
+        ``named`` are its positional and its keyword arguments.
         """
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
@@ -90,15 +91,21 @@ class Recorder:
             return draw(generator, *given, **named)
 
     def given_for(self, _record: Record) -> Any:
-        """Return None: keep the numbers that the call drew. ``Replayer`` returns values that replace them."""
+        """Return the values that replace those of the recorded call: here None, which keeps the drawn numbers.
+
+        ``Replayer`` overrides this method.
+        """
         return None
 
     def keep(self, record: Record) -> None:
-        """Add a record."""
+        """Append ``record`` to ``records``."""
         self.records.append(record)
 
     def call_it(self, _generator: Any, _name: str) -> None:
-        """Do nothing: a recorder does not need the name of a generator."""
+        """Do nothing.
+
+        ``Answers`` has a method of this name that stores the name of a generator; a recorder needs no names.
+        """
 
     def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
         """Call ``change``, by which the program sets the state of a generator, and return its result.
@@ -128,10 +135,11 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Apply ``choice``, ``shuffle`` or ``permuted`` to the indices 0, 1, ... in place of the program's elements.
+    """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
-    ``name`` is the method and ``real`` the library's function. Returns the drawn indices, and the result that the
-    library would have returned for the elements.
+    ``name`` is the method, one of ``IN_PLACES``, and ``real`` draws by calling it. ``given`` and ``named`` are the
+    positional and keyword arguments of the program. Returns the drawn indices, and the result that the library would
+    have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0
@@ -171,7 +179,7 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
 
 @contextmanager
 def records_in(recorder: Recorder) -> Iterator[None]:
-    """Record the calls of ``random`` and NumPy, and the keys of JAX, while the ``with`` block runs."""
+    """Record the calls of ``random`` and NumPy, and the keys of JAX, in ``recorder`` while the ``with`` block runs."""
     for library in LIBRARIES:
         RUNS.answers.setdefault(library, []).append(recorder)
     RUNS.jax.append(recorder)

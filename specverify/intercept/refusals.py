@@ -204,7 +204,7 @@ _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
 
 
 def current() -> Block | None:
-    """Return the innermost open block (run with interception) of any thread, or None."""
+    """Return the innermost open block (the record of a run with interception) of any thread, or None."""
     return RUNS.blocks[-1] if RUNS.blocks else None
 
 
@@ -257,7 +257,7 @@ def give(what: str) -> None:
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Context manager that discards refusals raised in its block, because the caller then computes in another way."""
+    """Context manager that discards the refusals raised in its ``with`` block: the caller then computes differently."""
     block = current()
     before = len(block.refusals) if block else 0
     try:
@@ -268,7 +268,7 @@ def tried() -> Iterator[None]:
 
 
 def in_housekeeping() -> bool:
-    """Return whether the current draw is internal to the standard library, or to this package while it fills a table.
+    """Return whether the standard library draws for its own use, or this package draws while it fills a table.
 
     Such draws are not intercepted.
     """
@@ -309,18 +309,18 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return type(self), (self.code, self.reason, self.operation, self.place, self.way_out)
 
     def at(self, place: str) -> NeedsValue:
-        """Set the place, unless it is already set, and return the refusal."""
+        """Set ``place``, the file and line of the refusal, unless it is already set, and return the refusal."""
         self.place = self.place or ("" if place == NOWHERE else place)
         return self
 
     def during(self, operation: str, place: str) -> NeedsValue:
-        """Set the library operation and its line, unless they are already set, and return the refusal."""
+        """Set ``operation``, that of the library, and ``place``, its line, unless they are set; return the refusal."""
         if not self.operation and self.place in {"", place}:
             self.operation = operation
         return self.at(place)
 
     def because(self, declined: Declined) -> NeedsValue:
-        """Add the reason of ``declined``, why no rule applied, unless a reason is already set; return the refusal."""
+        """Add the reason of ``declined``, why no rule applied, to the refusal unless it has one; return the refusal."""
         if self.code == "value-needed" and not self._explained:
             self.reason, self._explained = f"{self.reason}: {declined.reason}", True
         return self

@@ -38,12 +38,15 @@ class Replayer(Recorder):
         super().__init__(named)
         self._left = deque(numbers)
         self.parted = ""
-        """The first call that draws something else than it is given."""
+        """Which call was the first to draw more numbers, or numbers of another kind, than it is given; "" if none."""
         self.returned: list[tuple[str, str, Any]] = []
-        """What each call returned, and of a shuffle the order, by library and name."""
+        """(Library, name, result) of each call; the result of a shuffle is the order that it drew."""
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
-        """Return the result of a library method with the given numbers in place of the drawn ones."""
+        """Call the library method ``real``, and return its result with the given numbers in place of the drawn ones.
+
+        The parameters are those of ``Recorder.call``.
+        """
         result = super().call(library, name, real, generator, given, named)
         if name not in NOT_DRAWING | PASSED_THROUGH:
             self.returned.append((library, name, copy(self.records[-1].result if name == "shuffle" else result)))
@@ -60,7 +63,10 @@ class Replayer(Recorder):
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:
-        """Return the values that replace the numbers of a recorded call, in the shape of its result."""
+        """Return the values that replace the numbers of a recorded call, in the shape of its result.
+
+        If the call draws more numbers than are left, it keeps its own, and ``parted`` states this.
+        """
         drawn = items_of(record)
         if len(drawn) > len(self._left):
             self.parted = self.parted or f"{record} draws {len(drawn)} numbers, of which {len(self._left)} are left"
@@ -88,7 +94,7 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the result that the recorded call has if it draws ``items``, as plain values in order.
+    """Return the values, in order, that the call of ``record`` returns if its random numbers are ``items``.
 
     Raises ``NotRecorded`` for a call without a rule.
     """
@@ -230,7 +236,7 @@ def _doubles(given: Any) -> Any:
 
 
 def _in_place(of: Callable[..., Any]) -> Row:
-    """Return the rule of a tensor method that fills the tensor with ``of(u, *parameters)``, u uniform."""
+    """Return the rule of a tensor method that fills the tensor with ``of(u, *parameters)``, where ``u`` is uniform."""
     return _of_uniform(lambda u, _, *parameters, **named: of(u, *parameters, **named))
 
 

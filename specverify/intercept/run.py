@@ -25,11 +25,11 @@ class Block:
         """Start a record without refusals."""
         self.over = self.suspended = False
         self.refusals: list[Exception] = []
-        """Every refusal raised inside the block, whether or not it came out."""
+        """Every refusal raised inside the block, also those that the foreign code caught."""
         self.looks: list[Callable[[], None]] = []
-        """Each raises a refusal if a generator was drawn from that nobody answered."""
+        """Functions that each raise a refusal if a generator was used for a draw that was not intercepted."""
         self.enter: Callable[[], AbstractContextManager[Any]] = nullcontext
-        """What a thread that is started inside enters first."""
+        """Returns the context manager that a thread started in the block enters first."""
 
 
 class InThread(threading.local):
@@ -44,33 +44,33 @@ class InThread(threading.local):
         self.block: Block | None = None
         """The block that the thread has entered."""
         self.silent: list[int] = []
-        """For each block in which nobody answers, how many blocks were open around it."""
+        """For each open ``nobody_answers``, how many blocks were open around it."""
         self.advancing = 0
-        """Depth of blocks in which torch moves a real generator on."""
+        """Number of nested ``with`` blocks in which a real generator of torch is advanced."""
 
 
 class Runs:
-    """The open blocks and patches of this process, the innermost last."""
+    """The open blocks and patches of this process; the innermost is the last of each list."""
 
     def __init__(self) -> None:
         """Start without open blocks and patches."""
         self.blocks: list[Block] = []
         self.patched: set[str] = set()
-        """Patches that are made once, by the name of what makes them."""
+        """Names of the context managers of ``patches.once`` that are entered."""
         self.set_up = 0
-        """Depth of set-up code, whose draws are not attributed to the program."""
+        """Number of nested blocks of ``aside``: set-up code, whose draws are not attributed to the program."""
         self.gifts: list[dict[str, None]] = []
-        """Each grows by the numbers that are given to the foreign code as they are."""
+        """For each open ``gifts_kept``, descriptions of the plain random numbers that the foreign code received."""
         self.noted: list[list[Any]] = []
-        """Each grows by the draws that are made, with the states they are made from."""
+        """For each open ``states_noted``, the sites of the draws made so far and the generator states before them."""
         self.answers: dict[str, list[Any]] = {}
-        """By library, who answers its calls."""
+        """Name of a library -> the interpreters that answer its calls."""
         self.lines: list[Callable[[], str]] = []
-        """What names the line while code runs that was traced before; an empty name where it does not know."""
+        """Functions that return the line of foreign code while code that was traced earlier runs; "" if unknown."""
         self.torch: list[Any] = []
         """Streams of the generators of torch."""
         self.mapped_without_draws = 0
-        """Depth of ``vmap`` that allows no draws."""
+        """Number of nested calls of ``vmap`` that allow no draws."""
         self.jax: list[Any] = []
         """Draws of JAX."""
         self.jax_functions: list[str] = []
@@ -86,16 +86,16 @@ class Runs:
 
 
 class Process:
-    """Facts about this process, valid until the next search."""
+    """Facts about this process that remain valid until the process is searched again."""
 
     def __init__(self) -> None:
         """Start without facts: every field is empty."""
         self.methods: dict[type, dict[str, Callable[..., Any]]] = {}
-        """By type of generator, what stands for its methods inside a block. Front ends fill it in; subclasses first."""
+        """Type of generator -> replacements of its methods inside a block. Front ends fill it in, subclasses first."""
         self.aliases: list[Any] = []
         """Places of foreign code that hold a method of a generator."""
         self.watched: list[tuple[Any, str]] = []
-        """Generators that may be drawn from unseen, each with what it is called."""
+        """Generators from which foreign code may draw by a method bound earlier, each with the name of the method."""
         self.generators: list[Any] = []
         """All generators that can be reached, each ``generator_states.Held``."""
         self.clocks: list[tuple[Any, Any]] = []
@@ -103,33 +103,33 @@ class Process:
         self.modules = 0
         """How many modules there were when the clocks were looked for."""
         self.requests, self.seeded = 0, False
-        """Requests that were served, and whether the caller of the last one chooses its seed."""
+        """Number of requests served, and whether the caller of the last one chooses its seed."""
         self.callers: dict[str, set[str]] = {}
-        """Lines that draw, and the lines that call the functions they are in."""
+        """Line that draws -> the lines that call the function in which it is."""
         self.float_modules: dict[int, Any] = {}
         """Modules whose code has asked for the value of a random number."""
         self.float_code: dict[tuple[int, int], Any] = {}
-        """The code that has asked, by its identity and that of its module."""
+        """(Identity of code, identity of its module's globals) -> code that has needed the value of a random number."""
         self.functions: tuple[tuple[Any, ...], dict[str, Any]] = (), {}
-        """The functions of NumPy that were patched in the last run: in their order, and by their names."""
+        """The functions of NumPy that were patched in the last run: a tuple in order, and a dictionary by name."""
         self.noise: dict[Any, Any] = {}
-        """By device of torch, the generator of the noise that fills the memory under symbolic tensors."""
+        """Device of torch -> the generator of the noise that fills the memory under symbolic tensors."""
         self.operations: dict[int, Any] = {}
-        """What is known of an operation of torch, by its identity."""
+        """Identity of an operation of torch -> what is known of the operation."""
         self.jax_drawing: dict[int, tuple[Any, bool]] = {}
-        """Traced functions, and whether they draw; kept so that no other one gets their number."""
+        """Identity -> a traced function, and whether it draws. Keeping the function keeps its identity unique."""
         self.jax_halves: dict[int, tuple[Any, frozenset[Any]]] = {}
-        """Traced functions, and the floats of 16 bits in them."""
+        """Identity -> a traced function, and the 16-bit floating values in it."""
         self.jax_exact: dict[int, tuple[Any, tuple[str, ...] | None]] = {}
-        """Traced functions, and the operations on floats in them; None if NumPy does not compute every operation."""
+        """Identity -> a traced function, and its operations on floats; None if NumPy does not compute them all."""
         self.jax_lines: dict[int, tuple[Any, str]] = {}
-        """Equations, and the line that each was traced from."""
+        """Identity -> an equation of a traced function, and the line from which it was traced."""
         self.jax_arrays: dict[Any, Any] = {}
-        """By content, the array of JAX that stands for all that hold the same."""
+        """Content -> the one array of JAX that stands for all arrays with this content."""
         self.jax_ours: dict[int, Any] = {}
-        """These arrays, by their identity."""
+        """Identity -> each array of ``jax_arrays``."""
         self.jax_computed: dict[Any, Any] = {}
-        """What JAX computed of known numbers."""
+        """Computation on known numbers -> the result of JAX."""
 
 
 RUNS, PROCESS = Runs(), Process()
@@ -171,7 +171,7 @@ class RunMode(NamedTuple):
     made: list[Any] | None = None
     """List to which every drawn uniform is appended; None to collect none."""
     constraints: dict[Any, Any] | None = None
-    """By site, the last constraint of a draw about uniforms; None to collect none."""
+    """Site -> the last constraint on uniforms that a draw there set; None to collect none."""
     large: bool = False
     """Large-vocabulary mode: draws with many outcomes stay symbolic."""
     short: bool = False
@@ -187,7 +187,7 @@ mode = _MODE.get
 
 @contextmanager
 def mode_with(**changes: Any) -> Iterator[None]:
-    """Context manager: the ``with`` block runs with ``changes`` to the fields of ``RunMode``."""
+    """Context manager: in the ``with`` block the fields of ``RunMode`` named in ``changes`` have the given values."""
     token = _MODE.set(_MODE.get()._replace(**changes))
     try:
         yield

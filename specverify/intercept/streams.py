@@ -72,7 +72,7 @@ class Streams:
     def __init__(self) -> None:
         """Start without draws."""
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
-        """State -> the last request that drew from it, and what it drew."""
+        """State -> the number of the last request that drew from it, and its draws."""
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw at ``site`` from the generator state ``state``.
@@ -110,7 +110,7 @@ _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 
 
 class Answers:
-    """Answer the calls of all generators of one library during one block."""
+    """Answers the calls of all generators of one library during one block."""
 
     def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
         """Start without draws.
@@ -124,11 +124,11 @@ class Answers:
         self._own_name = name
         self._names: dict[int, tuple[Any, str]] = {}
         self._before: dict[Hashable, tuple[Any, Any]] = {}
-        """Generators whose state was changed, and what it was before."""
+        """Key of a stream -> a generator whose state was changed, and its state before the run."""
         self._pending: dict[Hashable, tuple[Any, float | None]] = {}
-        """Older generators that normal numbers were drawn from, and the number that each had kept before that."""
+        """Key of a stream -> a generator that caches normal numbers, and the number that was cached before the run."""
         self._left: dict[Hashable, tuple[Any, Any]] = {}
-        """Generators that are looked after, by their streams, and the state in which they should be found."""
+        """Key of a stream -> a generator that is checked, and the state in which the last intercepted draw left it."""
         self._left[_stream(owner)] = (owner, generator_states.read(owner))
         for generator, _ in PROCESS.watched:
             if _of_numpy(generator) == _of_numpy(owner):
@@ -150,10 +150,10 @@ class Answers:
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
-        """Return the object that answers one call of ``function``, after ``advance`` has moved the real generator.
+        """Move the real generator by ``advance``, and return the object that answers one call of ``function``.
 
-        ``site`` names the call. ``in_pairs``: the function may return a number that the generator cached in the
-        preceding call.
+        ``site`` names the call. ``in_pairs`` states that the function may return a number that the generator cached in
+        the preceding call.
         """
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
@@ -192,8 +192,8 @@ class Answers:
     def restore(self, *, checked: bool) -> None:
         """Restore the state that every generator had before the run.
 
-        ``checked``: every draw and every seeding was intercepted, so only generators that the run drew from or set need
-        to be restored.
+        ``checked`` states that ``check`` found every draw and every seeding intercepted, so that only generators that
+        the run drew from or set need to be restored.
         """
         moved = self._before if checked else {**self._left, **self._before}
         for generator, state in moved.values():
@@ -237,40 +237,50 @@ def _of_numpy(generator: Any) -> bool:
 
 
 class AnsweredCall:
-    """One intercepted call of a generator: returns outcomes, as ``Draws`` does, or one symbolic uniform number."""
+    """One intercepted call of a generator; its methods return outcomes, as ``Draws`` does, or symbolic numbers."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
-        """Store the call.
+        """Store the call of ``function`` at ``site``; ``draws`` answers its draws.
 
-        ``state`` is the state of the generator before it; None if no other draw can have the same state.
+        ``streams`` has the earlier draws of the run. ``state`` is the state of the generator before the call; None if
+        no other draw can have the same state.
         """
         self._streams, self._draws, self._state, self._function = streams, draws, state, function
         self._places = count()
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the next uniform number of the call; ``digits`` is its dtype."""
+        """Return the next uniform number of the call; ``site`` names the number, and ``digits`` is its dtype."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return the noise vector of the call: all its numbers as one object, instead of number by number."""
+        """Return the noise vector of the call: all its numbers as one object, instead of number by number.
+
+        ``site`` names the vector, ``shape`` is the shape of its array, and ``digits`` the dtype.
+        """
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
 
     def whole(self, site: Site, low: int, number: int) -> Continuous:
-        """Return a symbolic integer in ``[low, low + number)``, for too many values to enumerate."""
+        """Return a symbolic integer in ``[low, low + number)``, for a call with too many values to enumerate.
+
+        ``site`` names the integer.
+        """
         return whole_number(
             Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
         )
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Draw and return the next outcome of the call."""
+        """Return the next outcome of the call, drawn now from ``pmf``; ``site`` names the decision."""
         outcome: int = self.outcome(pmf, site).value()
         return outcome
 
     def outcome(self, pmf: Pmf, site: Site) -> Categorical:
-        """Return the next outcome of the call as a symbolic outcome: it is drawn when the program reads it."""
+        """Return the next outcome of the call, from ``pmf``, as a symbolic outcome that is drawn when it is read.
+
+        ``site`` names the decision.
+        """
         draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
         return Categorical(self._draws, pmf, site, draw=draw)
 
@@ -289,7 +299,7 @@ class AnswersOf:
     __slots__ = ("_answers", "_library")
 
     def __init__(self, library: str, answers: Answers) -> None:
-        """Prepare to answer the calls of ``library``."""
+        """Prepare to answer the calls of ``library`` by ``answers``."""
         self._library, self._answers = library, answers
 
     def __enter__(self) -> Answers:

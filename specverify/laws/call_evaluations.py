@@ -43,10 +43,11 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 
 
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
-    """Yield the law ``[V]`` of the token after ``position`` accepted drafts in 16-bit floats, once for each formula.
+    """Yield the law ``[V]`` of the token after ``position`` accepted drafts, for each way to evaluate it in 16 bits.
 
-    After the last draft the token is the bonus token, before it the replacement of the rejected draft. ``dtype`` is the
-    16-bit float type.
+    After the last draft the token is the bonus token, before it the replacement of the rejected draft. The rows of p
+    and q are used as given or scaled to sum 1, and the division of the law by its sum is rounded or not. ``dtype`` is
+    the 16-bit float type.
     """
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):
@@ -61,7 +62,7 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of p and q at a position, as given and scaled to sum 1; q is None after the last draft.
 
-    ``store`` rounds to the 16-bit dtype.
+    ``store`` is the function that rounds to the 16-bit dtype.
     """
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q

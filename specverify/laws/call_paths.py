@@ -24,12 +24,16 @@ USUAL = 1e-3
 
 
 class Ending(NamedTuple):
-    """The tokens that a call emitted on one path; the last one may be a symbolic outcome."""
+    """The tokens that a call emitted on one path.
+
+    If the program never read the last token, its possible values and their probabilities are given in place of the
+    token.
+    """
 
     tokens: Tokens
     """The emitted tokens whose values are concrete."""
     values: Any = None
-    """``[outcomes]``: the last token for each outcome of its draw, if that draw was not forced; None if it was."""
+    """``[outcomes]``: the last token for each outcome of its draw, if the program never read it; else None."""
     masses: Any = None
     """``[outcomes]``: the probability of each entry of ``values``; None without ``values``."""
 
@@ -46,23 +50,26 @@ class WideDraw(NamedTuple):
 
 
 class CallPath(NamedTuple):
-    """One path of a call: the outcomes of its small draws, its draws over the vocabulary, and its result."""
+    """One path of a call: the outcomes of its small draws, its draws over the vocabulary, and its result.
+
+    ``ending`` is the result, ``questions`` are the small draws, and ``wide`` those over the vocabulary.
+    """
 
     ending: Ending
     weight: float
-    """Probability of the coins' values on this path."""
+    """Probability of the outcomes of the small draws on this path."""
     choices: tuple[int, ...]
-    """Values of the coins, in the order of their draws."""
+    """Outcomes of the small draws, in order."""
     questions: tuple[Question, ...]
     wide: tuple[WideDraw, ...]
     rounding: Rounding
 
 
 class _OneRun:
-    """An interpreter for one run.
+    """An interpreter that gives the draws of one run chosen outcomes, so that a path can be repeated.
 
-    Draws over few outcomes get ``choices`` in order, and after these the first possible outcome. Draws over a large
-    vocabulary get ``outcomes``.
+    Draws over few outcomes get ``choices`` in order, and after these their first possible outcome. Draws over a large
+    vocabulary get ``outcomes`` (number of the draw -> outcome), and the others a likely outcome.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -119,8 +126,8 @@ def likely(masses: Any, seed: int) -> int:
 def call_paths(program: Program) -> Iterator[CallPath]:
     """Yield every path of the small draws of a call, depth first.
 
-    At most one path more than ``MOST_PATHS`` is yielded, which shows that there are too many. A path that ends in an
-    error is skipped if its probability is within rounding of 0.
+    At most ``MOST_PATHS + 1`` paths are yielded; if there is a last one of this number, the call has too many paths. A
+    path that ends in an error is skipped if its probability is within rounding of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -142,8 +149,8 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
     """Run a path again with the same outcomes of its small draws, and return the new path.
 
-    ``outcomes`` maps the numbers of some draws over the vocabulary to other outcomes. Raises ``NotAFunctionOfItsDraws``
-    if the program then makes another draw.
+    ``outcomes`` maps numbers of draws over the vocabulary to the outcomes that they get this time; other draws keep
+    theirs. Raises ``NotAFunctionOfItsDraws`` if the program then makes other draws.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
     answered = _OneRun(path.choices, path.questions, {**kept, **outcomes})

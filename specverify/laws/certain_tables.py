@@ -17,7 +17,7 @@ from specverify.laws.tables import rational_pmf
 from specverify.reference import LanguageModel, Pmf, Tokens
 
 CERTAIN = "certain"
-"""Shape with one-hot rows only. After every fourth text p and q have different tokens."""
+"""Shape with one-hot rows only. After about a quarter of all texts p and q have different tokens."""
 OPEN = "open_after"
 """``open_after_1_5``: after texts of 1 and 5 tokens every token has positive probability under p and q; all other rows
 have p = q one-hot."""
@@ -37,7 +37,7 @@ MANY = "many_after"
 
 
 def is_certain(shape: str) -> bool:
-    """Return whether ``shape``, the name of a kind of tables, belongs to this module."""
+    """Return whether ``shape`` is the name of a kind of tables that this module makes."""
     return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
 
 
@@ -55,7 +55,7 @@ def periodic_after(*lengths: int) -> str:
 
 
 def apart_after(length: int) -> str:
-    """Return the name of the kind of tables in which p and q differ slightly after texts of this length.
+    """Return the name of the kind of tables in which p and q differ slightly after every text of ``length`` tokens.
 
     All other rows are one-hot, with p = q.
     """
@@ -63,23 +63,28 @@ def apart_after(length: int) -> str:
 
 
 def far_after(length: int) -> str:
-    """Return the name of the kind of tables in which p and q differ at four tokens after texts of the given length.
+    """Return the name of the kind of tables in which p and q differ at four tokens after texts of one length.
 
-    They differ strongly at two likely tokens and slightly at two others. All other rows are one-hot, with p = q.
+    ``length`` is the number of tokens of these texts. In their rows p and q differ strongly at two likely tokens and
+    slightly at two unlikely ones. All other rows are one-hot, with p = q.
     """
     return f"{FAR}_{length}"
 
 
 def many_after(length: int) -> str:
-    """Return the name of the kind of tables in which p has every token, and q is one-hot, after texts of this length.
+    """Return the name of the kind of tables in which p has no zeros, and q is one-hot, after texts of one length.
 
-    All other rows are one-hot, with p = q.
+    ``length`` is the number of tokens of these texts. All other rows are one-hot, with p = q.
     """
     return f"{MANY}_{length}"
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module."""
+    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module.
+
+    ``seed`` selects the rows. In the kinds of ``apart_after`` and ``far_after`` it also determines how little p and q
+    differ.
+    """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
     @cache

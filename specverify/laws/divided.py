@@ -50,10 +50,10 @@ class Divided:
         self._splits, self._rng = splits, rng
         self.number, self.depth = number, 0
         self.failure: Exception | None = None
-        """What was wrong with a draw, also where the program swallowed it."""
+        """The error of a draw; kept here because the program may catch it."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this path.
+        """Return the outcome of this draw on the followed path; a new draw first divides the runs among its outcomes.
 
         Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
         """
@@ -79,7 +79,8 @@ def divided_runs(
 ) -> Iterator[tuple[Outcome, int]]:
     """Yield (result, number of runs) for every path that ``number`` >= 1 independent runs of ``program`` take.
 
-    Each path is run once. Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw.
+    Each path is run once; ``rng`` divides the runs among the outcomes of a draw. Raises ``NotAFunctionOfItsDraws`` if a
+    replay makes another draw.
     """
     splits: list[_Split] = []
     while True:

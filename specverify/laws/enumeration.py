@@ -28,11 +28,17 @@ FIRST_PATHS = 256
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
-    """Raised, after a few runs at most, if the enumeration would need far more runs than the budget."""
+    """Raised if an enumeration needs more runs than are permitted.
+
+    Where the number of paths can be estimated, it is raised after a few runs.
+    """
 
 
 class _Reached(NamedTuple):
-    """The probability of a state over all paths that lead to it, and observations on these paths."""
+    """The probability of a state over all paths that lead to it, and observations on these paths.
+
+    ``weight`` is the probability, and ``draws`` the largest number of draws on one of the paths.
+    """
 
     weight: Any = 0
     draws: int = 0
@@ -97,9 +103,10 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens after ``prompt``, round by round, with equal states merged.
 
-    States are expanded in the order of their length: a round adds at least one token, so the probability of a state is
-    complete before its expansion. Raises ``EnumerationTooLarge`` if the first round alone is estimated beyond ten times
-    the budget; only a first round of more than ``FIRST_PATHS`` paths is estimated.
+    At most ``budget`` runs of a round are made. States are expanded in the order of their length: a round adds at least
+    one token, so the probability of a state is complete before its expansion. Raises ``EnumerationTooLarge`` if the
+    first round alone is estimated to need more than ten times the budget; only a first round of more than
+    ``FIRST_PATHS`` paths is estimated.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
@@ -157,9 +164,10 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
-    For a decoder whose rounds depend on the text alone, this decides every horizon: if one round from every text gives
-    the target's law, so do several rounds (by induction from the last round), and a first round that does not is seen
-    here. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    If the rounds of the decoder depend on the text alone, this decides every horizon. If one round from every text
+    gives the target's law, so do several rounds (by induction from the last round); a first round that does not give it
+    is seen here. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    ``budget`` bounds the runs of the round.
     """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

@@ -61,7 +61,7 @@ class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class GridCell(NamedTuple):
-    """A box of uniforms, and the index of its case (for example of the drafted tokens)."""
+    """A box of uniforms, and the index of the kernel's other inputs, its case (for example of the drafted tokens)."""
 
     case: int
     low: tuple[Fraction, ...]
@@ -180,8 +180,8 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
     """Return the parts of a cell that is halved along each uniform in which the results at its corners differ.
 
-    If all corners agree, the cell is halved along every uniform. The result is () if the cell is too small. ``answers``
-    are the results at the points of the cell.
+    If all corners agree, the cell is halved along every uniform. A side of at most 8 ``margin`` is not halved; the
+    result is () if no side is. ``answers`` are the results at the points of the cell.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
@@ -232,7 +232,10 @@ def chain_grid_law(
 def drafted(
     models: tuple[LanguageModel, LanguageModel], prompt: Tokens, gamma: int
 ) -> Iterable[tuple[Tokens, list[Pmf], list[Pmf], Fraction]]:
-    """Yield every sequence of ``gamma`` drafts from q, with its rows of p and q and its probability."""
+    """Yield every sequence of ``gamma`` drafts from q after ``prompt``, with its rows of p and q and its probability.
+
+    ``models`` are (target, draft).
+    """
     target, drafter = models
     for draft in product(range(len(target(prompt))), repeat=gamma):
         contexts = [prompt + draft[:i] for i in range(gamma + 1)]

@@ -47,7 +47,7 @@ def _pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
 
 
 def pmfs_of(vocabulary: int, kind: str) -> SearchStrategy[Pmf]:
-    """Return a strategy of rational pmfs ``[vocabulary]`` of one of ``KINDS``.
+    """Return a strategy of rational pmfs ``[vocabulary]`` of one kind; ``kind`` is a key of ``KINDS``.
 
     Raises ``ValueError`` for another kind.
     """

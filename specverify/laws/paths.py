@@ -26,7 +26,7 @@ PROBES = 16
 
 
 class Path(NamedTuple, Generic[Outcome]):
-    """One run: its result, its probability and its choices."""
+    """One run of a program: its result, its probability, and the outcomes of its draws (``choices``)."""
 
     outcome: Outcome
     weight: Any
@@ -81,21 +81,21 @@ class _OpenDraw:
 
 
 class Enumerated:
-    """An interpreter that repeats the open draws of a path, then gives each new draw its first possible outcome."""
+    """An interpreter that follows one path: it repeats recorded outcomes, then takes the first one of each new draw."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
         self._branches, self._first = branches, first
         self.depth = 0
         self.failure: Exception | None = None
-        """What was wrong with a draw, also where the program swallowed it."""
+        """The error of a draw; kept here because the program may catch it."""
         self.too_rare = False
-        """Whether the path is not worth following, also where the program swallowed that."""
+        """Whether the path is too rare to be followed; kept here because the program may catch ``_TooRare``."""
         self.passed_over: list[Any] = []
-        """For draws with outcomes that were not followed, because they are too rare: the probability of those."""
+        """For each draw with outcomes that were skipped because they are too rare: their total probability."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this path.
+        """Return the outcome of this draw on the current path.
 
         Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
         """
@@ -220,9 +220,9 @@ def _next_branch(
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
 ) -> bool:
-    """Move to the next path that is not rare and whose probability is above ``least()``. Return False if there is none.
+    """Move ``branches`` to the next path that is not rare and whose probability is above ``least()``.
 
-    ``first``, ``least`` and ``rare`` are those of ``paths``.
+    Returns False if there is none. ``first``, ``least`` and ``rare`` are those of ``paths``.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0
@@ -247,7 +247,7 @@ def _advanced(branches: list[_OpenDraw], first: tuple[int, ...]) -> bool:
 
 
 def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
-    """Return whether a path of floats is so rare that rounding alone explains its existence.
+    """Return whether the path ``branches`` has so small a float probability that it may exist by rounding alone.
 
     Example: an inverse CDF whose last bound is 1 - 2**-53 has a path on which no token is selected.
     """
@@ -276,7 +276,10 @@ def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[in
 
 
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
-    """Return the possible outcomes of a run with their shares: one outcome, unless some draws were never read."""
+    """Return the possible outcomes of a run with their shares of its probability.
+
+    There are several only if some draws were never read. ``end`` is the result of the run.
+    """
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 
 
@@ -301,7 +304,7 @@ class Probe:
         self._uniform = Sampled(rng)
         self.depth = 0
         self.product = 1.0
-        """Of the branching factors until now."""
+        """The product of the numbers of possible outcomes of all draws so far."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return one of the possible outcomes, each with equal probability."""

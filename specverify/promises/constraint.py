@@ -61,7 +61,8 @@ def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
 def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
     """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids.
 
-    ``seeds`` are the seeds of the calls, and ``largest`` is the most rows of a call.
+    ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``. ``seeds`` are the seeds of the calls,
+    and ``largest`` is the largest number of rows of a call.
     """
     left = SAMPLES
     while left:
@@ -81,7 +82,10 @@ def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: 
 
 
 def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) -> Check:
-    """Return the check of a declared constraint; ``scenarios`` maps a program's name to its requests' scenarios."""
+    """Return the check of the constraint that the engine ``make`` declares.
+
+    ``scenarios`` maps the name of each program to the scenarios of its requests.
+    """
 
     def known(subject: Subject) -> Iterator[EngineProgram]:
         return (program for program in subject.programs if program.name in scenarios)

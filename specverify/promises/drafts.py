@@ -60,7 +60,7 @@ class ModelQueries(NamedTuple):
 
 
 def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
-    """Return the model queries in ``trace``, a run in ``scenario``, compared with its texts."""
+    """Return the queries to the models in ``trace``, a run in ``scenario``, compared with the texts of the run."""
     target = handed_task(scenario, rational=False).target
     texts = tuple(_continued(target, prompt + new) for prompt, new in trace.texts)
     of = {name: tuple(tokens for model, tokens in trace.queries if model == name) for name in ("draft", "target")}
@@ -77,7 +77,7 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 
 
 def _begins_one(tokens: Tokens, texts: tuple[Tokens, ...]) -> bool:
-    """Return whether ``tokens`` agree with one of the texts, as far as this text is known."""
+    """Return whether ``tokens`` agree with one of the texts up to the end of the shorter of the two."""
     return any(_common(tokens, text) == min(len(tokens), len(text)) for text in texts)
 
 

@@ -48,9 +48,9 @@ class DifferentTexts(NamedTuple):
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the differences between pairs of texts with one seed; None for a pair of equal texts.
+    """Yield the difference between the two texts of each pair with one seed; None if they are equal.
 
-    One pair is of two calls of one engine, the other of two engines.
+    For each prompt there are two pairs: two calls of one engine, and calls of two engines that ``pairing`` makes.
     """
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
@@ -72,7 +72,10 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between the texts of a request served alone and among or after others; None if equal."""
+    """Yield the differences between a request's text when it is served alone and among or after other requests.
+
+    None stands for equal texts.
+    """
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
     neighbours = _seeds(seed + 1, len(others))
@@ -167,7 +170,7 @@ OF_PROMISE: Final = {
 
 
 def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Examination:
-    """Compare the texts of all pairs of runs for ``promise`` in one scenario (``pairing``)."""
+    """Compare the texts of all pairs of runs for ``promise`` in the scenario ``pairing``."""
     if reason := promise.lacks(pairing):
         return Examination(reason, unknown=True, rational=False)
     first, number = 1 + 7919 * conditions.seed, 1 if pairing.certain else PAIRS
@@ -200,7 +203,10 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 
 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
-    """Return whether ``promise`` can be tested: texts have no random tokens, or each request has its own seed."""
+    """Return whether ``promise`` can be tested in the scenario ``pairing``.
+
+    It can if texts have no random tokens, if the promise needs no seeds, or if each request has its own seed.
+    """
     if pairing.certain or not promise.needs_seed:
         return True
     return pairing.takes_seed and (pairing.seeds_each_row or not pairing.batched)
@@ -251,7 +257,11 @@ def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> It
 
 
 def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
-    """Yield rows of a small call with the same rows of a call of ``size`` rows, and of a call after other requests."""
+    """Yield pairs of rows of the same seed, which must be equal.
+
+    One is a row of a small call, the other the same row of a call of ``size`` rows, or of a call that follows other
+    calls.
+    """
     alone, several, whole = (drawn(sampler, seed, number) for number in (1, (size + 1) // 2, size))
     yield RowPair(alone[0], whole[0], f"row 1 of seed {seed}, n=1 and n={size}")
     for row, (one, two) in enumerate(zip(several, whole, strict=False), start=1):

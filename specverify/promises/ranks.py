@@ -79,7 +79,7 @@ def _rounded_on(model: LanguageModel, rank: int) -> LanguageModel:
 
 
 def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
-    """Return the function that a rank runs: it creates the engine and decodes the prompt of a scenario with a seed.
+    """Return the function that a rank runs: it builds the engine ``make`` and decodes the prompt of a scenario.
 
     ``given`` is (scenario, seed), and ``form`` the form in which the engine takes prompts.
     """
@@ -98,7 +98,11 @@ def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
 
 
 def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions) -> Examination:
-    """Compare the texts of all ``size`` ranks in the scenarios of ``case``; ``gloo`` selects ``torch.distributed``."""
+    """Compare the texts of all ``size`` ranks of the engine ``make``.
+
+    ``case`` selects the scenarios, by a key of ``SCENARIOS``. ``gloo`` states whether the ranks communicate by
+    ``torch.distributed``.
+    """
     scenarios, seeds = SCENARIOS[case]
     form, compared = form_in(make, "speculative"), 0
     seeded_call = takes_seed(made_in(make, widened(make, scenarios[0])).speculative)

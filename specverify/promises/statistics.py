@@ -82,7 +82,10 @@ def _is_key(key: Any) -> bool:
 
 
 def _by_count(histogram: Any) -> dict[int, int]:
-    """Return number of accepted drafts -> number of rounds; a list has the rounds with 0, 1, 2, ... accepted drafts."""
+    """Return number of accepted drafts -> number of rounds with this number.
+
+    ``histogram`` is such a mapping, or a list with the numbers of rounds for 0, 1, 2, ... accepted drafts.
+    """
     pairs = histogram.items() if isinstance(histogram, Mapping) else enumerate(histogram)
     return {int(count): int(rounds) for count, rounds in pairs}
 
@@ -96,7 +99,11 @@ be."""
 
 
 def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
-    """Return the fault of a part of ``usage`` that exceeds its whole in ``wholes``; None if there is none."""
+    """Return the fault if ``usage`` counts more tokens of a part than its whole has; None if it does not.
+
+    For example, reasoning tokens are a part of the completion tokens. ``wholes`` maps the name of a whole to its
+    number.
+    """
     for name, of, places in PARTS:
         blocks = (usage, *(block for place in places if isinstance(block := usage.get(place), Mapping)))
         for block in blocks:
@@ -122,7 +129,10 @@ def _usage(usage: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
 
 def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
-    """Return the fault of the numbers of drafts and rounds among the reported numbers ``given``; None if they fit."""
+    """Return the fault if the reported numbers of drafts and rounds in ``given`` contradict each other or the answer.
+
+    Returns None if they fit.
+    """
     drafted, accepted, rejected = (given.get(name) for name in ("drafted", "accepted", "rejected"))
     if drafted is not None and accepted is not None and accepted > drafted:
         return Off(f"{accepted} drafts are reported as accepted, and {drafted} as drafted")
@@ -195,7 +205,10 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Return the fault if the queries to the draft model exclude this number of ``accepted`` drafts, else None."""
+    """Return the fault if the queries to the draft model exclude the reported number of ``accepted`` drafts, else None.
+
+    ``facts`` has the models of the request.
+    """
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
         return None
@@ -216,7 +229,10 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
-    """Compare the statistics reported on every path of an engine with its run; ``promises`` has their names."""
+    """Compare the reported statistics with the run, on every path of the engine program ``answering``.
+
+    ``promises`` has the names of the statistics.
+    """
     runs, present = 0, set[str]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
     for answers in followed(answering.open()):
@@ -251,7 +267,10 @@ def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off
 
 
 def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
-    """Return the check of the statistics that an engine reports; ``answerings`` are its programs."""
+    """Return the check of the statistics that an engine reports.
+
+    ``answerings`` are its programs, and ``promises`` has the names of the statistics.
+    """
     by_name = {answering.name: answering for answering in answerings}
 
     def known(subject: Subject) -> Iterator[EngineProgram]:

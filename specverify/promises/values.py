@@ -63,11 +63,12 @@ class KnownValues(NamedTuple):
     plain: Mapping[Tokens, Mapping[str, Value]]
     """New tokens -> the values that the call without speculation returns with them."""
     prefixes: Mapping[str, Mapping[Tokens, Any]]
-    """Path of a value with one element per token -> number of new tokens -> the element that a plain call returns."""
+    """Name of a value with one element per token -> new tokens up to and including a position -> the element at this
+    position that the call without speculation returns."""
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
-    """Compare every value on every path with its promise.
+    """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
     Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS`` paths.
     """
@@ -156,7 +157,7 @@ def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
-    """Return the data for comparing the values of each request."""
+    """Return, for each request of the program ``answering``, the data with which its values are compared."""
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
     for answers in followed(answering.plain()) if answering.plain else ():
         for place, answer in enumerate(answers):
@@ -172,7 +173,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
 
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
-    """Return the element of the value ``name`` at each position, by the new tokens up to that position.
+    """Return new tokens up to and including a position -> the element of the value ``name`` at this position.
 
     ``texts`` maps new tokens to the values returned with them.
     """
@@ -186,7 +187,10 @@ def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[To
 
 
 def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
-    """Return the first value of an answer that differs from the promised one; None if there is none."""
+    """Return the fault of the first value of ``answer`` that differs from the promised one; None if there is none.
+
+    ``known`` has the promises and the data for the comparison.
+    """
     doubt = None
     for name, kind in known.promises.items():
         if name not in answer.values:
@@ -202,9 +206,10 @@ def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
 
 
 def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Mapping[str, Kind]) -> Off | None:
-    """Return the first value that differs from that on an earlier path with the same tokens; None if there is none.
+    """Return the fault of the first value that differs from that on an earlier path with the same tokens; else None.
 
-    ``seen`` holds the values of earlier paths and is updated; ``place`` is the index of the request.
+    ``seen`` holds the values of earlier paths and is updated; ``place`` is the index of the request. Only the values
+    named in ``promises`` are compared.
     """
     for name in promises.keys() & answer.values.keys():
         value = answer.values[name]
@@ -232,7 +237,7 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 
 
 def explained(spacing: float, logarithm: float) -> float:
-    """Return the largest error of ``logarithm`` that rounding in floats of this spacing can cause.
+    """Return the largest error of ``logarithm`` that rounding in floats of this ``spacing`` can cause.
 
     For a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token,
     exponential, division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own
@@ -347,9 +352,9 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
 
 
 def _ratio(found: float, expected: float) -> tuple[str, ...]:
-    """Return the sentence with the factor exp(returned - recomputed), by which a gradient would be wrong.
+    """Return the sentence with the factor exp(``found`` - ``expected``), by which a gradient would be wrong.
 
-    Returns () if the factor is huge or the returned value is not finite.
+    Returns () if the factor is huge or the returned logarithm ``found`` is not finite.
     """
     if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
         return ()
@@ -357,9 +362,9 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a logarithm ``found`` that differs by more than rounding explains, but only slightly.
+    """Return the sentence about a logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    The difference from ``expected`` is too small for a wrong pmf.
+    The difference is more than rounding explains, and less than a wrong pmf would cause.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -375,7 +380,10 @@ def _source(kind: Kind) -> str:
 
 
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
-    """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it."""
+    """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it.
+
+    ``known`` has the models and the law, from which such pmfs are computed.
+    """
     facts = known.facts
     if facts is None:
         return ()
@@ -404,7 +412,10 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 
 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
-    """Return the logarithms that pmfs of the draft model give ``token`` after ``before``, each with a description."""
+    """Return logarithms that a wrong engine could give ``token`` after ``before``, each with a description.
+
+    They are those of q, of the residual, and of the acceptance probability. ``facts`` has the models.
+    """
     if facts.draft is None or facts.target is None:
         return []
     p, q = facts.target(facts.prompt + before), facts.draft(facts.prompt + before)
@@ -457,7 +468,8 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
 def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
     """Return the first fault of a list of most probable tokens: an entry, the order, a missing token or a rank.
 
-    ``emitted`` is the emitted token, ``row`` the right pmf or None, and ``expected`` the list of a plain call or None.
+    ``entry`` is the list, ``emitted`` the emitted token, ``spacing`` that of its floats, ``row`` the right pmf or None,
+    and ``expected`` the list of a plain call or None.
     """
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
@@ -485,9 +497,11 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
 def _wrong_entry(
     inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
 ) -> Off | None:
-    """Return the first entry of a list with a wrong logarithm, else the first that rounding may explain, else None.
+    """Return the fault of the first entry of a list with a wrong logarithm; else of the first with an undecided one.
 
-    ``inner`` are (token, logarithm) and ``masses`` the right logarithms by token.
+    ``inner`` are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and
+    ``spacing`` that of the floats. If ``masses`` lacks the token of an entry, the entry is wrong, unless this is the
+    ``emitted`` token. Returns None if there is no fault.
     """
     doubt = None
     for token, result in inner:
@@ -517,7 +531,7 @@ def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) 
 
 
 def _least_of_others(inner: Sequence[tuple[int, float]], emitted: int) -> float:
-    """Return the smallest logarithm in a list of most probable tokens, without the emitted token.
+    """Return the smallest logarithm in ``inner``, a list of most probable tokens, without the emitted token.
 
     Engines list the emitted token even if it is improbable.
     """
@@ -730,7 +744,10 @@ def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off,
 
 
 def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
-    """Return the refutation by one answer with the fault ``off``; ``let`` lists the deciding pmfs or numbers."""
+    """Return the refutation by one answer with the fault ``off``, found after ``runs`` paths.
+
+    ``let`` lists the deciding pmfs or numbers.
+    """
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
     example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)
     return Examination(
@@ -744,7 +761,10 @@ def _row_line(target: LanguageModel | None, draft: LanguageModel | None, text: T
 
 
 def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
-    """Return the check of the values that an engine returns with its tokens; ``answerings`` are its programs."""
+    """Return the check of the values that an engine returns with its tokens.
+
+    ``answerings`` are the engine's programs, and ``promises`` maps the name of each value to its promise.
+    """
     by_name = {answering.name: answering for answering in answerings}
 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})

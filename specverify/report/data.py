@@ -49,7 +49,10 @@ def _asked_for() -> frozenset[str]:
 def as_data(
     verdicts: Sequence[Verdict], alarm: float, seed: int, made: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a report as JSON data in the format of ``schema``. ``made`` is the result of ``made_by``, or None."""
+    """Return a report on ``verdicts`` as JSON data in the format of ``schema``.
+
+    ``alarm`` is the false-alarm budget of the run. ``made`` is the result of ``made_by``, or None.
+    """
     return {
         **({} if made is None else {"made": made}),
         "specverify": __version__,

@@ -19,35 +19,38 @@ SECONDS_OF_EXPECTATION = 10.0
 
 
 class Progress:
-    """The progress of a command: current step, amount done (in any unit), elapsed time."""
+    """The progress of a command: its current step, the amount done (in any unit), and the elapsed time."""
 
     def __init__(self, what: str, total: float | None, expected: float | None = None) -> None:
-        """Start with the name ``what``.
+        """Start the progress of the command called ``what``.
 
-        ``total`` is None if unknown, ``expected`` the estimated duration in seconds.
+        ``total`` is the amount to do; None if unknown. ``expected`` is the estimated duration in seconds.
         """
         self.what, self.total, self._expected = what, total, expected
         self.amount, self.doing = 0.0, ""
         self._begun_by: dict[str, float] = {}
-        """The shares that are done of what each is at."""
+        """Subject -> the share of its current step that is done."""
         self.changed: Callable[[], None] = lambda: None
         self._begun = time.monotonic()
 
     def now(self, doing: str) -> None:
-        """Set the current step."""
+        """Set the current step to ``doing``, its description."""
         self.doing = doing
         self.changed()
 
     def within(self, who: str, doing: str, examined: int, cases: int) -> None:
-        """Set how many of the ``cases`` (0: unknown) of the step ``doing`` of subject ``who`` are examined."""
+        """Record that ``examined`` of the ``cases`` of a step are done; ``cases`` is 0 if unknown.
+
+        ``doing`` is the description of the step, and ``who`` the subject that is examined.
+        """
         self._begun_by[who] = examined / cases if cases else 0.0
         of = f" of {cases}" if cases else ""
         self.now(f"{who} {doing}" + (f", {examined}{of} cases" if examined else ""))
 
     def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
-        """Add ``amount`` to the amount done and set the current step.
+        """Add ``amount`` to the amount done, and set the current step to ``doing``.
 
-        The subject ``who`` has finished its previous step.
+        ``who`` is the subject that has finished its previous step.
         """
         self._begun_by.pop(who, None)
         self.amount += amount
@@ -89,7 +92,10 @@ class Progress:
 def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
 ) -> Iterator[Progress]:
-    """In the ``with`` block, show progress on ``console``, by default standard error; yield the object to update."""
+    """In the ``with`` block, show progress on ``console``, by default standard error; yield the object to update.
+
+    The other parameters are those of ``Progress``.
+    """
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):
         yield state

@@ -40,7 +40,7 @@ OF_ONE_LAW = (
 
 
 def strength(verdict: Verdict) -> str:
-    """Describe the strength of a verdict's evidence."""
+    """Return the kind and the resolution of a verdict's evidence in words, such as "exact, equal as rationals"."""
     figures = verdict.figures
     if verdict.status is Status.REFUTED:
         return str(verdict.evidence)
@@ -112,9 +112,9 @@ def failure(verdict: Verdict) -> str:
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the refuted verdicts of one subject, grouped by cause, the most informative first in each group.
 
-    A wrong law shows in several checks: probability missing at one outcome appears at another, possibly a forbidden
-    one, and reused random numbers make a law wrong. Writing to arguments, or leaving resources behind, is a separate
-    cause.
+    All refutations that one wrong law can cause form one group, if one of them compares laws: probability that is
+    missing at one outcome appears at another, possibly a forbidden one, and reused random numbers make a law wrong.
+    Each other refutation, such as one for changed arguments, is a group of its own.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -126,9 +126,9 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the sort key of a verdict among the verdicts of one cause.
+    """Return the sort key by which the verdicts of one cause are ordered.
 
-    A law that differs without a named cause comes last.
+    First come comparisons of laws that name a cause, then all others; both parts are in the order of ``OF_ONE_LAW``.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)

@@ -25,7 +25,7 @@ def row_line(row: FitRow) -> str:
 
 
 def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
-    """Return the table of ``specverify stats``."""
+    """Return the table that ``specverify stats`` prints: one line for each result in ``rows``."""
     table = Table(caption=f"seed {seed}", caption_justify="left", box=None, header_style="bold", padding=(0, 1))
     for column in ("subject", "setting", "law", "drawn"):
         table.add_column(column, overflow="fold", no_wrap=column in {"law", "drawn"})
@@ -57,7 +57,10 @@ def cells(row: FitRow) -> tuple[str, ...]:
 
 
 def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, complete: bool) -> dict[str, Any]:
-    """Return the results as JSON data; ``complete`` states whether they include every planned setting."""
+    """Return the results as JSON data.
+
+    ``budget`` is the alarm budget of the run; ``complete`` states whether the results include every planned setting.
+    """
     return {
         "specverify": __version__,
         "alarm": budget.total,

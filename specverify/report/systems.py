@@ -84,7 +84,7 @@ def examined(row: Algorithm) -> Examined:
 
 
 def evidence(row: Algorithm) -> str:
-    """Describe the evidence for the law of an algorithm: always rationals at small sizes, and samples beyond them."""
+    """Return in words how the law of an algorithm is checked: in rationals at small sizes, by samples beyond them."""
     law = "declared bias" if row.declared_law else "law of p"
     return f"exact rationals: {law}; statistical: V = {SAMPLED_SIZE[0]}"
 

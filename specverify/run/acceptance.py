@@ -31,7 +31,11 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Acceptance(NamedTuple):
-    """The counter of accepted drafts in batches of samples, and the test of the law of their number."""
+    """The counter of the accepted drafts that a black box reports, and the test of the law of their number.
+
+    ``seen`` adds one batch: the number of accepted drafts of each sequence, or None if the black box reports no
+    numbers.
+    """
 
     seen: Callable[[Sequence[int] | None], None]
     status: Callable[[], Status | None]
@@ -43,9 +47,10 @@ class Acceptance(NamedTuple):
 def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
     """Return the counter of accepted drafts of the subject ``name``.
 
-    If ``law``, the pmf of their number, is given, the counter also tests it: with a quarter of ``alarm`` as the
-    false-alarm rate; the test holds within the total variation ``tv``, and takes at most ``most_samples`` samples.
-    Raises ``ValueError`` if ``law`` is not a pmf over the number of accepted drafts.
+    If ``law`` is given, the pmf of the number of accepted drafts of a sequence, the counter also tests it. The
+    false-alarm rate of this test is a quarter of ``alarm``. The test holds if the total variation from ``law`` is at
+    most ``tv``, and takes at most ``most_samples`` samples. Raises ``ValueError`` if ``law`` is not a pmf over the
+    number of accepted drafts.
     """
     if law is None:
         return _counted(name, None, alarm)

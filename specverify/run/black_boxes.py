@@ -48,8 +48,8 @@ class SampleRequest(NamedTuple):
     eos: int | str | None = None
     """The end-of-sequence token, with which a sequence may end early, whether or not the black box returns it."""
     whole: bool = False
-    """Whether a sequence that ends early without ``eos`` cannot be judged. A server then also gets options that turn
-    off its default truncation and penalties, except where ``options`` sets them."""
+    """Whether a sequence that ends early without ``eos`` is an error. A server then also gets options that turn off its
+    default truncation and penalties, except where ``options`` sets them."""
     options: Mapping[str, Any] = {}
     """Sampling options, under the names that the black box uses."""
 
@@ -72,13 +72,13 @@ class BlackBox(NamedTuple):
     notes: list[str]
     """Sentences for the report, in the order in which they came."""
     at_once: list[int]
-    """The numbers of samples that a call draws together, as reported so far; the last one is valid."""
+    """The reported numbers of samples that a call draws together, oldest first; the last number is valid."""
 
 
 class Words(NamedTuple):
-    """Numbers for the tokens of a black box.
+    """The numbers of a black box's tokens.
 
-    An id keeps its number; words are numbered in the order of first occurrence.
+    A token id is its own number. Tokens that are words are numbered in the order in which they first occur.
     """
 
     numbers: dict[str, int]
@@ -125,8 +125,8 @@ def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> It
 def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
     """Return ``plan`` with calls no larger than the number of samples that the black box draws together.
 
-    One call of samples is drawn to learn this number. The rows of one call are then the rows of one request to a
-    server.
+    One call of samples is drawn to learn this number. With calls of this size, a server draws all rows of a call in one
+    request.
     """
     seed = next(seeds_of([plan.seed, 1]))
     drawn(box.sampler, seed, min(plan.largest_call, FIRST_CALL))
@@ -165,9 +165,10 @@ def _sampled(ask: Ask, name: str, wanted: SampleRequest, words: Words, seed: int
 
 
 def _ended(tokens: Tokens, wanted: SampleRequest, words: Words) -> Tokens:
-    """Return the sequence ``tokens`` cut before its end-of-sequence token.
+    """Return the sequence ``tokens`` without its end-of-sequence token and without the tokens after it.
 
-    The token itself is removed because only some black boxes return it.
+    The end-of-sequence token is that of the request ``wanted``; ``words`` has its number. It is removed because only
+    some black boxes return it.
     """
     end = None if wanted.eos is None else words.number(wanted.eos)
     return tokens[: tokens.index(end)] if end in tokens else tokens

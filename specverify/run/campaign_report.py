@@ -29,7 +29,7 @@ def is_campaign(file: Path) -> bool:
 
 
 def said_of_campaign(results: Path) -> RunSaid:
-    """Return the record of a campaign for a report: the verdicts from its stored blocks.
+    """Return the record of a campaign for a report: the verdicts from the blocks stored in the file ``results``.
 
     Raises ``ValueError`` with one sentence for a file without a campaign.
     """
@@ -79,9 +79,9 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
 
 
 def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
-    """Yield the stored blocks in order, up to the first that is missing; append its number to ``missing``.
+    """Yield a subject's stored blocks in order, up to the first that is missing; append its number to ``missing``.
 
-    ``blocks`` is the number of blocks in the plan.
+    ``key`` is the database key of the subject, and ``blocks`` the number of blocks in the plan.
     """
     for index in range(blocks):
         result = block_of(file, key, index)

@@ -62,9 +62,10 @@ def _opened(results: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[str, Any]) -> None:
-    """Store the result ``found`` of block number ``block``; a block that is already stored stays unchanged.
+    """Store the result ``found`` of the block with number ``block`` of the subject with the key ``key``.
 
-    Raises ``NotStored`` with one sentence on failure, for example on a full disk.
+    A block that is already stored stays unchanged. Raises ``NotStored`` with one sentence on failure, for example on a
+    full disk.
     """
     try:
         file.execute(
@@ -75,7 +76,10 @@ def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[st
 
 
 def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
-    """Return the stored result of block number ``block``; None if it is not stored."""
+    """Return the stored result of the block with number ``block`` of a subject; None if it is not stored.
+
+    ``key`` is the database key of the subject.
+    """
     row = file.execute(
         "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, block)
     ).fetchone()

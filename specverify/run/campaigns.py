@@ -120,7 +120,10 @@ def run_campaign(
 
 
 def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
-    """Return the database key of a subject's blocks."""
+    """Return the database key of a subject's blocks.
+
+    The key contains every setting of the campaign that determines the result of a block.
+    """
     law, plan = known_law(subject.law), campaign.plan
     outcomes = [law.outcome(index) for index in range(len(law.masses))]
     of_law = sha256(repr((outcomes, law.masses.tolist())).encode()).hexdigest()
@@ -145,7 +148,10 @@ def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]
 
 
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
-    """Sample block number ``index`` and return its result. Two calls with different seeds form a batch."""
+    """Sample the block with number ``index`` of a subject and return its result.
+
+    The samples are drawn in batches; a batch is two calls with different seeds.
+    """
     plan, words = campaign.plan_of_each(), Words({}, set())
     chosen, cell = planned_law(plan, subject.law)
     watched, law = watched_couples(subject.name, plan, cell, campaign.block), law_begun(chosen)
@@ -176,7 +182,10 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
 def judged(
     campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
-    """Return the verdicts on ``blocks``, evaluated in order until they are decided; () if there is no block."""
+    """Return the verdicts on ``blocks``, evaluated in order until they are decided; () if there is no block.
+
+    ``progress`` is called as in ``run_campaign``.
+    """
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)
     law, begun = law_begun(chosen), (IndependenceFound(), IndependenceFound())
@@ -203,7 +212,10 @@ def judged(
 
 
 def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
-    """Yield the blocks in order; blocks that are not stored are sampled when they are needed."""
+    """Yield the blocks of a subject in order.
+
+    Blocks that are not stored are sampled when they are needed, in ``jobs`` processes.
+    """
     key = key_of(campaign, subject)
     for index in range(campaign.blocks):
         if block_of(file, key, index) is None:
@@ -214,7 +226,10 @@ def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connecti
 def _sample_missing(
     campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, wanted: Sequence[int], jobs: int
 ) -> None:
-    """Sample those of the ``wanted`` blocks that are not stored, and store each as soon as it is complete."""
+    """Sample those of the blocks numbered ``wanted`` that are not stored, in ``jobs`` processes.
+
+    Each block is stored as soon as it is complete.
+    """
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]
     works = [partial(sample_block, campaign, subject, index) for index in missing]

@@ -19,10 +19,10 @@ CaseTold = Callable[[int, int], None]
 def counted_cases(
     cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold, known: int = 0
 ) -> Iterator[Case]:
-    """Yield the cases, and report the number of examined ones to ``told`` now and then.
+    """Yield the cases; every half second, call ``told(number of examined cases, total number)``.
 
     Cases are generated as they are examined. If this takes seconds, ``number_of()`` is called once for their total
-    number. It is not called if the total number, ``known``, is not 0.
+    number. It is not called if the total number is given as ``known``; 0 means that it is not known.
     """
     number, started = known, time.perf_counter()
     asked, told_at = number > 0, started

@@ -79,17 +79,23 @@ def reproducer_of(name: str) -> Reproducer | None:
 
 
 def written_as_scripts() -> str:
-    """Return the names of the engines whose failures can be written as scripts, as part of a sentence."""
+    """Return the names of the engines whose failures can be written as scripts, joined by "or", for a message.
+
+    If there is none, the result is "no engine".
+    """
     return " or ".join(engine.name for engine in found_engines().engines.values() if engine.reproducer) or "no engine"
 
 
 def kinds_of_names() -> tuple[str, ...]:
-    """Return descriptions of the kinds of subject names, which form a part of a sentence."""
+    """Return the forms that the name of a subject can have, such as ``reference:NAME``, for a message."""
     return ("reference:NAME", *(f"{prefix}:NAME" for prefix in found_engines().engines), "module:callable")
 
 
 def expanded(name: str) -> tuple[str, ...]:
-    """Return the names that ``name`` stands for: the subjects of a table if it names a table, else ``name`` alone."""
+    """Return the names that ``name`` stands for.
+
+    A name of a table of an engine stands for all subjects of the table, and any other name for itself.
+    """
     return tuple(_expanded(name)) if name in tables() else (name,)
 
 

@@ -99,30 +99,36 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
 
 
 class CertifiedPath(NamedTuple):
-    """A path of a program, and what each of its draws says about uniform numbers."""
+    """A path of a program with one constraint for each of its draws: what the outcome says about uniform numbers."""
 
     path: OnePath[Any]
     constraints: list[Constraint]
 
 
 class _WithConstraints:
-    """An interpreter that records the constraint of each draw and lets ``draws`` answer it."""
+    """An interpreter that passes every draw on to ``draws`` and records the constraint of the draw.
+
+    A constraint states which uniform numbers lead to an outcome of the draw.
+    """
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
         self.noted: dict[Site, Constraint] = {}
-        """By site, the constraint of a draw about uniforms that follows."""
+        """Site -> the constraint of the draw that follows at this site."""
         self.constraints: list[Constraint] = []
-        """By draw; without numbers for an outcome of a library call."""
+        """The constraint of each draw so far; an empty one for an outcome of a library call."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of ``draws``."""
+        """Record the constraint that was noted for ``site``, and return the outcome that ``draws`` gives there."""
         self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)
 
 
 def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[CertifiedPath]:
-    """Return every path of a program; [] if there are more than ``most_paths`` or enumeration fails."""
+    """Return every path of a program, with its constraints.
+
+    Returns [] if there are more than ``most_paths``, or if the program cannot be enumerated.
+    """
 
     def noted(draws: Draws) -> tuple[Any, list[Constraint]]:
         noting = _WithConstraints(draws)
@@ -165,9 +171,10 @@ def _certificate(
     head: Mapping[str, Any],
     plain: Sequence[CertifiedPath] = (),
 ) -> dict[str, Any]:
-    """Return the certificate of ``followed``, the paths of a program.
+    """Return the certificate of a program: it states whether the law of the paths ``followed`` is ``promised``.
 
-    ``head`` is what the certificate says of the promised law, and ``plain`` the paths of which this is the law, if any.
+    ``name`` is the name of the scenario. ``head`` has the entries of the certificate from which the promised law can be
+    computed. ``plain`` are the paths of the call without speculation, if the promised law is the law of that call.
     """
     law = _law_of(followed)
     rows = head.get("rows", ())
@@ -194,16 +201,20 @@ def _certificate(
 
 
 def _has_floats(followed: CertifiedPath) -> bool:
-    """Return whether a probability of a path is a float: of a draw, or of an outcome that was never read."""
+    """Return whether the path ``followed`` has a float among its probabilities.
+
+    These are the probabilities of its draws and of the results that differ only in an outcome that the program never
+    read.
+    """
     path = followed.path
     weights = (weight for step in path.decisions for weight in step.weights)
     return any(isinstance(each, float) for each in (*weights, *(share for _, share in outcomes_of(path.outcome))))
 
 
 def _tree(followed: Sequence[CertifiedPath]) -> Any:
-    """Return the tree of draws that the enumerated paths ``followed`` form, as JSON.
+    """Return the tree of draws that the paths ``followed`` form, as JSON.
 
-    A branch without a path is None.
+    A possible outcome of a draw that occurs on none of the paths becomes None.
     """
     root: dict[str, Any] = {}
     for path, constraints in followed:

@@ -65,10 +65,10 @@ def replayable(name: str) -> Replayable | None:
 def replays_of(
     program: Callable[[Draws], Any], function: Replayable, law: Sequence[Any], ends: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return paths of ``program``, each with its calls of ``function``; [] if they cannot be written.
+    """Return paths of ``program`` in the form of a certificate, each with its calls of ``function``.
 
-    ``ends`` converts the outcome of a path to an outcome of the law. Only paths whose converted outcome is in ``law``
-    are returned.
+    ``ends`` converts the result of a path to an outcome of the law. Only paths whose converted result is in ``law`` are
+    returned. The result is [] if the calls have no form in a certificate.
     """
     result: dict[str, Any] = {}
     try:

@@ -23,7 +23,10 @@ LAGS = 8
 
 
 class Watch(NamedTuple):
-    """The two independence tests of a sampler: of rows of one call, and of rows of two calls."""
+    """The two independence tests of a sampler: of rows of one call, and of rows of two calls.
+
+    ``seen`` adds a batch to both tests, and ``statuses`` returns their two statuses.
+    """
 
     seen: Callable[[Batch], None]
     statuses: Callable[[], Sequence[Status]]
@@ -82,9 +85,10 @@ def watch(
 
 
 def _lag(number: int, rows: int) -> int:
-    """Return the distance between the rows of a couple in batch ``number`` of ``rows`` rows; 1 in every other batch.
+    """Return the distance between the two rows of a couple in the batch with this ``number`` and ``rows`` rows.
 
-    Of the remaining batches, every second pairs the two halves, which detects a batch made by repeating one half.
+    It is 1 in every other batch. In the batches between, it is in turn a power of two and half of the rows. Half of the
+    rows detects a batch that repeats its first half.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1

@@ -19,9 +19,9 @@ class Course(NamedTuple):
 
 
 def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Course:
-    """Return ``course`` with one more point at ``samples``, or unchanged if ``samples`` is close to its last point.
+    """Return ``course`` with a further point at ``samples``; unchanged if ``samples`` is close to its last point.
 
-    ``evidence()`` returns the natural logarithm of the e-value.
+    ``evidence()`` returns the natural logarithm of the e-value after this number of samples.
     """
     if course.points and samples < APART * course.points[-1][0]:
         return course

@@ -34,13 +34,17 @@ class TestableFunction(NamedTuple):
 
 
 class FunctionKind(NamedTuple):
-    """One kind of function: the parameter names by which it is recognised, and the call of it in a test."""
+    """One kind of function: how it is recognised, and the lines that test it.
+
+    ``fits`` decides from the names of the parameters, and the name of the function, whether a function is of this kind.
+    """
 
     fits: Callable[[Sequence[str], str], bool]
     lines: Callable[[TestableFunction], list[str]]
     """Returns its lines in the test file: an entry of the subjects, or its own test."""
     as_it_is: bool = True
-    """Whether it can be passed unchanged; if not, its lines are comments and need a choice."""
+    """Whether a check can take the function unchanged. If not, its lines in the test file are comments, which the user
+    must complete."""
 
 
 def found_in(folder: Path) -> list[TestableFunction]:

@@ -22,7 +22,7 @@ OF_TEXTS: Final = ("samples_fit_law", "samples_fit_reference", "samples_are_supp
 class Heard(NamedTuple):
     """A sampler that records its texts: the first text, and the first one that differs from it.
 
-    A greedy sampler returns the same text in every call.
+    A greedy sampler returns the same text in every call, so usually there is only one text.
     """
 
     sampler: Sampler
@@ -86,9 +86,9 @@ def _likely(law: Any) -> list[Tokens]:
 
 
 def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits) -> Parting | None:
-    """Return the first difference between ``texts`` and the only expected text, ``plain``; None if there is none.
+    """Return the first difference between ``texts`` and the expected text; None if there is none.
 
-    ``name`` is the subject's name, for messages.
+    ``plain`` holds the expected text, ``logits`` are the target's, and ``name`` is the subject's name for messages.
     """
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))

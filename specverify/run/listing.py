@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """Return a line about an item of the list: its summary and its other fields."""
+    """Return the text about ``row``, an item of the list: its summary, and its other fields in brackets."""
     notes = [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
     notes += [f"claims {', '.join(row['claims'])}" if row.get("claims") else ""]
     notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]

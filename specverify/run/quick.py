@@ -40,7 +40,10 @@ class ChosenCases(NamedTuple):
 
 
 def in_quick(conditions: Conditions) -> Conditions:
-    """Return ``conditions`` with the smaller numbers of runs, paths and replays of the quick plan."""
+    """Return ``conditions`` with its limits reduced to those of the quick plan.
+
+    The number of runs, paths and replays becomes smaller, and boundary draws are tested on fewer texts.
+    """
     return conditions._replace(
         runs=min(conditions.runs, MOST_RUNS),
         paths=min(conditions.paths, PATHS),

@@ -48,7 +48,11 @@ CONFIRMING = 128
 
 
 class SamplingPlan(NamedTuple):
-    """The total variation to detect, the error probability, and the limits of a sampling run."""
+    """The total variation to detect, the error probability, and the limits of a sampling run.
+
+    ``most_samples`` is the largest number of samples (None: chosen for the law), ``largest_call`` the largest number in
+    one call, and ``rounding`` the relative error of the law's probabilities.
+    """
 
     tv: float = 0.05
     alarm: float = 1e-6
@@ -60,7 +64,11 @@ class SamplingPlan(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """A test of a sampler that takes samples batch by batch: against a law, or against another sampler."""
+    """A test of a sampler that takes samples batch by batch: against a law, or against another sampler.
+
+    ``seen`` adds a batch, ``status`` and ``verdicts`` return the result so far. ``cell`` maps an outcome to its cell in
+    the tables of the independence tests, and ``most_samples`` is the largest number of samples.
+    """
 
     seen: Callable[[Batch], None]
     status: Callable[[], Status]
@@ -139,8 +147,8 @@ def sampled_verdicts(
 def is_decided(judge: Judge, watched: Watch) -> bool:
     """Return whether sampling can stop: one of the verdicts is REFUTED, or all of them HOLD.
 
-    A refutation of the law counts only once it is excluded that samples are copies of each other, because copies also
-    deviate from the law.
+    ``judge`` tests the law, ``watched`` tests independence. A refutation of the law counts only after enough couples
+    were tested for independence, because samples that are copies of each other also deviate from the law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -151,9 +159,10 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts on the law and on independence. ``notes`` are added to the verdict on independence.
+    """Return the verdicts of ``judge`` on the law and of ``watched`` on independence.
 
-    If samples depend on each other, only impossible outcomes refute the law.
+    ``notes`` are added to the verdict on independence. If samples depend on each other, only an outcome of probability
+    0 refutes the law.
     """
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
@@ -168,7 +177,7 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
     """Return the plan of a test against ``law``, and the function outcome -> cell for couples of samples.
 
-    ``draft`` is the law of drafts, or None.
+    ``draft`` is the law of drafts over the outcomes of ``law``; None if it is not known.
     """
     known = known_law(law)
     needed = samples_to_hold(known.masses, plan.tv - known.unnamed, plan.alarm, MOST_SAMPLES)
@@ -260,9 +269,9 @@ def watched_couples(
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return name -> label of each outcome, one entry for each of the first positions with several tokens.
+    """Return name -> label of each outcome, for each of the first positions at which outcomes have different tokens.
 
-    The label of an outcome is its token at this position.
+    The label of an outcome is the number of its token at this position.
     """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {

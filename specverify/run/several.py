@@ -57,7 +57,7 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """The name of a subject, with its ``Loaded`` data or the reason why it could not be loaded."""
+    """The name of a subject with its ``Loaded`` data, or with the reason why it could not be loaded."""
 
     name: str
     found: Loaded | Stopped
@@ -73,7 +73,7 @@ class Worker:
         self.busy = False
         self._report = Path(report)
         self.printed = printed_file(report)
-        """What its subjects printed, or the beginning of it; it stays where that is not nothing."""
+        """The file with the beginning of its subjects' printed output; it is kept if it is not empty."""
         self._was_cut = False
         self._line, theirs = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=serve, args=(theirs, report, dict(os.environ)))
@@ -83,9 +83,9 @@ class Worker:
         theirs.close()
 
     def ask(self, request: Callable[..., None], *given: object, seconds: float) -> Iterator[Message]:
-        """Yield the answers of the process to ``request(*given, seconds, tell)``.
+        """Call ``request(*given, seconds, tell)`` in the process, and yield every message that it passes to ``tell``.
 
-        If the process dies, the last answer reports its death.
+        If the process dies, the last message reports its death.
         """
         until = time.monotonic() + seconds + GRACE + STARTING
         self.busy = True
@@ -102,7 +102,7 @@ class Worker:
             yield self._death(seconds)
 
     def _answered(self, until: float) -> bool:
-        """Return whether an answer arrives before ``until``; meanwhile, limit the size of the output file."""
+        """Return whether a message arrives before the time ``until``; meanwhile, limit the size of the output file."""
         answered: bool = self._line.poll(0)
         while not answered and (left := until - time.monotonic()) > 0:
             answered = self._line.poll(min(left, BETWEEN_CUTS))
@@ -171,7 +171,7 @@ class Workers:
         self._holding: dict[str, Worker] = {}
         self._ended_ones: list[Worker] = []
         self.known: dict[str, list[Verdict]] = {}
-        """The verdicts so far, by subject: what an interrupt leaves."""
+        """Subject -> its verdicts so far, which remain after an interrupt."""
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +202,10 @@ class Workers:
         return [ours[name] if name in ours else foreign[name].result() for name in names]
 
     def examined(self, subjects: Sequence[Listed], checklist: Checklist, progress: Progress) -> Iterator[list[Verdict]]:
-        """Yield the verdicts of each subject, one per check of ``checklist``, in the order of the subjects."""
+        """Yield the verdicts of each subject, one per check of ``checklist``, in the order of the subjects.
+
+        ``progress`` is updated when a check begins, examines cases, or ends.
+        """
         yield from self._pool.map(lambda subject: list(self._examine(subject, checklist, progress)), subjects)
 
     def replayed(self, identifier: str) -> Message:

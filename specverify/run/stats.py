@@ -35,7 +35,12 @@ SAMPLES_TIMES_TV_SQUARED = 60
 
 
 class Scope(NamedTuple):
-    """The total variations that a statistics run detects, for each kind of subject."""
+    """The total variations that a statistics run detects, for each kind of subject.
+
+    ``divided``: for algorithms whose runs are divided among the paths. ``control``: for algorithms that are sampled run
+    by run. ``every_size``: algorithms are sampled at every size, and engines with their own random numbers in every
+    setting.
+    """
 
     divided: float
     control: float
@@ -65,7 +70,10 @@ class PlannedSetting(NamedTuple):
 
 
 class StatisticsPlan(NamedTuple):
-    """All settings of a run in the order of the registry, and their shared alarm budget."""
+    """All settings of a run in the order of the registry, and their shared alarm budget.
+
+    ``miss`` is the probability with which a bias of the planned total variation is missed.
+    """
 
     settings: tuple[PlannedSetting, ...]
     budget: AlarmBudget
@@ -85,8 +93,9 @@ def plan_statistics(
 ) -> StatisticsPlan:
     """Return the plan of the named ``subjects``; by default all registry algorithms and all engines.
 
-    ``alarm`` is the false-alarm probability of the whole run. Raises ``UnusableSubject`` for an unknown name, and for a
-    named subject without a setting to sample.
+    ``alarm`` is the false-alarm probability of the whole run, ``scope`` the total variations to detect, and ``miss``
+    the probability with which such a bias is missed. Raises ``UnusableSubject`` for an unknown name, and for a named
+    subject without a setting to sample.
     """
     names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else engine_subjects()))
     settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope, name in subjects))

@@ -60,11 +60,12 @@ class ToldLaw(NamedTuple):
 
 
 def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> ToldLaw:
-    """Return the law of sequences from the reported probabilities of next tokens, prefix by prefix.
+    """Return the law of sequences that follows from a black box's reported probabilities of next tokens.
 
-    The most probable prefixes are queried first. Unreported mass, and the mass of prefixes beyond ``MOST_QUESTIONS``,
-    is summed under ``OTHERS``. Every reported probability, and the unreported rest, has a relative error of at most
-    ``rounding``. So every probability of a right subject is within the factor ``(1 + rounding)^2`` of the law. Raises
+    The law is computed prefix by prefix, the most probable prefixes first. Unreported mass, and the mass of prefixes
+    beyond ``MOST_QUESTIONS``, is summed under ``OTHERS``. Every reported probability, and the unreported rest, has a
+    relative error of at most ``rounding``. So every probability of a right subject is within the factor ``(1 +
+    rounding)^2`` of the law. ``wanted`` has the prompt and the options, and ``words`` numbers the tokens. Raises
     ``UnusableSubject`` if the subject reports no probabilities.
     """
     law: dict[Any, float] = {}
@@ -94,7 +95,10 @@ def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, roundi
 
 
 def is_ambiguous(token: Any) -> bool:
-    """Return whether many tokens have the same text as ``token``: an empty text, or bytes that are no character."""
+    """Return whether several tokens may have the text ``token``.
+
+    This is so if the text is empty or has bytes that are no character.
+    """
     return isinstance(token, str) and (not token or "\ufffd" in token)
 
 
@@ -103,7 +107,7 @@ def _doubts(
 ) -> tuple[list[str], list[str]]:
     """Return the reasons to doubt the reported law, and further notes.
 
-    ``asked`` maps each queried prefix to its report.
+    ``asked`` maps each queried prefix to its report, and ``rounding`` is the relative error of a report.
     """
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
@@ -160,13 +164,13 @@ def _differs(one: ReportedLogprobs, other: ReportedLogprobs, rounding: float) ->
 
 
 def _probability(told: ReportedLogprobs, token: Any) -> float:
-    """Return the reported probability of ``token``; if it is not reported, its largest possible value."""
+    """Return the probability of ``token`` in the report ``told``; if it is not reported, its largest possible value."""
     last = min(told.logprobs.values()) if len(told.logprobs) >= TOP else -math.inf
     return math.exp(told.logprobs.get(token, last))
 
 
 def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
-    """Return the verdicts, with refutations by a doubted law changed to UNKNOWN."""
+    """Return the verdicts; if there are doubts about the reported law ``told``, its refutations become UNKNOWN."""
     if not told.doubts:
         return verdicts
     said = (
@@ -185,7 +189,8 @@ def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: fl
     """Return the logits of the next token that a black box reports, and their error; None if it reports none.
 
     Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
-    None is also returned if an option that could change the argmax does not change the reports.
+    None is also returned if an option that could change the argmax does not change the reports. The parameters are
+    those of ``law_from_logprobs``.
     """
     options = {
         name: value

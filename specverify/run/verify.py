@@ -139,7 +139,10 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject after its first decode, within ``seconds``, and the guarded result of that decode."""
+    """Return the subject after its warm-up, which has ``seconds``, and the guarded result of the warm-up.
+
+    If the warm-up fails or takes longer, the subject is returned without it.
+    """
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
         return result.result, result
@@ -150,7 +153,7 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
     """Return the status and the reason for a subject that was not ready within ``seconds``.
 
-    ``what`` is the missing step, such as "loaded", and ``found`` the guarded result of the step.
+    ``what`` is the state that was not reached, such as "loaded", and ``found`` the guarded result of the attempt.
     """
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
@@ -177,12 +180,15 @@ def warmed_up(subject: Subject) -> Subject:
 def run_check(
     subject: Subject, check: Check, checklist: Checklist, told: CaseTold = lambda examined, cases: None
 ) -> Verdict:
-    """Run one check on all its cases, within the time limit of ``checklist``."""
+    """Run one check on all its cases, within the time limit of ``checklist``.
+
+    ``told(examined, cases)`` is called now and then with the number of examined cases, and of all cases (0: unknown).
+    """
     return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
 
 
 def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
-    """Run one check on one case, as a replay does."""
+    """Run one check on one case, as a replay does, within ``seconds``."""
 
     def examined() -> Verdict:
         return _judge(case.subject, check, [(case, case.examine(conditions))], conditions)
@@ -316,10 +322,11 @@ def _lacks_cause(examination: Examination) -> bool:
 def _with_cause(
     examined: Sequence[tuple[Case, Examination]], cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
-    """Return another refuted case of an engine whose examination shows the cause, in a list; [] if none is found.
+    """Search the other cases of an engine for a refuted one whose examination shows the cause.
 
     ``examined`` are the examined cases of the check with their examinations: the last is refuted and shows no cause,
-    and those before it hold. ``cases`` are all cases of the check.
+    and those before it hold. ``cases`` are all cases of the check. Returns a list with the case found and its
+    examination; [] if there is none. With ``quick``, a case with too many runs is skipped.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (
@@ -362,7 +369,10 @@ def _words_of(case: Case) -> str:
 
 
 def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
-    """Return whether a case is undecided because the enumeration of its law exceeded the run limit."""
+    """Return whether a case is undecided because the enumeration of its law exceeded the run limit.
+
+    ``examination`` is the result of the check on this case.
+    """
     figures = examination.figures
     return examination.unknown and figures.get("missing", 0) > 0 and figures.get("runs", 0) >= conditions.runs
 

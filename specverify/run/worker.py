@@ -118,7 +118,10 @@ CUT = "\nspecverify: further output was discarded\n"
 
 
 def cut_short(file: Path) -> bool:
-    """Truncate ``file`` to ``MOST_PRINTED`` bytes; return whether it was longer. A process may still write to it."""
+    """Truncate ``file`` to ``MOST_PRINTED`` bytes; return whether it was longer.
+
+    Another process may be writing to the file at the same time.
+    """
     if not file.exists() or file.stat().st_size <= MOST_PRINTED:
         return False
     os.truncate(file, MOST_PRINTED)
@@ -126,7 +129,10 @@ def cut_short(file: Path) -> bool:
 
 
 def _keep_apart(file: Path) -> None:
-    """Redirect all printed output of this process to the end of ``file``. Another process may truncate it meanwhile."""
+    """Redirect all printed output of this process to the end of ``file``.
+
+    The file is opened for appending, so another process may truncate it meanwhile.
+    """
     opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(opened, stream)
@@ -180,7 +186,10 @@ def ready_subject(name: str) -> Subject:
 
 
 def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
-    """Return the subject ``name``, loaded at the first call, or the reason why it cannot be loaded."""
+    """Return the subject ``name``, or the reason why it cannot be loaded.
+
+    It is loaded at the first call, within ``seconds``, and returned unchanged by later calls.
+    """
     if name not in _opened:
         started = time.perf_counter()
         try:

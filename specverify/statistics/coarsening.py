@@ -44,13 +44,14 @@ class Coarsening(NamedTuple):
 def coarsenings(
     masses: Array, samples: int, draft: Array | None = None, more: Mapping[str, Array] | None = None
 ) -> tuple[Coarsening, ...]:
-    """Return partitions of the outcomes of a law ``[k]`` for up to ``samples`` samples, named by how they are made.
+    """Return partitions of the outcomes of the law ``masses`` ``[k]``, for a test with up to ``samples`` samples.
 
-    The first partition has a cell for every outcome. *By mass*: outcomes with an expected count of at least ten have a
-    cell each, and rarer ones share cells of similar mass. *By rank*: 64 cells of equal mass, of outcomes sorted by
-    probability. *By index*: blocks of neighbouring outcomes. ``draft``, a pmf ``[k]`` of the same outcomes, adds cells
-    of similar p/q, which show a wrong residual. ``more`` maps names to further labels ``[k]``. In all partitions but
-    the first, a cell with an expected count below ten is joined with a neighbour.
+    Each partition has a name. The first has a cell for every outcome. *by probability*: outcomes with an expected count
+    of at least ten have a cell each, and rarer ones share cells of similar mass. *by rank*: 64 cells of equal mass, of
+    outcomes sorted by probability. *by token id*: blocks of neighbouring outcomes. *by p/q*, if ``draft`` is given, a
+    pmf ``[k]`` of the same outcomes: cells of similar p/q, which show a wrong residual. ``more`` maps names of further
+    partitions to their labels ``[k]``. In all partitions but the first, a cell with an expected count below ten is
+    joined with a neighbour.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -72,9 +73,9 @@ def coarsenings(
 def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
     """Return the partition with the tightest bound on the distance, and the numbers ``unseen`` and ``noise``.
 
-    The most likely outcomes have a cell each; the others, of total mass ``unseen``, share the last cell. ``noise`` is
-    the expected total variation of a correct sampler on the cells after ``samples`` samples: ``sum sqrt(p (1 - p) / (2
-    pi n))``. The partition minimises ``unseen + noise``.
+    The most likely outcomes of the law ``masses`` have a cell each; the others, of total mass ``unseen``, share the
+    last cell. ``noise`` is the expected total variation of a correct sampler on the cells after ``samples`` samples:
+    ``sum sqrt(p (1 - p) / (2 pi n))``. The partition minimises ``unseen + noise``.
     """
     order = np.argsort(-masses, kind="stable")
     sorted_masses = masses[order]
@@ -111,8 +112,8 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 def _by_mass(masses: Array, samples: int) -> Array:
     """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    An outcome with an expected count of at least ``FEWEST`` has its own cell. Other outcomes share a cell if floor(log2
-    mass) is equal.
+    An outcome whose expected count in ``samples`` samples is at least ``FEWEST`` has its own cell. Other outcomes share
+    a cell if floor(log2 mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))

@@ -102,9 +102,10 @@ def rate_sequence(successes: int, trials: int, error: float) -> Interval:
 
 
 def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
-    """Return the log e-value against the rate ``rate``, after ``successes`` successes in ``trials`` trials.
+    """Return the logarithm of the e-value against the claim that a rate is ``rate``.
 
-    It is computed by the mixture over Beta(1/2, 1/2) in the module's description.
+    There were ``successes`` successes in ``trials`` trials. The e-value is that of the mixture over Beta(1/2, 1/2) in
+    the module's docstring.
     """
     from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
 

@@ -99,9 +99,9 @@ def detectable_total_variation(
 def samples_for(law: Probabilities, tv: float, false_alarm: float, miss: float, minimum_expected: float = 10.0) -> int:
     """Return a number of samples at which ``detectable_total_variation`` is at most ``tv``.
 
-    One sample fewer is not enough. The number is found by doubling, then bisection. It need not be the smallest one:
-    more samples can detect slightly less, when an outcome leaves the pooled cell and adds a degree of freedom. Raises
-    ``ValueError`` if 10**12 samples are not enough.
+    The other parameters are those of ``detectable_total_variation``. One sample fewer is not enough. The number is
+    found by doubling, then bisection. It need not be the smallest one: more samples can detect slightly less, when an
+    outcome leaves the pooled cell and adds a degree of freedom. Raises ``ValueError`` if 10**12 samples are not enough.
     """
     check_probability(tv, "tv")
 

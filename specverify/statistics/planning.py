@@ -50,8 +50,8 @@ def detectable_tv(samples: int, cells: int, false_alarm: float, miss: float) -> 
 def samples_needed(tv: float, cells: int, false_alarm: float, miss: float) -> int:
     """Return the smallest number of samples at which ``detectable_tv`` is at most ``tv``, in (0, 1).
 
-    Raises ``ValueError`` for arguments that ``detectable_tv`` rejects, and for one cell, for which no number of samples
-    is enough.
+    The other parameters are those of ``detectable_tv``. Raises ``ValueError`` for arguments that ``detectable_tv``
+    rejects, and for one cell, for which no number of samples is enough.
     """
     check_probability(tv, "tv")
     check_plan(cells, false_alarm, miss)

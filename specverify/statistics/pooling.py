@@ -19,7 +19,10 @@ Counts: TypeAlias = Mapping[Any, int]
 
 
 class Partition(NamedTuple):
-    """The outcomes of positive probability: those with a cell of their own, and those that share the pooled cell."""
+    """The outcomes of positive probability: those with a cell of their own, and those that share the pooled cell.
+
+    Both fields map an outcome to its probability.
+    """
 
     separate: dict[Any, float]
     pooled: dict[Any, float]

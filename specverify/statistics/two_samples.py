@@ -125,7 +125,7 @@ def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSam
 
 
 def _samples(detect: float, rare: float, cells: int, level: float, miss: float) -> int:
-    """Return the number of samples of each sampler that detect a total variation of ``detect``.
+    """Return the number of samples of each sampler that detect a total variation of ``detect`` on ``cells`` cells.
 
     ``rare`` is the probability of the pooled outcomes, within which a difference is not detected: it is subtracted from
     ``detect`` first, up to half of ``detect``. ``level`` is the level of each stage and ``miss`` the total miss

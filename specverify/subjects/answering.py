@@ -63,7 +63,10 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario: a program of draws that returns one answer for each request."""
+    """An engine in one scenario: a program of draws that returns one answer for each request.
+
+    ``open`` returns a context manager that yields the program.
+    """
 
     name: str
     requests: tuple[Facts, ...]
@@ -78,8 +81,8 @@ def answering_calls(
 ) -> tuple[Answering, ...]:
     """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
 
-    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
-    with the tokens.
+    ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of its texts. ``names`` are
+    the values that the calls return with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
@@ -118,7 +121,8 @@ def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
 def situations(make: Make) -> tuple[Requests, ...]:
     """Return the lists of requests with which an engine that ``make`` creates is examined.
 
-    They are every scenario alone, and every list of several requests that the engine can serve.
+    There is a list with a single request for each scenario, and the lists of ``requests_for``, each with several
+    requests, as far as the engine supports them.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -146,7 +150,10 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """An engine factory whose calls return only tokens, without the values called ``names``."""
+    """A factory of engines whose calls return only tokens, without the values called ``names``.
+
+    ``make`` is the factory of the engines that return both.
+    """
 
     make: Callable[[EngineScenario], Any]
     names: tuple[str, ...]
@@ -229,7 +236,8 @@ def answers_of(
     """Return the tokens and values of each row of one answer.
 
     ``names`` are the values to read, and ``prompts`` the prompts of the rows. ``several``: the answer has several rows;
-    None means that its form decides. Tokens beyond ``horizon`` are dropped if it is not 0.
+    None means that its form decides. ``form`` states whether rows begin with their prompt. Tokens beyond ``horizon``
+    are dropped if it is not 0, and ``ends`` are the end-of-sequence tokens.
     """
     tokens, beside = part_answer(answer, names)
     result = read_answer_rows(tokens, len(prompts) if several else None)

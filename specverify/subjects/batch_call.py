@@ -101,7 +101,7 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 
 
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth.
+    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth; ``of_pmfs`` is as there.
 
     If ``ragged``, rows may differ in length, and the first and the fourth row have no drafts.
     """
@@ -198,7 +198,10 @@ def _ends(found: OpenEnd | None) -> int:
 
 
 def _together(found: Sequence[Any]) -> Any:
-    """Return the rows of a batch as one tuple of texts; ``Undecided`` over such tuples if one row is symbolic."""
+    """Return the texts of a batch as one tuple; ``found`` are its rows.
+
+    If the last token of one row is symbolic, returns ``Undecided`` over such tuples.
+    """
     return next(
         (
             Undecided(tuple(((*found[:place], tokens, *found[place + 1 :]), mass) for tokens, mass in row.outcomes))

@@ -219,7 +219,7 @@ def value_of(beside: Any, name: str) -> Any:
 
 
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
-    """Return name -> value of row ``row`` of an answer.
+    """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
 
     If ``rows`` is not 0, the answer is of a batch of that many rows, with a list for each name or a list of objects.
     """

@@ -146,7 +146,10 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
-    """Raise ``UnusableSubject`` if ``answer`` has numbers of a type that cannot hold tokens, or is a coroutine."""
+    """Raise ``UnusableSubject`` if ``answer`` has numbers of a type that cannot hold tokens, or is a coroutine.
+
+    ``who`` names the verifier or the row in the message.
+    """
     if inspect.iscoroutine(answer):
         answer.close()
         raise UnusableSubject(f"{who} returned a coroutine, expected the tokens: call it through asyncio.run")

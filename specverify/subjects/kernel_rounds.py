@@ -48,7 +48,8 @@ class DraftCase(NamedTuple):
 class KernelRounds(NamedTuple):
     """Draft cases as rows of a batch, and the grid cells of their uniforms.
 
-    The uniforms are those of gamma drafts, of the last draw, and of the third noise of a race.
+    The uniforms of a row decide its drafts and its last token; a race has one more, which gives the noise of the third
+    token.
     """
 
     kernel: Kernel
@@ -170,7 +171,7 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens in one launch of the rows ``cases``, in this order.
+    """Return the kernel's tokens in one launch of the rows ``cases`` with these ``uniforms``, in this order.
 
     Tokens are numbered as in ``launched``.
     """

@@ -181,7 +181,10 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """A factory of an engine with a fixed number of drafts per round."""
+    """A factory of an engine with a fixed number of drafts per round.
+
+    It calls ``make`` with scenarios whose ``gamma`` is set.
+    """
 
     make: Make
     gamma: int
@@ -242,9 +245,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
 
 
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
-    """Return the engine in one scenario as a program; ``like`` is an earlier result of ``make``.
+    """Return the engine in one scenario as a program.
 
-    ``replays`` is the number of replays that search for hidden draws.
+    ``like`` is an engine that ``make`` returned before; its fields show whether it has a plain call, a constraint or an
+    observer. ``replays`` is the number of replays that search for hidden draws.
     """
     program = EngineProgram(
         scenario.name,
@@ -266,7 +270,10 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine with several requests as a program; ``like`` is an earlier result of ``make``."""
+    """Return the engine with several requests as a program.
+
+    ``like`` is an engine that ``make`` returned before; it shows whether the engine has a plain call.
+    """
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
@@ -509,7 +516,10 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
 
 def likeliest_traces(make: Any, requests: Requests) -> Trace:
-    """Return ``likeliest_trace`` of an engine that serves several requests in turn; its calls take the prompt."""
+    """Return the tokens and model queries of a run with several requests in turn, like ``likeliest_trace``.
+
+    Every draw has its most probable outcome. The calls of the engine must take the prompt.
+    """
     return _traced_requests(make, requests._replace(scenario=widened(make, requests.scenario)), _Likeliest())
 
 
@@ -537,7 +547,7 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
 
 def _first(end: Any) -> Tokens:
-    """Return the outcome of a run; the first possible one if the outcome is ``Undecided``."""
+    """Return the outcome ``end`` of a run; the first possible one if it is ``Undecided``."""
     tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
     return tokens
 
@@ -644,7 +654,8 @@ def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Toke
 def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int, Tokens] | None:
     """Return the position of the first token of ``new`` that a constraint forbids, and the tokens that it allows there.
 
-    Returns None if it forbids none of them. Raises ``UnusableSubject`` for an invalid mask.
+    ``allowed(new)`` returns the constraint on the token after ``new``. Returns None if it forbids none of them. Raises
+    ``UnusableSubject`` for an invalid mask.
     """
     for place, token in enumerate(new):
         weights = allowed_after(allowed, new[:place])

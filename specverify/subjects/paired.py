@@ -42,7 +42,11 @@ class Served(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """An engine in one scenario, to be run with its own random numbers."""
+    """An engine in one scenario, to be run with its own random numbers.
+
+    ``make`` creates the engine with speculation, and ``plain`` the same without (None: there is none). ``takes_seed``,
+    ``takes_prompt``, ``batched`` and ``seeds_each_row`` describe what its calls take.
+    """
 
     name: str
     prompt: Tokens

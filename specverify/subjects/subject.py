@@ -30,7 +30,7 @@ class Intercepted(NamedTuple):
     build: Callable[[Task, Context], Decoder]
     """``build(task, context)`` returns the decoder; each call of the verifier runs in a context of its own."""
     answered: Callable[..., AbstractContextManager[None]]
-    """``answered(draws, forced_uniform)`` returns the usual context of a call.
+    """``answered(draws, forced_uniform)`` returns the context in which ``draws`` answers the random calls of a call.
 
     Uniforms get the forced value, if given.
     """
@@ -135,9 +135,10 @@ class Forward(NamedTuple):
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return the number of committed tokens at ``forward``.
+    """Return the number of committed tokens, prompt included, before the forward pass ``forward``.
 
-    A cache with entries contains all committed tokens but the last; before the first pass, the prompt is committed.
+    A cache with entries contains all committed tokens but the last; before the first pass, only the prompt is
+    committed.
     """
     return max(len(prompt), forward.held + 1)
 
@@ -251,7 +252,10 @@ class OpenedCall(NamedTuple):
 
 
 class GivenCall(NamedTuple):
-    """One call of a verifier at the caller's own size, prepared when a check needs it."""
+    """One call of a verifier with the vocabulary, the batch and the number of drafts that its user chose.
+
+    ``open`` prepares the arguments; it is called only when a check needs them.
+    """
 
     name: str
     open: Callable[[], OpenedCall]
@@ -361,9 +365,9 @@ class InScenario(NamedTuple):
 
     @property
     def remembering(self) -> Decoder:
-        """Return the decoder for computing laws.
+        """Return the decoder for computing laws; it uses memoised laws of calls if the variant has any.
 
-        It may use memoised laws of calls; then less is recorded about a path.
+        A memoised call is one draw, so its paths and program lines are not recorded.
         """
         return (self.variant.remembered or self.variant.build)(self.task)
 

@@ -41,7 +41,7 @@ GROUND = "program_is_its_draws"
 
 
 class Examinee(NamedTuple):
-    """A subject whose checks run one at a time, with its verdicts so far."""
+    """A subject whose checks run one at a time, with its plan and its verdicts so far (check -> verdict)."""
 
     label: str
     make: Callable[..., Plan]

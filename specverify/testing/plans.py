@@ -225,9 +225,9 @@ def subject_plan(
     hint: Callable[[], str] = lambda: "",
     promises: tuple[Check, ...] = (),
 ) -> Plan:
-    """Return the plan of a subject: its exact checks, those of its ``promises``, and sampling checks if requested.
+    """Return the plan of a subject: its exact checks, the checks ``promises``, and sampling checks if requested.
 
-    ``hint`` returns a further sentence for a failure.
+    ``options`` are the options of the caller. ``hint`` returns a further sentence for a failure.
     """
     sampled = options.get("sampled", False)
     subject = _seeing(claiming(subject, options.get("claims")), options.get("tv"))
@@ -296,7 +296,7 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a function as ``module:name``; for a ``partial``, with its arguments."""
+    """Return the name of a function as ``module:name``; for a ``partial``, followed by its arguments."""
     if isinstance(function, functools.partial):
         given = [*map(_told, function.args), *(f"{name}={_told(value)}" for name, value in function.keywords.items())]
         return f"{name_of(function.func)}({', '.join(given)})"

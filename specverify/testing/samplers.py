@@ -186,7 +186,11 @@ def _check_left_out(**values: Any) -> None:
 
 
 class GivenLaw(NamedTuple):
-    """The law against which samples are tested; exactly one field is set."""
+    """The law against which samples are tested; exactly one field is set.
+
+    ``known``: a pmf, or probabilities by token sequence. ``reference``: another sampler. ``by_prefix``: prefix -> the
+    law after it.
+    """
 
     known: Any = None
     reference: SampleCall | None = None

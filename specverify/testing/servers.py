@@ -100,7 +100,10 @@ def _continued(url: str, prompt: Tokens | str, prefix: Tokens) -> str | list[int
 
 
 def _alone(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Request one completion with these ``fields``; return it with the statistics of the server's answer."""
+    """Request one completion from the server at ``url``, with these ``fields``.
+
+    Returns its tokens and values, with the statistics of the server's answer.
+    """
     with _opened(url, fields) as body:
         answer = _decoded(url, body.read())
     return _statistics(answer) | _answers(url, answer, 1)[0]
@@ -148,7 +151,11 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
 
 
 def _reasoning(usage: Mapping[str, Any], others: int) -> dict[str, int]:
-    """Return the reasoning tokens in the ``usage`` of several completions that are more than ``others`` tokens."""
+    """Return {"reasoning_tokens": number} for the first of several completions; {} if the server does not count them.
+
+    The number is the count in ``usage``, which is that of all completions, minus ``others``, the number of tokens of
+    the other completions; it is at least 0.
+    """
     for path in ("reasoning_tokens", "completion_tokens_details.reasoning_tokens"):
         count = value_at(usage, path)
         if isinstance(count, int):
@@ -163,7 +170,7 @@ def _statistics(answer: Any) -> dict[str, Any]:
 
 
 def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
-    """Return the tokens of one completion, given in ``row``, and its further values by name."""
+    """Return the tokens of the completion ``choice``, given in ``row``, and its further values by name."""
     result: dict[str, Any] = {"tokens": [_number(token) for token in row]}
     logprobs = value_at(choice, "logprobs.content[].logprob") or value_at(choice, "logprobs.token_logprobs")
     if logprobs is not None:
@@ -183,7 +190,7 @@ def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
-    """Yield (token, log-probability) of each item in a list of the most probable tokens."""
+    """Yield (token, log-probability) of each item of ``entry``, a list of the most probable tokens."""
     for item in entry.items() if isinstance(entry, Mapping) else entry:
         if isinstance(item, Mapping):
             token = item["id"] if "id" in item else id_or_text(item["token"])

@@ -109,7 +109,7 @@ def trees(
     dtype: str | None = None,
     shapes: st.SearchStrategy[Tokens] | None = None,
 ) -> st.SearchStrategy[Draft]:
-    """Return a strategy for trees of ``nodes`` drafts with parents from ``shapes``, or with any parents.
+    """Return a strategy for trees of ``nodes`` drafts with parents from ``shapes``; None for trees of any shape.
 
     Each token has positive probability under its pmf. Siblings are drawn from one pmf, independently. Without
     ``replacement`` the pmf of a sibling lacks the earlier siblings, renormalised; if nothing is left of it, the token

@@ -39,7 +39,7 @@ def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts, with UNUSABLE or UNKNOWN ones that have the same reason merged into one."""
+    """Return the failed verdicts ``wrong``; UNUSABLE or UNKNOWN ones with the same reason are merged into one."""
     told: dict[tuple[Status, str], list[Verdict]] = {}
     for index, verdict in enumerate(wrong):
         reason = _ANSWER.sub(r"\1", verdict.statement.partition(GIVEN)[0])  # checks begin with different calls
@@ -64,7 +64,10 @@ def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
 
 
 def _replays(verdict: Verdict) -> bool:
-    """Return whether ``specverify replay`` can repeat a failure: it cannot for a lambda, a call, or custom gammas."""
+    """Return whether ``specverify replay`` can repeat a failure.
+
+    It cannot if the subject is a lambda or a call with arguments, or if the case has gammas that the caller chose.
+    """
     example = verdict.counterexample
     if example is None or not is_external(verdict.subject):
         return True

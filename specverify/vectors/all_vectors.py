@@ -34,5 +34,5 @@ def kind_of(vector: Vector) -> Kind:
 
 
 def groups() -> tuple[str, ...]:
-    """Return the names of the groups of all vectors, in order."""
+    """Return the names of the groups of all vectors, in order; a group is a kind, or a kind with a flag."""
     return tuple(dict.fromkeys(vector.group for vector in all_vectors().values()))

@@ -94,10 +94,13 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 
 def family_of(flag: str) -> str:
-    """Return the family of conventions, a key of ``FAMILIES``, to which a flag belongs."""
+    """Return the family to which the convention ``flag`` belongs.
+
+    A family is a key of ``FAMILIES``. Its conventions are the possible answers to one question.
+    """
     return next(family for family, flags in FAMILIES.items() if flag in flags)
 
 
 def said(flag: str) -> str:
-    """Return the meaning of a flag as a sentence for users."""
+    """Return the meaning of the convention ``flag`` as a sentence for users."""
     return FLAGS.get(flag) or next((flags[flag] for flags in FAMILIES.values() if flag in flags), f"the rule {flag}")

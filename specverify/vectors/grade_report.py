@@ -52,7 +52,10 @@ def told_failures(grades: Grades) -> Iterator[str]:
 
 
 def convention_lines(grades: Grades) -> Iterator[str]:
-    """Yield a line for each convention: the choice of the program, or two vectors in which its choices differ."""
+    """Yield a line for each family of conventions: the convention that the program follows.
+
+    If the program follows none consistently, the line names two vectors whose answers follow different conventions.
+    """
     for item in grades.conventions:
         yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
 

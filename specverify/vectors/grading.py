@@ -22,7 +22,10 @@ class Graded(NamedTuple):
 
 
 class FreeChoice(NamedTuple):
-    """The choice of a program in one family of conventions."""
+    """The convention that a program follows in one family: one question that correct programs may answer differently.
+
+    For example: whether a draft is accepted or rejected if the uniform equals the accept ratio.
+    """
 
     family: str
     flags: tuple[str, ...]
@@ -56,7 +59,7 @@ class Grades(NamedTuple):
 
     @property
     def mixed(self) -> tuple[FreeChoice, ...]:
-        """Return the families of conventions in which the program's choices are inconsistent."""
+        """Return the families of conventions in which no single convention fits all answers of the program."""
         return tuple(item for item in self.conventions if not item.flags)
 
 
@@ -79,9 +82,10 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return the choice in a family of conventions: the flags under which all answers of ``items`` are right.
+    """Return which conventions of ``family`` fit all answers of ``items``.
 
-    If there is no such flag, the result has an example vector for each flag instead.
+    If none does, the result has instead, for each convention that occurs, a vector whose answer follows this
+    convention.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

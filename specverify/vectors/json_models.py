@@ -54,7 +54,10 @@ def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
 
 
 def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Return random weights of p and of q, positive integers. No two weights of p are equal, and no two of q."""
+    """Return random weights of p and of q over ``vocabulary`` tokens, positive integers drawn by ``rng``.
+
+    No two weights of p are equal, and no two of q.
+    """
     p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
     return p, q
 
@@ -64,7 +67,7 @@ ROWS = SHAPES | {untied.__name__: untied}
 
 
 def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
-    """Return ``number`` pmfs of p and ``number`` pmfs of q, with small integer weights.
+    """Return ``number`` pmfs of p and ``number`` pmfs of q over ``vocabulary`` tokens, with small integer weights.
 
     ``shape`` is a key of ``ROWS`` and selects the kind of weights. The arguments alone determine the result; ``seed``
     is any text.

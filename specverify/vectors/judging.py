@@ -120,7 +120,7 @@ def rational(value: Any) -> Fraction | None:
 def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:
     """Return a dictionary from the ``tokens`` of each row to its entry called ``value``, such as ``"probability"``.
 
-    None if ``rows`` is no list of such objects, or if two rows have the same tokens.
+    Returns None if ``rows`` is no list of objects with exactly these two entries, or if two rows have the same tokens.
     """
     if not isinstance(rows, list):
         return None

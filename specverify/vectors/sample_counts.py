@@ -20,8 +20,8 @@ def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
     """Return the grade of ``rows``, counts of independent samples, against the exact ``law`` (tokens -> probability).
 
     A text of probability 0 under the law refutes at once. Otherwise a chi-square test at ``ALARM`` decides. Counts that
-    it does not reject pass only if it rejects a law at a total variation of ``DETECT`` except with probability
-    ``MISS``.
+    it does not reject pass only if they have enough samples: the test must reject a law at a total variation of
+    ``DETECT`` with probability at least 1 - ``MISS``.
     """
     from specverify.statistics.calibration import calibrated_level  # noqa: PLC0415 - scipy, where something is sampled
     from specverify.statistics.goodness_of_fit import (  # noqa: PLC0415 - as above

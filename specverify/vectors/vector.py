@@ -102,7 +102,10 @@ def texts(row: Any) -> list[str]:
 
 
 def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flags: str, notes: Any = ()) -> Vector:
-    """Return a vector with one right answer; its id is ``kind/name``."""
+    """Return a vector with one right answer; its id is ``kind/name``.
+
+    ``flags`` and ``notes`` are those of ``Vector``.
+    """
     return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), VectorResult.VALID, flags, tuple(notes))
 
 
@@ -112,7 +115,7 @@ def by_convention(
     """Return a vector whose right answer depends on a convention.
 
     ``answers`` maps the flag of each convention to the right answer under it. If all answers are equal, the vector is
-    valid with this one answer.
+    valid with this one answer. ``flags`` and ``notes`` are those of ``Vector``.
     """
     different = list(answers.values())
     if all(answer == different[0] for answer in different):
@@ -125,6 +128,6 @@ def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes:
     """Return a vector whose input must be refused.
 
     ``must_not`` lists forbidden answers. If it is not empty, a program may also give any other answer instead of
-    refusing.
+    refusing. ``flags`` and ``notes`` are those of ``Vector``.
     """
     return Vector(f"{kind}/{name}", kind, inputs, (), VectorResult.INVALID, flags, tuple(notes), tuple(must_not))

@@ -21,7 +21,10 @@ NO_STATE = -1
 
 
 def processed(model: LanguageModel, parameters: Parameters, prompt: Tokens, eos: Tokens = ()) -> LanguageModel:
-    """Return ``model`` under sampling parameters, which have the names of a vector's inputs."""
+    """Return ``model`` under sampling parameters, which have the names of a vector's inputs.
+
+    A minimum length counts the tokens after ``prompt`` and forbids the tokens ``eos`` before it is reached.
+    """
 
     def row(tokens: Tokens) -> Pmf:
         pmf = _without(model(tokens), _banned(parameters, tokens, prompt, eos))
@@ -59,7 +62,10 @@ _WARPERS: dict[str, Callable[[Pmf, Any], Pmf]] = {
 
 
 def _factored(pmf: Pmf, parameters: Parameters, tokens: Tokens) -> Pmf:
-    """Return ``pmf`` times the factors of biases, and of penalties on tokens in the text; not normalised."""
+    """Return ``pmf`` times the factors of biases, and of penalties on the tokens of the text; not normalised.
+
+    ``parameters`` has the factors, and ``tokens`` is the text.
+    """
     masses = pmf.tolist()
     for token, factor in parameters.get("bias", {}).items():
         masses[int(token)] *= Fraction(factor)
@@ -70,7 +76,11 @@ def _factored(pmf: Pmf, parameters: Parameters, tokens: Tokens) -> Pmf:
 
 
 def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens) -> frozenset[int]:
-    """Return the tokens that must not come next after ``tokens``, which begin with the prompt."""
+    """Return the tokens that must not come next after ``tokens``, which begin with ``prompt``.
+
+    ``parameters`` may forbid them by bad words, a minimum length (then ``eos`` is forbidden), allowed tokens or a
+    grammar.
+    """
     new = tokens[len(prompt) :]
     words = list(map(tuple, parameters.get("bad_words", ())))
     banned = {word[-1] for word in words if tokens[len(tokens) - len(word) + 1 :] == word[:-1]}
@@ -80,7 +90,7 @@ def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens)
 
 
 def _against(parameters: Parameters, new: Tokens) -> set[int]:
-    """Return the tokens that must not follow the ``new`` tokens, by allowed tokens or grammar of ``parameters``."""
+    """Return the tokens that the allowed tokens, or the grammar, in ``parameters`` forbid after the ``new`` tokens."""
     banned: set[int] = set()
     if "allowed" in parameters:
         banned |= set(range(parameters["vocabulary"])) - set(parameters["allowed"])
@@ -106,7 +116,7 @@ def _scaled(pmf: Pmf) -> Pmf:
 
 
 def _root(value: Fraction, degree: int) -> Fraction:
-    """Return the exact root of a rational. Raises ``ValueError`` if the root is not rational."""
+    """Return the exact root of a rational, of this ``degree``. Raises ``ValueError`` if the root is not rational."""
     if degree < 0:
         raise ValueError(f"a temperature of sign {degree} was requested, expected one >= 0")
     if degree == 1:

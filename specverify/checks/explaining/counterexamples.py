@@ -179,7 +179,7 @@ def program_counterexample(
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
     """Return the sentence that ``engine`` chooses a token without a draw: the argmax of p; "" if it does not.
 
-    The models must be those of a scenario, and the engine must serve a single request.
+    Returns "" also unless the engine runs with the models of a scenario and serves a single request.
     """
     if program.trace is None or program.split is not None:
         return ""
@@ -316,9 +316,9 @@ def _token_named(
 ) -> str:
     """Return the sentence about the wrong rule that explains the law of the first wrong token; "" if none is found.
 
-    ``rows`` maps texts to the rows of p and q; q is the draft model's row, or without models the row of the first draw.
-    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as
-    rounds.
+    ``difference`` has this law and the expected one, and ``heaviest`` the most probable paths. ``rows`` maps texts to
+    the rows of p and q; q is the draft model's row, or without models the row of the first draw. ``size`` is the
+    vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -379,9 +379,10 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
-    """Return the sentence that the first ``number`` new tokens come from fewer than ``number`` draws.
+    """Return the sentence that the first ``number`` new tokens come from fewer draws; "" if they do not.
 
-    Returns "" if they do not.
+    ``heaviest`` are the most probable paths, of which the first is examined. ``p`` is the expected law of the first
+    wrong token.
     """
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number)
@@ -478,7 +479,7 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
     """Return output lines for the paths described in ``lines``, with one line for each round.
 
-    Each path is preceded by its probability, ``weights[path]``.
+    Each path is preceded by its probability; ``weights`` maps its description to it.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
@@ -550,7 +551,7 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Read a path of a decoder that labels its draws as rounds; None if that fails."""
+    """Read a path as rounds; the decoder must label its draws. Returns None if that fails."""
     models = _models_of_decoder(here, path)
     return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
 

@@ -68,7 +68,10 @@ class KeptPaths:
 
 
 class PathDraw(NamedTuple):
-    """One draw of a path: a coin, or a token from a pmf."""
+    """One draw of a path: a coin, or a token from a pmf.
+
+    ``call`` is the name of the random call, and ``place`` its program line.
+    """
 
     call: str
     place: str
@@ -135,7 +138,8 @@ def with_pmfs(
 ) -> list[PathDraw]:
     """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
 
-    ``engine`` yields all paths. ``known`` caches the intervals between calls; the first call fills it.
+    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` caches the intervals between
+    calls; the first call fills it.
     """
     if not known:
         known.update(_cells(engine))
@@ -171,8 +175,8 @@ def is_drawn_from_q(
 ) -> bool:
     """Return whether the row ``seen``, from which the program draws a token, is used as q.
 
-    It is used so if a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)). ``engine`` yields all
-    paths, and ``known`` is the cache of ``with_pmfs``.
+    It is if, on some path, a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)), with the row
+    ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
@@ -205,7 +209,7 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
 
 
 def told(drawn: Sequence[PathDraw]) -> str:
-    """Format draws as one line; draws with a certain outcome are omitted."""
+    """Format the draws ``drawn`` as one line; draws with a certain outcome are omitted."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 

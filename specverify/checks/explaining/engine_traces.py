@@ -28,8 +28,9 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
 
     ``traces`` are those of several paths of an engine, each with its number of draws. A token counts if the target was
-    queried for its row, which is open, the draft model was not, and no draw follows until the next query. The sentence
-    needs two different tokens, and all tokens that count must be the argmax.
+    queried with the text before it and the draft model was not, and if several tokens are possible under p there. No
+    draw may follow such a query until the next query, and the token must be the argmax; otherwise the result is "". The
+    tokens that count must include two different ones.
     """
     chosen = dict[Tokens, int]()
     for trace, draws in traces:

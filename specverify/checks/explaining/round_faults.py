@@ -130,7 +130,10 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 
 
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
-    """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not."""
+    """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
+
+    ``wrong`` are the wrong parts of the rounds, and ``parameters`` the sampling parameters as text.
+    """
     if not {"replace", "bonus"} <= set(wrong):
         return None
     name = _name(all_given, "replace", parameters)
@@ -217,7 +220,11 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of the rule with a free number, or of the rule for some rounds, that fits ``seen``; or ""."""
+    """Return the name of a rule that fits ``seen`` with a free number, or in some rounds only; "" if none does.
+
+    ``part`` is "accept", "replace" or "bonus", ``seen`` are (round, position, observed value), and ``parameters`` the
+    sampling parameters as text.
+    """
     if part == "accept":
         return accept_rule([_accepted(*one) for one in seen])
     if part == "bonus":
@@ -246,9 +253,9 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
 
 
 def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return the name of the formula of the bonus that fits after two drafts or more, if one draft shows no fault.
+    """Return the name of a wrong formula for the bonus that fits all rounds of two drafts or more.
 
-    Returns "" if none fits, or if the bonus after one draft is wrong too.
+    Returns "" if none fits, or if the bonus after one draft is wrong too. ``seen`` are (round, position, observed law).
     """
     several = [one for one in seen if len(one[0].drafts) > 1]
     single = [one for one in seen if len(one[0].drafts) == 1]
@@ -261,15 +268,18 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 def _joined(fitting: Sequence[str], part: str) -> str:
     """Return the words for the formulas in ``fitting``, all of which fit the wrong ``part`` of a round.
 
-    Only the first formula is named if it uses the rows of p and q at the draft itself, or if the part is the bonus. If
-    the formulas use other rows, up to ``MOST_NAMES`` are named.
+    If the first formula uses rows of p and q at other positions than the draft's, up to ``MOST_NAMES`` formulas are
+    named. Otherwise, and always for the bonus, only the first is named.
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Describe the wrong sampling parameters whose rows explain the bonus or the replacement; "" if none do."""
+    """Return the sentence about wrong sampling parameters whose rows explain ``part``; "" if none do.
+
+    ``part`` is "replace" or "bonus" ("" is returned for "accept"), and ``parameters`` are the right parameters as text.
+    """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
@@ -315,7 +325,10 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
-    """Return the sentence about wrong rows of p or q with which the rounds follow the rule; "" if none fit."""
+    """Return the sentence about wrong rows of p or q with which the rounds follow the rule; "" if none fit.
+
+    ``parameters`` are the sampling parameters as text.
+    """
     if not _tells(all_given):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"

@@ -111,7 +111,10 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Describe the ``token`` of a round without drafts: its probability, and p if that differs."""
+    """Describe the ``token`` that a round without drafts emits: its probability, and p if that differs.
+
+    ``start`` is the state before the round.
+    """
     p = here.task.target(start.tokens).tolist()
     given = round_given(here, start, ())
     law = given.bonus if given else None

@@ -76,7 +76,7 @@ class Precision(NamedTuple):
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
     """Return the precision at which a total variation of ``tv`` is detected.
 
-    Raises ``ValueError`` for an invalid number.
+    ``alarm`` is the probability that any test refutes a right kernel. Raises ``ValueError`` for an invalid number.
     """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")
@@ -95,8 +95,8 @@ def checks_of_samples(
 ) -> tuple[Check, ...]:
     """Return the checks of a kernel with an internal generator, by samples.
 
-    They cover all ``gammas`` and ``vocabularies``. ``calls`` are the rows and seeds of the calls. With ``deep`` the law
-    is also sampled with more drafts.
+    They cover all ``gammas`` and ``vocabularies``. ``calls`` are the rows and seeds of the calls, and ``precision``
+    holds the differences to detect and the error probabilities. With ``deep`` the law is also sampled with more drafts.
     """
     tv, dependence, large, alarm, miss, seed = precision
     sampled = kernel_samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)

@@ -18,7 +18,7 @@ SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Examine every row of launches of several sizes; a row is a round if its tokens can come from one."""
+    """Examine every row of launches of several sizes: its tokens must be a possible result of one round."""
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
         cases, uniforms = ordinary_rows(rounds, size, rng)

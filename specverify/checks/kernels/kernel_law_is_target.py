@@ -34,7 +34,10 @@ REFINED = 8
 
 
 class SituationLaws(NamedTuple):
-    """The law of a kernel's output in each situation, computed from the resolved cells."""
+    """The law of a kernel's output in each situation, computed from the resolved cells.
+
+    ``settled`` pairs each resolved cell with its emitted tokens, and ``rows`` is the number of evaluated rows.
+    """
 
     laws: Mapping[str, Law]
     settled: Sequence[tuple[GridCell, Tokens]]
@@ -231,7 +234,7 @@ class KernelRow(NamedTuple):
     """Its index in the launch."""
     emitted: Tokens
     ought: Tokens
-    """What the rule answers."""
+    """The tokens that the rule emits."""
 
 
 OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {

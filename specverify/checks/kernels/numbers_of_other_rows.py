@@ -42,7 +42,10 @@ def numbers_of_other_rows(rounds: KernelRounds, cases: Any, uniforms: Any, answe
 
 
 def _by_rule(rounds: KernelRounds, cases: Any, uniforms: Any, row: int, coins: int, last: int) -> Tokens:
-    """Return the tokens of ``row`` by the rule, with the accept uniforms of row ``coins`` and the rest of ``last``."""
+    """Return the tokens that the rule emits for ``row``, with random numbers of other rows.
+
+    The accept uniforms are those of row ``coins``, and the random numbers of the last draw those of row ``last``.
+    """
     case: DraftCase = rounds.cases[int(cases[row])]
     numbers = [*uniforms[coins][: rounds.gamma], *uniforms[last][rounds.gamma :]]
     tokens = by_rule(rounds, case, numbers)

@@ -37,7 +37,10 @@ LAGS = tuple(2**i for i in range(11))
 
 
 class Repeats(NamedTuple):
-    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none."""
+    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none.
+
+    ``samples`` is the number of bits that were compared.
+    """
 
     rows: str
     calls: str
@@ -51,7 +54,7 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 
 
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
-    """Search rows that are equal in all calls, calls that are equal in all rows, and equal runs of consecutive rows.
+    """Search for rows with equal bits in all calls, calls with equal bits in all rows, and repeated runs of rows.
 
     Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
     / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
@@ -104,21 +107,25 @@ def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _alike(lines: Any) -> tuple[int, int] | None:
-    """Return the indices of two equal rows of an array, or None."""
+    """Return the indices of two equal rows of the array ``lines``; None if all rows differ."""
     return next(iter(_equal(np.packbits(lines, axis=1))), None)
 
 
 def _equal(lines: Any) -> list[tuple[int, int]]:
-    """Return pairs of equal rows of an array; the second of a pair is the first row with this content."""
+    """Return pairs of indices of equal rows of the array ``lines``.
+
+    Each row that equals an earlier one gives a pair: the first row with its content, and the row itself.
+    """
     _, first, inverse = np.unique(lines, axis=0, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     return [(int(earlier[i]), int(i)) for i in np.flatnonzero(earlier != np.arange(len(lines)))]
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return tables that count pairs of bits by name: the bits of two rows of one call.
+    """Return tables by name; each counts the pairs of bits that two rows of one call show.
 
-    There is one table for each pair of kinds of rows and each distance between the two rows.
+    There is one table for each pair of kinds of rows and each distance between the two rows, with about ``samples``
+    pairs in each.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -137,9 +144,9 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return tables that count pairs of bits by name: the bit of a row, and the bit of the same row in the next call.
+    """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
 
-    There is one table for each pair of kinds of rows.
+    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -187,7 +194,11 @@ def _examine(
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
-    """Return the two checks, of rows and of calls; ``alarm`` is the false-alarm rate of each."""
+    """Return the two checks, of rows and of calls; ``alarm`` is the false-alarm rate of each.
+
+    ``samples`` is the number of pairs of bits in each table, and ``seed`` the seed of the sampled rows and of the
+    kernel.
+    """
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))
     examined = {

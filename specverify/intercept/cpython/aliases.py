@@ -27,7 +27,7 @@ from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
 
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
-"""Modules whose own names the front ends ``numpy`` and ``python`` replace, or whose names must not be replaced."""
+"""Modules whose names are not replaced here: the front ends ``numpy`` and ``python`` replace some of them."""
 
 
 class AliasPlace(NamedTuple):
@@ -117,7 +117,7 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many names in the libraries' modules refer to each object; the keys are identities of objects."""
+    """Return how many global names in the libraries' modules refer to each object; keys are identities of objects."""
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -125,14 +125,14 @@ def _held_by_libraries() -> Counter[int]:
 @once
 @contextmanager
 def aliases_answered() -> Iterator[None]:
-    """Context manager: while it is open, the references that ``find_aliases`` found have their replacements."""
+    """Context manager: while it is open, the references that ``find_aliases`` found refer to their replacements."""
     with exchanged(PROCESS.aliases):
         yield
 
 
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
-    """Context manager: while it is open, each reference in ``aliases`` has its replacement.
+    """Context manager: while it is open, each reference in ``aliases`` refers to its replacement.
 
     A reference that other code has changed meanwhile is neither replaced nor restored.
     """
@@ -150,7 +150,7 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 
 
 def _answer_of(item: Any) -> Any:
-    """Return the replacement of a method bound to a generator; None if ``item`` is no such method."""
+    """Return the replacement of ``item``, a method bound to a generator; None if the method has none."""
     owner = item.__self__
     kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
     answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)
@@ -178,7 +178,8 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
     """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
 
-    Yields nothing for a holder that cannot be changed, such as a tuple.
+    ``everything`` has the classes of the process, because an attribute of a class is changed in another way. Yields
+    nothing for a holder that cannot be changed, such as a tuple.
     """
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
@@ -200,7 +201,10 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the class attributes that refer to ``holder``, the object of a static method."""
+    """Yield the class attributes that refer to ``holder``, the object of a static method.
+
+    ``everything`` has the classes of the process.
+    """
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
@@ -216,7 +220,8 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
     """Return the place of ``key`` in the dictionary ``holder``.
 
-    An attribute of a class is set by ``setattr``, which invalidates the method cache of the class.
+    If ``holder`` holds the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
+    invalidates the method cache of the class.
     """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:

@@ -54,9 +54,9 @@ _START = cycle(range(64))
 
 
 def start() -> int:
-    """Return the seed of the global generators at the start of a run, different in every run.
+    """Return the seed of the global generators at the start of a run, another one than in the run before.
 
-    If a result depends on the seed, a draw was not intercepted.
+    If a result depends on this seed, the program made a draw that was not intercepted.
     """
     return next(_START)
 
@@ -192,7 +192,7 @@ def pending(generator: Any) -> float | None:
 
 
 def put_pending(generator: Any, value: float | None) -> None:
-    """Set the cached normal number to ``value``, as returned by ``pending``."""
+    """Set the normal number that ``generator`` has cached to ``value``, as returned by ``pending``."""
     if isinstance(generator, random.Random):
         generator.gauss_next = value  # type: ignore[attr-defined]
     elif isinstance(generator, np.random.RandomState):
@@ -206,7 +206,7 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return one of ``WORLDS`` states, selected by ``seed``, for a generator of the type of ``generator``."""
+    """Return state number ``seed`` (modulo ``WORLDS``) of the states for generators of the type of ``generator``."""
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
         return _moved_random(seed)
@@ -229,7 +229,10 @@ def _memory(bits: Any) -> Any:
 
 @cache
 def _pcgs() -> frozenset[type]:
-    """Return the bit generator types whose memory has the expected layout: two 128-bit numbers, one after the other."""
+    """Return the PCG types, if their memory has the expected layout: two 128-bit numbers, one after the other.
+
+    Otherwise the result is empty.
+    """
     made = np.random.PCG64(1)
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return frozenset()

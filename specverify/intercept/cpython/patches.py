@@ -136,7 +136,7 @@ _modified.restype = None
 
 @cache
 def own_methods(kind: type) -> dict[str, Any]:
-    """Return the real attribute dictionary of a type, not a copy or a proxy."""
+    """Return the dictionary in which the type ``kind`` stores its attributes: the real one, not a copy or a proxy."""
     (result,) = gc.get_referents(kind.__dict__)
     if not isinstance(result, dict) or result.keys() != vars(kind).keys():
         raise RuntimeError(f"the methods of {kind.__name__} cannot be reached in this Python")
@@ -145,7 +145,7 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, a type has ``values`` in place of its methods of these names.
+    """Context manager: while it is open, the type ``kind`` has the methods ``values``, by name, in place of its own.
 
     Only names that the type itself defines may be replaced.
     """
@@ -164,7 +164,7 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a context manager that enters ``block``, or does nothing if ``block`` is already entered."""
+    """Return a function that enters the context manager ``block``, or does nothing if ``block`` is already entered."""
     name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager
@@ -185,7 +185,10 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, a module or class has ``values`` in place of its attributes of these names."""
+    """Context manager: while it is open, ``target`` has the attributes ``values`` in place of its own of these names.
+
+    ``target`` is a module or a class.
+    """
     own = vars(target)
     before = {name: own[name] for name in values if name in own}
     try:
@@ -241,9 +244,9 @@ without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Return the result of ``run``; repeat it as long as a run finds new modules to patch.
+    """Call ``run`` and return its result; repeat the call as long as a run finds new code that calls ``float``.
 
-    In the repeated run the call that was refused is intercepted.
+    In the repeated run the call of ``float`` that was refused accepts symbolic numbers.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -258,7 +261,10 @@ def again(run: Callable[[], Found]) -> Found:
 
 
 def met() -> None:
-    """Register the module of the running foreign code: it has just needed the value of a symbolic number."""
+    """Note that the running foreign code has just needed the value of a symbolic number.
+
+    From the next run on, calls of ``float`` in its module are redirected, so that they accept symbolic numbers.
+    """
     frame = foreign_frame()
     if frame is None:
         return
@@ -278,10 +284,10 @@ def met() -> None:
 
 @contextmanager
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
-    """Context manager: while it is open, calls in registered modules are redirected.
+    """Context manager: while it is open, calls in the modules that ``met`` has noted are redirected.
 
-    Calls of the types in ``answers`` go to the answers; names bound to keys of ``functions`` refer to the values.
-    Modules that are registered during the block are not affected.
+    ``answers`` maps floating types to the functions to which their calls go. Names bound to a key of ``functions``, an
+    original function, refer to the value, its substitute. Modules that are noted while it is open are not affected.
     """
     modules = [*PROCESS.float_modules.values()]
     named = {TYPES[kind]: answer for kind, answer in answers.items()}
@@ -314,9 +320,9 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself without such calls.
+    """Return ``code`` with its calls of floating types redirected to other names.
 
-    ``names`` are the globals of the code.
+    The result is ``code`` itself if it has no such calls. ``names`` are the globals of the code.
     """
     constants = tuple(_led(item, names) if isinstance(item, CodeType) else item for item in code.co_consts)
     if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
@@ -338,7 +344,7 @@ called."""
 
 
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yield (offset, new name) for each instruction that loads a floating type in order to call it.
+    """Yield (offset, new name) for each instruction in ``code`` that loads a floating type in order to call it.
 
     The type is a global, or an attribute of a global that is NumPy; ``names`` are the globals. How a call of an
     attribute is compiled depends on where the global was imported, and on the version of Python.
@@ -373,14 +379,17 @@ _POOLS = "concurrent.futures.thread"
 
 @contextmanager
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    """Context manager: threads that are started while it is open run inside ``enter()``."""
+    """Context manager: threads that are started while it is open, and tasks of pools, run inside ``enter()``.
+
+    ``block`` is the open block, which records their refusals.
+    """
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
         yield
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether the path that ``block`` follows has been abandoned: the block is over, or a refusal was raised."""
+    """Return whether the path of the run of ``block`` is abandoned: the run is over, or a refusal was raised."""
     return block.over or bool(block.refusals)
 
 
@@ -452,9 +461,9 @@ def threads_replaced() -> Iterator[None]:
 @once
 @contextmanager
 def _pools_replaced() -> Iterator[None]:
-    """Context manager: tasks of thread pools enter the open block, since their threads may be older than the block.
+    """Context manager: tasks of thread pools enter the open block, because their threads may be older than the block.
 
-    It is separate from ``threads_replaced``, because the module of pools may be loaded after the other patches.
+    It is separate from ``threads_replaced``, because the module of thread pools may be loaded after the other patches.
     """
     pool = sys.modules[_POOLS].ThreadPoolExecutor
     with replaced(pool, {"submit": _submitting(pool.submit)}):

@@ -78,7 +78,7 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Handle an audit event of Python.
+    """Handle an audit event of Python; ``details`` are its arguments.
 
     The event is refused if a block is open and the event can bring numbers from outside, such as by a socket.
     """
@@ -221,7 +221,10 @@ def moved(number: int) -> Iterator[None]:
 
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
-    """Context manager: every generator has another state, computed from its own state and ``number``."""
+    """Context manager: every generator found has another state, computed from its own state and ``number``.
+
+    The states are restored at its end.
+    """
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
         held.write(generator_states.state_in_world(held.generator, held.seed_after(state, number)))
@@ -293,7 +296,7 @@ def probed() -> Iterator[Callable[[], Found]]:
 def _restore(profiler: Any, of_threads: Any) -> None:
     """Set the profilers of this thread and of new threads back to ``profiler`` and ``of_threads``.
 
-    cProfile is not a function but an object with a method that enables it.
+    The profiler of cProfile is not a function but an object with a method that enables it.
     """
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
@@ -318,9 +321,9 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call of a C function through ``note(kind, text)`` if the call may draw.
+    """Report a call of the C function ``function`` through ``note(kind, text)`` if the call may draw.
 
-    ``known`` caches how functions were classified.
+    ``frame`` is the frame that calls. ``known`` caches how functions were classified.
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
@@ -353,7 +356,7 @@ def _told(function: Any, owner: Any) -> _CallInC | None:
 
 
 def _module_of(function: Any, owner: Any) -> str:
-    """Return the module of a C function; for a method, the module of its class."""
+    """Return the module of ``function``, a C function; for a method of ``owner``, the module of its class."""
     named = getattr(function, "__module__", None)
     kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
     return str(named or next(kinds, type(owner)).__module__)
@@ -399,7 +402,10 @@ def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str
 
 @contextmanager
 def _traced() -> Iterator[None]:
-    """Context manager: test at every line of foreign code whether the previous line drew without interception."""
+    """Context manager: test at every line of foreign code whether the previous line drew without interception.
+
+    If it did, the refusal is raised with that line.
+    """
     last = [""]
 
     def trace(frame: Any, event: str, _: Any) -> Any:

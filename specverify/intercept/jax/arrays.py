@@ -32,7 +32,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
     """
 
     def __init__(self, trace: Any, aval: Any, elements: np.ndarray[Any, Any]) -> None:
-        """Wrap ``elements``; ``aval`` is JAX's description of the shape and the dtype."""
+        """Wrap ``elements`` as a tracer of ``trace``; ``aval`` is JAX's description of the shape and the dtype."""
         super().__init__(trace, aval)
         self.elements = elements
 
@@ -105,7 +105,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return format(self.item(), shape) if not self.elements.ndim and not holds_unknown(self) else repr(self)
 
     def block_until_ready(self) -> SymbolicTracer:
-        """Return the array itself."""
+        """Return the array itself: its elements are always ready."""
         return self
 
 
@@ -141,7 +141,7 @@ def holds_unknown(*operands: Any) -> bool:
 
 
 def has_no_value(*operands: Any) -> bool:
-    """Return whether one of ``operands`` contains a symbolic number that is no integer: it cannot be given a value."""
+    """Return whether one of ``operands`` contains a symbolic number that cannot be given a value: it is no integer."""
     return any(
         isinstance(element, SYMBOLIC) and not (isinstance(element, Continuous) and is_whole(element))
         for operand in operands
@@ -151,7 +151,10 @@ def has_no_value(*operands: Any) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Return an operand as a JAX array of plain numbers, drawing outcomes if needed; refuses symbolic numbers."""
+    """Return ``value``, an operand, as a JAX array of plain numbers, drawing outcomes if needed.
+
+    Refuses symbolic numbers.
+    """
     if not isinstance(value, SymbolicTracer):
         return value
     numbers = [known(element) for element in value.elements.flat]

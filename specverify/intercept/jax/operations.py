@@ -71,7 +71,7 @@ _TINIEST = 1e-30
 
 
 def each(function: Callable[..., Any], operands: list[Any]) -> np.ndarray[Any, Any]:
-    """Return the array of ``function`` applied to each element; the operands have one shape, or are scalars."""
+    """Return the array of ``function`` applied to the elements; ``operands`` are arrays of one shape, or scalars."""
     return rows.each(function, *map(elements_of, operands))
 
 
@@ -89,12 +89,12 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return ``elements``; if one of them is a ``Declined`` (its rule did not apply), that ``Declined`` instead."""
+    """Return ``elements``, or the first ``Declined`` among them: the rule must apply to every element."""
     return next(filter(is_declined, elements.flat), elements)
 
 
 def arithmetic(primitive: str) -> Handler:
-    """Return the handler of ``primitive``, an arithmetic operation."""
+    """Return the handler of ``primitive``, an arithmetic operation on symbolic numbers, random bits and outcomes."""
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
     no_rule = Declined(f"there is no rule for {primitive} of random numbers")
     clamps = primitive in names_of(OF_JAX, Family.CLAMP)
@@ -193,7 +193,7 @@ def _whole_part(name: str) -> Handler:
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``rem``: an outcome for random bits, C's ``fmod`` for other symbolic numbers."""
+    """Handle ``rem``, the remainder of a division: an outcome for random bits, ``fmod`` for other symbolic numbers."""
 
     def one(left: Any, right: Any) -> Any:
         if isinstance(left, Bits) and not is_open(right):
@@ -339,7 +339,7 @@ CHOICES: dict[str, Handler] = {
 
 
 def _row_of(name: str) -> Callable[..., Any]:
-    """Return the rule of the reduction ``name`` for one row of elements; it refuses random bits."""
+    """Return the rule by which the operation ``name`` computes one row of elements; the rule refuses random bits."""
     rule: Any = OF_JAX[name].scalar
 
     def of_row(row: Sequence[Any], ask: Ask) -> Any:
@@ -375,7 +375,10 @@ def scanning(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of ``name``: ``sort`` (one array by which others may be sorted) or ``top_k``."""
+    """Return the handler of ``name``: ``sort`` or ``top_k``.
+
+    ``sort`` orders one array, and moves the elements of further arrays in the same way.
+    """
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
@@ -426,7 +429,10 @@ _MOVEMENT = {name: row.family for name, row in OF_JAX.items() if row.family in {
 
 
 def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
-    """Return the elements after an operation that only moves them; ``Declined`` for any other operation."""
+    """Return the elements of ``operands`` after ``primitive``, if it only moves elements; otherwise ``Declined``.
+
+    ``parameters`` are those of the primitive, and ``results`` JAX's descriptions of its results.
+    """
     name = primitive.name
     if name in _PUT:  # what is put stands behind the places
         operands = [operands[0], operands[2], operands[1]]
@@ -455,7 +461,10 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
 
 
 def filler(parameters: dict[str, Any], dtype: Any) -> Any:
-    """Return the value that a gather returns for indices out of range: ``fill_value``, or JAX's default."""
+    """Return the value that a gather returns for indices out of range.
+
+    It is ``fill_value`` in ``parameters``; if that is missing, JAX's default for ``dtype``.
+    """
     value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
     if value is not None:
         return new_array(value).astype(dtype).item()
@@ -529,7 +538,10 @@ def _slice(parameters: dict[str, Any], array: Any) -> Any:
 
 
 def _inside(start: Sequence[int], sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Return ``start``, the first corner of a window of ``sizes``, moved so that the window lies inside ``shape``."""
+    """Return ``start``, the first corner of a window, moved so that the window lies inside an array of ``shape``.
+
+    ``sizes`` are the sizes of the window along the axes.
+    """
     return [min(max(first, 0), whole - size) for first, size, whole in zip(start, sizes, shape, strict=True)]
 
 
@@ -604,7 +616,10 @@ _CONDITIONS: dict[str, Callable[[Sequence[Any], Any, dict[str, Any]], bool]] = {
 def numpy_rule(
     primitive: Any, operands: Sequence[Any], results: Sequence[Any], parameters: dict[str, Any]
 ) -> NumpyRule | None:
-    """Return NumPy's rule of a primitive for operands and results of these avals; None if JAX must compute it."""
+    """Return NumPy's rule of a primitive for these operands, results and parameters; None if JAX must compute it.
+
+    ``operands`` and ``results`` are JAX's descriptions (shape and dtype) of the arrays.
+    """
     rule = _BY_NUMPY.get(primitive.name)
     if rule is None or parameters.get("sharding") is not None:
         return None
@@ -617,7 +632,10 @@ def numpy_rule(
 
 
 def rounds(primitive: Any, operands: Sequence[Any]) -> bool:
-    """Return whether a primitive that has a rule of NumPy rounds its result, for operands of these avals."""
+    """Return whether ``primitive``, which has a rule of NumPy, rounds its result.
+
+    ``operands`` are JAX's descriptions (shape and dtype) of its operands.
+    """
     return primitive.name in _ROUNDING and any(operand.dtype.kind == "f" for operand in operands)
 
 
@@ -630,7 +648,10 @@ def _is_ordinary(array: Any) -> bool:
 
 
 def computed_by_numpy(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any | None:
-    """Return the result of a primitive on concrete numbers as a JAX array; None if JAX must compute it."""
+    """Return the result of ``primitive`` on concrete ``operands`` as a JAX array; None if JAX must compute it.
+
+    ``parameters`` are those of the primitive.
+    """
     if primitive.name not in _BY_NUMPY or any(getattr(operand, "committed", False) for operand in operands):
         return None
     avals = [core.typeof(operand) for operand in operands]

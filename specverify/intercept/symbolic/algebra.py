@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the symbolic operand, then the plain number, of an operation on one of each in either order.
+    """Return the symbolic one of the operands ``left`` and ``right``, then the other one, a plain number.
 
     Refuses two symbolic operands; ``what`` describes the operation in the message.
     """
@@ -62,9 +62,9 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
-    """Return ``left`` and ``right``, two symbolic numbers, combined by ``name``; a number minus itself is 0.
+    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
-    If one has few integer values, it is drawn first.
+    A number minus itself is 0. If one of the numbers has few integer values, it is drawn first.
     """
     if name == ADD and right == left.then(times(-1.0)):
         return 0.0
@@ -76,9 +76,9 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 
 
 def _sign(value: Symbolic, what: str) -> float:
-    """Return the sign of a symbolic number, 1 or -1; refuses a number that can have both signs.
+    """Return the sign of ``value``, a symbolic number: 1 or -1 (1 for 0). Refuses a number that can have both signs.
 
-    ``what`` is the beginning of the message.
+    ``what`` is the beginning of the message of the refusal.
     """
     low, high = value.ends()
     if low < 0 < high:
@@ -87,9 +87,10 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
-    """Return ``value``; refuses a number whose value may be ``number`` with positive probability, such as a clamp.
+    """Return ``value``; refuses it if it may equal ``number`` with positive probability, as a clamped number does.
 
-    At 0 the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf. ``what`` begins the message.
+    At 0 the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf. ``what`` is the beginning of the
+    message.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -223,8 +224,8 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 def narrowed(value: Any, dtype: str) -> Any:
     """Return ``value`` rounded to ``dtype`` if it is symbolic; any other value unchanged.
 
-    Only 16-bit floats round. They do not round if their numbers are treated as continuous. Refuses a number that is
-    outside of an integer dtype, because libraries wrap it round.
+    Only the 16-bit float dtypes round, and these only if their numbers are not treated as continuous. Refuses a number
+    that may be outside of an integer dtype, because libraries wrap such numbers around.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -241,7 +242,10 @@ RARE = 1e-9
 
 
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:
-    """Return ``value``, a random integer; refuses one that may be outside ``[least, largest]``."""
+    """Return ``value``, a random integer; refuses it if it may leave ``[least, largest]``.
+
+    A probability up to ``RARE`` of leaving this range is ignored.
+    """
     low, high = value.ends()
     if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
         raise NeedsValue("out-of-range", f"a random integer leaves the range of its type ({least} to {largest})")
@@ -249,7 +253,7 @@ def within(value: Symbolic, least: int, largest: int) -> Symbolic:
 
 
 def check_not_equal(dtype: str) -> None:
-    """Refuse noise vectors of a 16-bit dtype, because some of their numbers are often equal.
+    """Refuse noise vectors of ``dtype`` if it has 16 bits, because some of their numbers are often equal.
 
     They are allowed if 16-bit numbers are treated as continuous: see ``continuous_in_16_bits``.
     """
@@ -263,7 +267,7 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger of two operands.
+    """Return the larger of two operands, plain or symbolic numbers.
 
     The result is symbolic unless the known intervals determine which operand is larger.
     """
@@ -325,7 +329,7 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the nearest integer, ties to even, -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``, of two the even one; -0.0 for a number just below 0.
 
     Refuses numbers for which a tie has positive probability.
     """
@@ -348,7 +352,7 @@ def sign_of(value: Symbolic) -> float:
 
 
 def has_sign(value: Symbolic, place: str = "") -> bool:
-    """Return whether ``value`` is negative (signbit), drawn; ``place`` is the line of the question."""
+    """Return whether ``value`` is negative (signbit), drawn; ``place`` is the line of the program that asks."""
     return _is_never(0.0, value, "the sign is taken of").below(0.0, place)
 
 
@@ -365,7 +369,7 @@ def floor_divided(left: Operand, right: Operand) -> Operand:
 
 
 def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
-    """Return ``left - whole * right``, the remainder of a division with quotient ``whole``."""
+    """Return ``left - whole * right``: the remainder of the division ``left / right``, whose quotient is ``whole``."""
     if isinstance(whole, SYMBOLIC) or isinstance(right, SYMBOLIC):
         raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
     return _of_any(subtracted, np.subtract, left, whole * right)
@@ -380,12 +384,12 @@ def heaviside(value: Operand, at_zero: Operand) -> Operand:
 
 
 def remainder(left: Operand, right: Operand) -> Operand:
-    """Return the remainder with the sign of ``right``, as Python's ``%``."""
+    """Return the remainder of ``left / right`` with the sign of ``right``, as Python's ``%``."""
     return _rest(floor_divided(left, right), left, right)
 
 
 def fmod(left: Operand, right: Operand) -> Operand:
-    """Return the remainder with the sign of ``left``, as C's ``fmod``."""
+    """Return the remainder of ``left / right`` with the sign of ``left``, as C's ``fmod``."""
     return _rest(_of_any(truncated, np.trunc, divided(left, right)), left, right)
 
 
@@ -395,7 +399,7 @@ def ceiled(value: Symbolic) -> Operand:
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
+    """Return the image of ``value``, a symbolic number, under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 
@@ -418,10 +422,10 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the result of ``operation``, from the cache or computed, on a symbolic number and perhaps a plain number.
+    """Return the result of ``operation`` on one symbolic number and perhaps a plain number, from the cache or computed.
 
-    Returns ``Declined`` if the symbolic number was compared before, for other operands, and for operations that are
-    refused. ``operation`` must not draw.
+    Returns ``Declined`` if the symbolic number was compared before, if the operands are of another kind, or if the
+    operation is refused. ``operation`` must not draw.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

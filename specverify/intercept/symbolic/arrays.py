@@ -65,7 +65,10 @@ _ASK = Ask()
 
 
 def _reduced(name: str, array: Any, axis: Any, keepdims: Any) -> Any:
-    """Apply the reduction ``name`` of the table along ``axis``, or to all elements."""
+    """Return the reduction ``name`` (a row of the table of primitives) of the elements of ``array`` along ``axis``.
+
+    With ``axis`` None all elements are reduced to one.
+    """
     axes = axis if axis is None or isinstance(axis, tuple) else (axis,)
     rule: Any = PRIMITIVES[name].scalar
     result = rows.reduced(lambda row: _forced(rule, row, _ASK), _elements_of(array), axes, keepdims=keepdims is True)
@@ -78,14 +81,14 @@ def _elements_of(array: Any) -> Any:
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Return ``rule(*args, **named)`` with outcomes drawn; a symbolic number is returned as a symbolic float."""
+    """Return ``rule(*args, **named)`` as a number: an outcome is drawn, a symbolic number becomes a symbolic float."""
     return wrapped(asked(lambda: number(rule(*args, **named))))
 
 
 def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
     """Return the indices of the largest or smallest elements along an axis.
 
-    ``name`` is ``argmax`` or ``argmin``, whose parameters these are in NumPy.
+    ``name`` is ``argmax`` or ``argmin`` of NumPy; the other parameters are those of that function.
     """
     result = plain(np.asanyarray(array))
     if result.dtype != object or out is not None:
@@ -105,13 +108,16 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
 
 
 def running(name: str, array: Any, axis: Any) -> Any:
-    """Return the cumulative maximum or minimum (``name``) along an axis."""
+    """Return the cumulative maximum or minimum (``name``) of ``array`` along an axis."""
     rule: Any = PRIMITIVES[name].scalar
     return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 
 
 def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
-    """Return the indices that sort the array along an axis; only the first ``first`` ranks are drawn (None: all)."""
+    """Return the indices that sort the array along an axis.
+
+    Only the indices of the ``first`` smallest elements are drawn (None: of all); the others follow in any order.
+    """
 
     def order(row: list[Any]) -> list[list[int]]:
         length = len(row) if first is None else min(first, len(row))
@@ -123,7 +129,7 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
 
 
 def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
-    """Return the sorted elements along an axis as symbolic numbers, without drawing anything."""
+    """Return the elements of ``array`` sorted along an axis, as symbolic numbers, without drawing anything."""
 
     def values(row: list[Any]) -> list[list[Any]]:
         ranked, _ = asked(rows.ordered, row, _ASK, range(len(row)), largest=False)
@@ -144,14 +150,14 @@ def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
 
 
 def searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Return the insertion indices of ``v`` in the sorted ``a``, as ``np.searchsorted``."""
+    """Return the insertion indices of the values ``v`` in the sorted array ``a``, as ``np.searchsorted`` does."""
     bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
     places = [_looked_up(bounds, value, side) for value in as_objects(v).flat]
     return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
 
 
 def digitized(x: Any, bins: Any, right: bool = False) -> Any:
-    """Return the index of the bin of each number, as ``np.digitize``; ``bins`` may decrease."""
+    """Return the index of the bin of each number in ``x``, as ``np.digitize`` does; ``bins`` may decrease."""
     edges = np.asarray(bins).tolist()
     if len(edges) > 1 and edges[0] > edges[-1]:
         return len(edges) - searched(edges[::-1], x, "left" if right else "right")
@@ -159,7 +165,10 @@ def digitized(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
-    """Return the insertion index of ``value``, plain or symbolic, in the sorted plain ``bounds``."""
+    """Return the insertion index of ``value``, plain or symbolic, in the sorted plain ``bounds``.
+
+    ``side`` is "left" or "right", as in ``np.searchsorted``.
+    """
     if any(isinstance(bound, SymbolicFloat) for bound in bounds):
         raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, SymbolicFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
@@ -176,7 +185,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element.
 
-        If the result is written into an array of another type, that type handles the call.
+        If the result is written into an array of another class, that class handles the call.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").for_python
@@ -212,7 +221,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
         return argsorted(self, axis)
 
     def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
-        """Sort the elements in place."""
+        """Sort the elements in place, as symbolic numbers; nothing is drawn."""
         self[...] = in_order(self, axis)
 
     def partition(self, _kth: Any, axis: Any = -1, *_: Any, **__: Any) -> None:
@@ -252,7 +261,8 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Apply a ufunc to a symbolic number and the elements of the other operands.
 
-    If one of these is an array of a subclass, that class handles the call.
+    If another operand, or the array that the result is written to, is an array of a subclass, that class handles the
+    call.
     """
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
@@ -278,7 +288,8 @@ MASK = "where"
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """Apply a ufunc to the elements of ``inputs``, by the rule in the table of primitives.
 
-    A refusal gets the name and the line of the ufunc.
+    ``method`` is the method of the ufunc, such as ``__call__`` or ``reduce``. A refusal gets the name and the line of
+    the ufunc.
     """
     try:
         return _on_elements(ufunc, method, inputs, kwargs)
@@ -392,7 +403,7 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Replace ``ndarray.searchsorted`` for symbolic values."""
+    """Replace ``ndarray.searchsorted``: a symbolic value is looked up among very many bounds by one draw."""
     random = isinstance(v, SymbolicFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
     return (searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
 
@@ -427,9 +438,9 @@ _NOTHING = nullcontext()
 
 
 def lookups_at_large() -> AbstractContextManager[None]:
-    """Return a context manager in which ``searchsorted`` looks up a symbolic number among very many bounds by one draw.
+    """Return a context manager in which ``searchsorted`` finds a symbolic number among very many bounds by one draw.
 
-    NumPy would bisect the bounds. Nothing is changed outside large-vocabulary mode.
+    NumPy itself would bisect the bounds, with one draw for each step. Outside large-vocabulary mode nothing is changed.
     """
     return methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else _NOTHING
 
@@ -513,7 +524,7 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array.transpose(*axes))
 
     def copy(self, *_: Any, **__: Any) -> Any:
-        """Return an array of the same random numbers."""
+        """Return another array of the same random numbers, with memory of its own."""
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:

@@ -44,7 +44,7 @@ def holds_lazy(values: Any) -> bool:
 
 
 def _seen(value: Any) -> Any:
-    """Return an array in place of a symbolic number or of a list of symbolic numbers; any other ``value`` unchanged."""
+    """Return a symbolic number, or a list of them, as an array of symbolic numbers; any other ``value`` unchanged."""
     if type(value) in _NUMBERS:
         return _array_of(value)
     if type(value) is np.ndarray and value.dtype == object and holds_lazy(value.reshape(-1).tolist()):
@@ -166,9 +166,9 @@ class Beside:
         return self.address <= address < self.address + self.bytes
 
     def fill(self) -> None:
-        """Create the object array of the elements.
+        """Create the object array of the elements, unless it exists.
 
-        The memory is overwritten with random bytes, so that a replay detects code that reads it.
+        The memory is then overwritten with random bytes, so that a replay detects code that reads it.
         """
         if self.elements is None:
             self.elements = self.memory.astype(object)
@@ -176,7 +176,7 @@ class Beside:
 
 
 class Buffer(np.ndarray[Any, Any]):
-    """An array of floats into which symbolic numbers can be written."""
+    """An array of floats into which symbolic numbers can be written; after that it is a filled buffer."""
 
     _beside: Beside | None
 
@@ -186,9 +186,9 @@ class Buffer(np.ndarray[Any, Any]):
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of the array, or that of its object array if symbolic numbers were written into it.
+        """Return an attribute of the array; of a filled buffer, that of the object array of its elements.
 
-        In the second case attributes that would read the memory are refused.
+        Attributes of a filled buffer that would read the memory are refused.
         """
         if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
@@ -200,11 +200,11 @@ class Buffer(np.ndarray[Any, Any]):
         return getattr(contents_of(self), name)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """Return a view in another shape; if the array has symbolic elements, perhaps a copy of these."""
+        """Return a view in another shape; of a filled buffer, a view or a copy of its symbolic elements."""
         return self._viewed(super().reshape(*shape, **kwargs), "reshape", *shape, **kwargs)
 
     def ravel(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a 1-D view; if the array has symbolic elements, perhaps a copy of these."""
+        """Return a 1-D view; of a filled buffer, a view or a copy of its symbolic elements."""
         return self._viewed(super().ravel(*args, **kwargs), "ravel", *args, **kwargs)
 
     def _viewed(self, found: Any, name: str, *args: Any, **kwargs: Any) -> Any:

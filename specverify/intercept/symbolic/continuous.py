@@ -65,7 +65,7 @@ class Continuous(NamedTuple):
     def then(self, step: MonotoneStep) -> Continuous:
         """Return ``step`` applied to the number.
 
-        Raises ``NeedsValue`` if a scale in the result leaves the range of floats.
+        Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
         """
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
@@ -97,7 +97,8 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability.
 
-        A multiple of a rounded number is 0 only if the number is: floats near 0 are dense.
+        A multiple of a rounded number is 0 with positive probability only if the limits give it: floats near 0 are
+        dense.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -122,7 +123,7 @@ class Continuous(NamedTuple):
         """Return whether the number is below ``bound``; ``or_equal`` includes equality.
 
         The bound is mapped back to the uniform, and compared there. Returns False if ``bound`` is NaN. ``place`` is the
-        comparing line, by default the current one. Raises ``NeedsValue`` if the bound is within rounding of a value
+        line that compares, by default the current one. Raises ``NeedsValue`` if the bound is within rounding of a value
         that has a positive probability.
         """
         if isnan(bound):
@@ -132,7 +133,7 @@ class Continuous(NamedTuple):
     def equals(self, number: float, place: str = "") -> bool:
         """Return whether the symbolic number has the value ``number``.
 
-        The result is False unless this value has a positive probability. ``place`` is the comparing line.
+        The result is False unless this value has a positive probability. ``place`` is the line that compares.
         """
         atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
         if not atom:
@@ -143,7 +144,7 @@ class Continuous(NamedTuple):
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are at most the value (an inverse-CDF lookup).
 
-        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the comparing line.
+        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the line that compares.
         """
         result = [self._back(bound, or_equal=not or_equal) for bound in bounds]
         if self.increasing:
@@ -201,7 +202,7 @@ class Continuous(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """An order statistic of several numbers, some symbolic: ``rank`` 0 is the largest, or smallest, of ``parts``."""
+    """An order statistic of ``parts``, some of them symbolic: ``rank`` 0 is the largest, or the smallest, of them."""
 
     parts: tuple[Continuous | float, ...]
     largest: bool = True
@@ -238,7 +239,7 @@ class Extreme(NamedTuple):
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the number is below ``bound``: parts are compared in turn until the answer is determined.
 
-        ``place`` is the comparing line; ``or_equal`` includes equality.
+        ``place`` is the line that compares; ``or_equal`` includes equality.
         """
         wanted = len(self.parts) - self.rank if self.largest else self.rank + 1
         missing = len(self.parts) - wanted
@@ -256,13 +257,13 @@ class Extreme(NamedTuple):
                 yield part <= bound if or_equal else part < bound
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether the order statistic has the value ``number``; ``place`` is the comparing line."""
+        """Return whether the order statistic has the value ``number``; ``place`` is the line that compares."""
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are at most the value.
 
-        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the comparing line.
+        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the line that compares.
         """
         result = [
             part.interval_of(bounds, place, or_equal=or_equal)
@@ -316,7 +317,7 @@ _EXPONENTIAL = (LOG, times(-1.0))
 
 
 def exponential(uniform: Uniform) -> Continuous:
-    """Return an exponential number of rate 1: ``-log u``."""
+    """Return the exponential number ``-log(uniform)``, of rate 1."""
     return Continuous(uniform, _EXPONENTIAL)
 
 
@@ -346,7 +347,7 @@ class Joined(NamedTuple):
     def then(self, step: MonotoneStep) -> Joined:
         """Return ``step`` applied to the number.
 
-        Raises ``NeedsValue`` if a scale in the result leaves the range of floats.
+        Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
         """
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
@@ -361,7 +362,10 @@ class Joined(NamedTuple):
         return self._replace(low=max(self.low, bound))
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return the number as a formula of its uniforms, each given by its index ``place_of(uniform)``."""
+        """Return the number as a formula in which each uniform is given by its index.
+
+        ``place_of`` maps the constraints (``known``) of a uniform to the index.
+        """
         operands = tuple(_formula(each, place_of) for each in self.operands)
         return Formula(self.name, operands, self.steps, self.low, self.high)
 
@@ -437,7 +441,7 @@ class Joined(NamedTuple):
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
 
     def equals(self, _number: float, _place: str = "") -> bool:
-        """Return False, because no value has a positive probability; refuses a number for which that is not certain."""
+        """Return False, because no value has a positive probability; refuses a number of which this is not certain."""
         if not self._is_smooth():
             raise NeedsValue(
                 "equal-numbers", "random numbers that are clamped or have steps are joined, and compared for equality"
@@ -447,7 +451,7 @@ class Joined(NamedTuple):
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are at most the value, by one comparison after the other.
 
-        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the comparing line.
+        With ``or_equal`` False, bounds equal to the value are not counted. ``place`` is the line that compares.
         """
         result = (number for number, bound in enumerate(bounds) if self.below(bound, place, or_equal=not or_equal))
         return next(result, len(bounds))
@@ -466,7 +470,7 @@ def any_symbolic(values: Iterable[Any]) -> bool:
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
-    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
+    """Return ``left`` and ``right``, symbolic numbers, combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
     Raises ``NeedsValue`` if the result has more than ``MOST_PARTS`` uniforms.
     """

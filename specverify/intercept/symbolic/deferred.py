@@ -47,7 +47,10 @@ class Deferred:
         return self._compute is None
 
     def law(self) -> Law | None:
-        """Return every value with its probability, for an unread outcome that one draw determines; None for others."""
+        """Return None: the law of the outcome is not known.
+
+        Classes of outcomes that one draw determines override this method. They return every value with its probability.
+        """
         return None
 
 
@@ -67,7 +70,10 @@ class ByOneDraw(Deferred):
         super().__init__(compute)
 
     def law(self) -> Law | None:
-        """Return every value with its probability, or None; raises the errors that reading the outcome would raise."""
+        """Return every value with its probability, or None if values of other outcomes depend on the same draw.
+
+        Raises the errors that reading the outcome would raise.
+        """
         return self._law()
 
 
@@ -124,10 +130,10 @@ class Categorical(Deferred):
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:
-        """Return every value with its probability in ``pmf``.
+        """Return every value with its probability in ``pmf``, the law before any draw.
 
-        Not considered: another draw from the same generator state that was read, and so determines this outcome
-        (``alone``).
+        If another draw from the same generator state was read, that outcome determines this one (see ``alone``); this
+        function does not consider it.
         """
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 
@@ -312,7 +318,10 @@ def _forwarding(name: str) -> Callable[..., Any]:
 
 
 def _operation(apply: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method that reads the integer and calls ``apply``; ``swapped``: the integer is the right operand."""
+    """Return the method of ``OutcomeNumber`` that reads the integer and calls ``apply`` with it and the other operand.
+
+    ``swapped`` states that the integer is the right operand.
+    """
 
     def method(self: OutcomeNumber, other: Any, *modulus: Any) -> Any:
         number = number_in(self)

@@ -56,7 +56,10 @@ def at_large(*, short: bool = False) -> Iterator[None]:
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether ``count`` outcomes are held as one vector: more than ``few``, in large-vocabulary mode."""
+    """Return whether ``count`` outcomes are held as one vector.
+
+    They are in large-vocabulary mode, if they are more than ``few``.
+    """
     return mode().large and count > few
 
 
@@ -186,9 +189,9 @@ def goes_in_arrays(value: Any) -> bool:
 
 
 def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
-    """Return the draw of the number of ``bounds``, a non-decreasing array, that are at or below ``value``.
+    """Return the draw of a count: how many of ``bounds``, a non-decreasing array, are at or below ``value``.
 
-    Raises ``RuleDeclined`` if ``value`` has values of positive probability, ``NeedsValue`` for bounds that are not
+    Raises ``RuleDeclined`` if ``value`` has values of positive probability, and ``NeedsValue`` for bounds that are not
     sorted.
     """
     if not goes_in_arrays(value):
@@ -225,7 +228,7 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """A row of symbolic bools for each of several rows: one symbolic number compared with all bounds of its row."""
+    """Symbolic bools in rows: in each row, one symbolic number is compared with all bounds of the row."""
 
     lookups: tuple[DrawAmongMany, ...]
     """One lookup for each row."""
@@ -297,7 +300,10 @@ def most() -> int:
 
 
 def check_numbers(call: str, size: Any) -> None:
-    """Refuse a call that draws too many random numbers; ``size`` is their number, a shape, or None for one."""
+    """Refuse the call named ``call`` if it draws more random numbers than the current mode follows.
+
+    ``size`` is how many it draws: a number, a shape, or None for one.
+    """
     count = 1 if size is None else math.prod(_lengths(size))
     if count > most():
         raise refusal(
@@ -306,7 +312,7 @@ def check_numbers(call: str, size: Any) -> None:
 
 
 def check_outcomes(call: str, number: int) -> None:
-    """Refuse a call with more outcomes, ``number``, than may be expanded."""
+    """Refuse the call named ``call`` if ``number``, its number of outcomes, is above the limit of the current mode."""
     if number > most():
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
@@ -393,7 +399,7 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return F(T), computed from the numbers that ``coupled`` recorded in a plain run.
+        """Return F(T) computed from the record of a plain run that ``coupled`` holds.
 
         T is the first ring time of the race, and F the distribution function of this time.
         """
@@ -434,7 +440,7 @@ class _Best(Draw):
         return ""
 
     def recorded(self, coupled: Any) -> float:
-        """Return F(T) by the record of ``coupled``.
+        """Return F(T) computed from the record of a plain run that ``coupled`` holds.
 
         T is the first ring time of the race, and F the distribution function of this time.
         """
@@ -492,7 +498,7 @@ class FirstTrue(NamedTuple):
 
 
 def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
-    """Return the race for the largest or smallest element of each row along the last axis."""
+    """Return a race for each row of ``content`` along its last axis: for the largest or the smallest element."""
     if isinstance(content, Many):
         return [VectorRace(row, largest=largest) for row in rows_of(content)]
     if not largest:
@@ -501,14 +507,14 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return, for each row along the last axis of ``content``, the number of True. A noise vector is declined."""
+    """Return, for each row along the last axis of ``content``, how many bools are True. Noise vectors are declined."""
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()
 
 
 def rows_of(content: Many) -> list[Many]:
-    """Return the rows of a noise vector along its last axis."""
+    """Return the rows of ``content``, a noise vector, along its last axis."""
     flat = content.taken(lambda array: array.reshape(-1, array.shape[-1]))
     return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
 
@@ -533,7 +539,7 @@ def _clocks(scores: Many) -> Clocks:
 
 
 def _stripped(scores: Many) -> Many:
-    """Return the scores without their last steps, as far as these preserve the order and are equal for all."""
+    """Return the scores without their last steps, as far as these steps increase and are the same for all scores."""
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores

@@ -51,7 +51,7 @@ class SymbolicFloat:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Return ``NotImplemented``: the open block of torch handles the call, with a tensor for the number."""
+        """Return ``NotImplemented``: the open block of torch then handles the call, with a tensor for the number."""
         return Declined("the block takes the number for a tensor").for_python
 
     def __bool__(self) -> bool:
@@ -157,10 +157,10 @@ def opened(value: Any) -> Any:
 
 
 def of_operands(name: str, *operands: Any) -> Any:
-    """Return the operation or comparison ``name`` of the operands.
+    """Return the result of the operation or comparison ``name`` of the operands.
 
-    Operands may be wrapped symbolic numbers, and so may be the result. A concrete result of arithmetic on integers is
-    an ``int``.
+    Symbolic numbers among the operands are ``SymbolicFloat``, and so is a symbolic result. A concrete result of
+    arithmetic on integers is an ``int``.
     """
     outcome = wrapped(asked(result, name, *map(opened, operands)))
     if name not in _KEEP_WHOLE:
@@ -173,9 +173,9 @@ def of_operands(name: str, *operands: Any) -> Any:
 
 
 def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
-    """Give ``outcome`` the limits of the integers that it is computed from.
+    """Give ``outcome`` the limits of the integer type of ``operands``.
 
-    Refuses a number that is outside of them, because the library wraps it round.
+    Refuses a number that may lie outside of the limits, because the library wraps such a number around.
     """
     limits = next((each.limits for each in operands if isinstance(each, SymbolicFloat) and each.limits), None)
     if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):
@@ -212,7 +212,8 @@ def meets(*operands: Any) -> None:
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     """Return the method of ``SymbolicFloat`` for the operation ``name``, on one or two operands.
 
-    ``swapped``: the number is the right operand. A Decimal can be compared with a float, but not combined.
+    ``swapped`` states that the symbolic number is the right operand. A Decimal can be compared with it, but not
+    combined, as with a float.
     """
     known = SymbolicFloat | Real | Decimal if name in COMPARISONS else SymbolicFloat | Real
 
@@ -315,7 +316,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return every value of an unread draw with its probability, and count the draw for the rounding bound."""
+    """Return every value of the unread draw ``element`` with its probability; count the draw for the rounding bound."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

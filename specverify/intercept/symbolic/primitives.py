@@ -104,7 +104,7 @@ class Result(Enum):
 
 
 class RoundedParts(Enum):
-    """Which values an operation on 16-bit floats rounds: its operands, its result, or both."""
+    """Which values an operation on 16-bit floats rounds: its operands and its result, its result alone, or none."""
 
     OPERANDS = "each operand, and the result"
     RESULT = "the result alone"
@@ -219,24 +219,25 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of an operation that maps integers to integers and is rounded once in floats.
+    """Return the row of ``name``, an operation that maps integers to integers and is rounded once in floats.
 
-    Every library therefore computes the operation to the same bit. ``more`` are further fields of the row.
+    Every library therefore computes the operation to the same bit. ``scalar`` and ``vector`` are its rules for symbolic
+    numbers and noise vectors; ``more`` are further fields of the row.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the row of a unary function; ``formula`` writes it in basic operations, for scalars and vectors alike.
+    """Return the row of ``name``, a function of one number; ``formula`` writes it in basic operations.
 
-    ``more`` are further fields of the row.
+    The formula applies to scalars and to noise vectors. ``more`` are further fields of the row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
 
 
 def _logit(x: _Basis, value: Any) -> Any:
-    """Return ``log(v / (1 - v))`` for v in (0, 1)."""
+    """Return ``log(v / (1 - v))`` for v in (0, 1), computed by the basic operations ``x``."""
     return x.negative(x.log(x.add(x.divide(1.0, value), -1.0)))
 
 
@@ -245,7 +246,10 @@ NEARLY = 1e-6
 
 
 def _between_0_and_1(x: _Basis, value: Any) -> Any:
-    """Return ``value`` limited to [0, 1]; it may lie outside by rounding only."""
+    """Return ``value`` limited to [0, 1] if it exceeds an end by rounding only; otherwise unchanged.
+
+    ``x`` has the basic operations, for scalars or for noise vectors.
+    """
     low, high = value.ends()
     if np.any((high > 1) & (high <= 1 + NEARLY)):
         value = x.minimum(value, 1.0)
@@ -253,9 +257,10 @@ def _between_0_and_1(x: _Basis, value: Any) -> Any:
 
 
 def _half_way(x: _Basis, value: Any) -> Any:
-    """Return the logit of ``(value + 1) / 2`` for a value in (-1, 1), computed by the operations ``x``.
+    """Return the logit of ``(value + 1) / 2``, for a value in (-1, 1).
 
-    It is twice the inverse hyperbolic tangent of the value.
+    The result is twice the inverse hyperbolic tangent of the value. ``x`` has the basic operations, for scalars or for
+    noise vectors.
     """
     return _logit(x, _between_0_and_1(x, x.multiply(x.add(value, 1.0), 0.5)))
 
@@ -479,7 +484,7 @@ OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer of the comparison ``name``; for plain numbers the result of NumPy.
+    """Return the answer of the comparison ``name`` of ``operands``; for plain numbers the result of NumPy.
 
     ``place`` is the line of the program that compares, by default the current line.
     """
@@ -508,7 +513,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return a bound b such that an integer is below b if and only if the integer is at most ``bound``."""
+    """Return the bound b for which "below b" means the same as "at most ``bound``", for every integer."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -571,7 +576,7 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 
 
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
-    """Return whether two symbolic numbers are equal, which is possible if they have parts in common.
+    """Return whether two symbolic numbers are equal; if they have parts in common, this may be drawn.
 
     Numbers without common parts are unequal if no value of them has a positive probability; otherwise the comparison is
     refused. ``place`` is the line of the program that compares.
@@ -618,9 +623,10 @@ def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., 
 def _crossed(
     values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, greater: bool, on_the_left: bool
 ) -> Crossing:
-    """Compare each number of ``values`` with its row of very many ``bounds``; ``shape`` is the result's.
+    """Compare each number of ``values`` with its row of very many ``bounds``, and return the symbolic answers.
 
-    ``greater``: the comparison is ``>`` or ``>=``; ``on_the_left``: the number is the left operand.
+    ``shape`` is the shape of the result. ``greater`` states that the comparison is ``>`` or ``>=``, and ``on_the_left``
+    that the number is the left operand.
     """
     return crossing(values, bounds, shape, above=greater == on_the_left)
 
@@ -687,7 +693,7 @@ def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
 
 
 def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of ``name``, the index of the maximum or minimum; ``more`` are further fields."""
+    """Return the row of ``name``, the index of the maximum or minimum of elements; ``more`` are further fields."""
     rule, vector = partial(rows.place_of_extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), Result.PLACES, **more)
 
@@ -769,7 +775,10 @@ ROWS = table(
 
 
 def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
-    """Return the row of ``name``, which only moves elements; the library itself computes the positions."""
+    """Return the row of ``name``, which only moves elements: the library itself computes the positions.
+
+    ``family`` is the kind of movement, and ``more`` are further fields of the row.
+    """
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
 

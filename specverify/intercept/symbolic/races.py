@@ -85,9 +85,9 @@ NEVER = Clock(0.0, inf)
 
 
 def clock_of(time: Any) -> Clock | None:
-    """Return the clock whose ring time is ``time``: ``r E + s`` with E exponential, possibly limited.
+    """Return the clock whose ring time is ``time``, of the form ``r E + s`` with E exponential, possibly limited.
 
-    None for other forms.
+    Returns None for a time of another form. A clock with infinite ring time never rings.
     """
     if time == inf:
         return NEVER
@@ -105,9 +105,9 @@ def clock_of(time: Any) -> Clock | None:
 
 
 def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clock:
-    """Return the clock with ring time ``-scale log(slope u + offset)``, u uniform in its known interval.
+    """Return the clock with ring time ``-scale log(slope u + offset)``, where u is uniform in its known interval.
 
-    ``time`` is the symbolic number that contains u.
+    ``time`` is the symbolic number that is a function of u.
     """
     low, high = time.uniform.known.low, time.uniform.known.high
     gain = 1 / (abs(slope) * (high - low))
@@ -176,9 +176,9 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, by index, the probability that each clock of ``running`` is the first to ring, between two times.
+    """Return, by index, the probability that each clock of ``running`` rings first, and between ``begin`` and ``end``.
 
-    The times are ``begin`` and ``end``. The probabilities are given that no clock has rung before ``begin``.
+    The probabilities are those given that no clock has rung before ``begin``.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -274,9 +274,9 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that increase with a ring time, or None for other scores.
+    """Return the clocks of scores that increase with their ring times, or None if the scores have another form.
 
-    The last clock to ring then has the largest score.
+    The clock that rings last then has the largest score.
     """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
@@ -325,9 +325,9 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks whose ring times are ``to_time(score)``, or None if these are no ring times of clocks.
+    """Return the clocks whose ring times are ``to_time(score)``, or None if one of these is no ring time of a clock.
 
-    ``to_time`` is a decreasing map.
+    ``to_time`` maps larger scores to smaller times.
     """
     try:
         with tried():
@@ -344,7 +344,10 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 
 
 def _of_ratio(score: Any) -> Any:
-    """Return the time ``E / w`` of a score ``w / E``: its reciprocal. Returns None if the score may be negative."""
+    """Return the time ``E / w`` of a score ``w / E``: the reciprocal of the score.
+
+    Returns None if it may be negative.
+    """
     if isinstance(score, Continuous):
         return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
     return inf if score <= 0 else None
@@ -409,9 +412,9 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock of ``runners`` that is known to have rung before all others.
+    """Return the clock that is known to have rung before all others of ``runners``.
 
-    Returns None if there is no such clock, or if something is known about the order of the others among themselves.
+    Returns None if there is no such clock, or if the order of the others among themselves is partly known too.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -442,8 +445,9 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the index of each possible ``winner`` of ``entries`` with its probability, without drawing.
 
-    If an entry is the maximum of several clocks, its index occurs once for each of them. Returns None if one of the
-    numbers was compared before, because then a draw determines more than the winner. Raises the errors of ``winner``.
+    Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
+    for each of them. Returns None if one of the numbers was compared before, because then a draw determines more than
+    the winner.
     """
     if any(map(few, entries)):
         return None
@@ -487,7 +491,7 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the element at ``rank``, as ``ranked`` does.
+    """Return the index of the element at ``rank``, as ``ranked`` does with the same parameters.
 
     If the numbers form no race in the direction in which ``rank`` counts, the rank is counted from the other end.
     """
@@ -506,9 +510,9 @@ def ranked_from_either_end(
 
 
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
-    """Return the index of a plain number that no symbolic score can exceed; None if there is no such number.
+    """Return the index of a plain number among ``scores`` that no symbolic score can exceed; None if there is none.
 
-    ``first_of_ties``: of equal numbers the first counts; else equal numbers are refused.
+    ``first_of_ties`` states that the first of equal numbers counts; otherwise equal numbers are refused.
     """
     numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}
     if not numbers:
@@ -613,7 +617,7 @@ class _Contestants(NamedTuple):
     racing: Sequence[tuple[int, Uniform, Clock]]
 
     def one(self, pmf: Any, among: Sequence[Any]) -> int:
-        """Draw a position in ``among`` (clocks or scores) with the probabilities ``pmf``, and return it."""
+        """Draw an index in ``among`` (clocks or scores) from the law ``pmf``, and return it."""
         uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
         if coupled is not None:
@@ -654,9 +658,9 @@ def _reweighted(
 ) -> int:
     """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
 
-    ``runners`` are the clocks of the first race. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if
-    more than the first clock is requested (``once`` is False), or if the earlier race decided more than its first
-    clock.
+    ``runners`` are the clocks of the first race, ``drawn`` the uniforms of the second, and ``scores`` the numbers that
+    race in it. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is
+    requested (``once`` is False), or if the earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:

@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     """``slopes(low, high)``: element-wise bounds of the derivative between ``low`` and ``high``."""
 
     def image(self, value: float) -> float:
-        """Return the image of a number, also of an infinite one."""
+        """Return the image of ``value``, a number or an infinity."""
         with np.errstate(all="ignore"):
             return float(self.of(value))
 
@@ -166,7 +166,7 @@ class MonotoneStep(NamedTuple):
 
     @property
     def increasing(self) -> bool:
-        """Return whether the step preserves the order of numbers; else it reverses it."""
+        """Return whether the step preserves the order of numbers; otherwise it reverses the order."""
         return self.number > 0 or self.name not in SCALES
 
     def of(self, value: float) -> float:  # noqa: PLR0911 - one line a kind
@@ -312,7 +312,7 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and the following ``step`` must stay two steps, although a general rule would join them.
+    """Return whether ``last`` and the following ``step`` must stay two steps, although a rule of ``_RULES`` joins them.
 
     ``rest`` are the steps of the chain before them.
     """

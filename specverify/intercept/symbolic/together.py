@@ -222,9 +222,9 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """The volume in which all facts hold, in two parts: with the answer yes and with the answer no.
+    """The volume of the points at which all facts hold, in two parts, each with a lower and an upper bound.
 
-    Both as (low, high).
+    ``yes`` is the part in which the comparison that is asked is true, ``no`` the part in which it is false.
     """
 
     yes: tuple[float, float]
@@ -232,12 +232,12 @@ class Share(NamedTuple):
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Return lower and upper bounds of the probability of yes, given the facts."""
+        """Return lower and upper bounds of the probability that the asked comparison is true, given the facts."""
         return _ratio(self.yes[0], self.no[1]), _ratio(self.yes[1], self.no[0])
 
     @property
     def open(self) -> list[int]:
-        """Return the answers (0 yes, 1 no) whose volume may be 0 or positive by the bounds."""
+        """Return the answers (0 yes, 1 no) of which the bounds do not determine whether their volume is positive."""
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
@@ -251,9 +251,10 @@ def _ratio(one: float, other: float) -> float:
 
 
 class _Boxes(NamedTuple):
-    """Boxes of uniform numbers.
+    """Boxes of uniform numbers, with bounds of two volumes for each box.
 
-    Each box has bounds of the volume where the answer is yes, and of that where it is no.
+    The volumes are those of the points where the facts hold and the asked comparison is true (``yes``) or false
+    (``no``).
     """
 
     low: Any
@@ -327,7 +328,7 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
     """Return the boxes from ``low`` to ``high``, with bounds of the volumes of both answers in each box.
 
-    ``questions`` are the facts and, last, the question.
+    ``questions`` are the facts and, as the last item, the comparison that is asked.
     """
     widths = high - low
     middle = low + widths / 2
@@ -389,7 +390,7 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
 
 
 def _is_plain(formula: Any) -> bool:
-    """Return whether a quantity is a single uniform without steps and limits."""
+    """Return whether ``formula`` is a single uniform without steps and limits."""
     return formula.name == "uniform" and not formula.steps and (formula.low, formula.high) == (-inf, inf)
 
 
@@ -418,7 +419,10 @@ Polynomial: TypeAlias = list[Decimal]
 
 
 class Window(NamedTuple):
-    """The interval in which the arrival time with index ``number`` lies."""
+    """The interval in which one arrival time lies.
+
+    The arrival is the ``number``-th after the arrival of the preceding window (in the first window, after time 0).
+    """
 
     number: int
     low: float
@@ -536,7 +540,7 @@ def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
 def probability(of: tuple[Window, ...]) -> Decimal:
     """Return the probability that each arrival time of a Poisson process of rate 1 lies in its window.
 
-    ``of`` are the windows, by increasing index of the arrival.
+    ``of`` are the windows in the order of their arrivals.
     """
     with localcontext(DIGITS):
         density = [_Segment(Decimal(0), [])]
@@ -558,7 +562,7 @@ def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
 
 
 def _integral(pieces: list[_Segment]) -> list[_Segment]:
-    """Return the integral from the start of a piecewise polynomial up to t, as a piecewise polynomial in t."""
+    """Return the integral of a piecewise polynomial from its start to t, as a piecewise polynomial in t."""
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
         result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
@@ -568,7 +572,7 @@ def _integral(pieces: list[_Segment]) -> list[_Segment]:
 
 
 def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
-    """Return the piecewise polynomial restricted to ``window``, and 0 after it; [] for an empty window."""
+    """Return the piecewise polynomial ``pieces`` restricted to ``window``, and 0 after it; [] for an empty window."""
     if window.low >= window.high:
         return []
     low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
@@ -627,7 +631,7 @@ class Quantity(Protocol):
     """A function of several uniform numbers that can be written as a ``Formula``."""
 
     def formula(self, place_of: Callable[[Constrained], int]) -> Formula:
-        """Return the quantity as a formula of its uniforms, by their indices ``place_of(uniform)``."""
+        """Return the quantity as a formula in which each uniform is given by its index, ``place_of(uniform)``."""
 
 
 class JointAnswer(NamedTuple):
@@ -644,7 +648,7 @@ class JointAnswer(NamedTuple):
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
         """Return whether this answer also determines whether the quantity ``of`` is below ``bound``.
 
-        ``or_equal``: "below" includes equality.
+        ``or_equal`` states that "below" includes equality.
         """
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
@@ -652,9 +656,9 @@ class JointAnswer(NamedTuple):
 
 
 class Together:
-    """Several uniform numbers and the answers that concern more than one of them.
+    """Several uniform numbers, and the answers to comparisons that concern more than one of them.
 
-    Answers about a single uniform are in its interval.
+    Answers about a single uniform are stored as the interval of the uniform.
     """
 
     def __init__(self, members: Sequence[Constrained], answers: Sequence[JointAnswer] = ()) -> None:
@@ -664,7 +668,7 @@ class Together:
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
         """Return the probability that ``of``, a quantity of the members, is below ``bound``, given all answers.
 
-        ``or_equal``: "below" includes equality.
+        ``or_equal`` states that "below" includes equality.
         """
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
@@ -694,7 +698,7 @@ class Chance(NamedTuple):
 
 
 def among(given: Sequence[Constrained]) -> Together:
-    """Return the given uniforms and all others with which they have joint constraints."""
+    """Return the group of the uniforms ``given`` and of all others that have joint constraints with one of them."""
     groups = list(dict.fromkeys(known.together or Together([known]) for known in given))
     return Together(
         list(dict.fromkeys(known for group in groups for known in group.members)),
@@ -729,7 +733,7 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers if all ``facts`` and the question ``asked`` concern one quantity; else None.
+    """Return the volumes of both answers to ``asked`` if it and all ``facts`` concern one quantity; else None.
 
     The volumes follow from the distribution function of the quantity. ``ends`` are the intervals of the uniforms.
     """

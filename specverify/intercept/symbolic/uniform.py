@@ -59,10 +59,10 @@ class Runner:
         """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
-        """The clock that is known to ring before it."""
+        """The clock that is known to ring before it, its parent in the forest; None for a root."""
         self.behind: list[Runner] = []
         self.told = False
-        """Whether more than the order is known of its tree: a uniform number of it was compared with a number."""
+        """Whether more than the order of its tree is known: a uniform of the tree was compared with a number."""
 
     def all_behind(self) -> Iterator[Runner]:
         """Yield this clock and every clock that is known to ring after it."""
@@ -75,7 +75,7 @@ class Runner:
         return self if self.after is None else self.after.root()
 
     def put_behind(self, other: Runner) -> None:
-        """Record that ``other`` rings before this clock."""
+        """Record that ``other`` rings before this clock: ``other`` becomes its parent in the forest."""
         if self.after is not None:
             self.after.behind.remove(self)
         self.after = other
@@ -104,7 +104,7 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
     """Rescale the clocks ``runners``, whose order is known, to the new ``rates``; return whether that is possible.
 
-    It is not possible, and nothing changes, if the rates of a tree do not change by a common factor.
+    It is not possible, and nothing changes, if the rates of a tree do not all change by one factor.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -125,7 +125,7 @@ class Place(NamedTuple):
 
     smaller: int
     number: int
-    """Number of places."""
+    """How many uniforms are ordered; ``smaller`` of them are smaller than this one."""
 
 
 def alike(runner: Runner) -> bool:
@@ -136,9 +136,9 @@ def alike(runner: Runner) -> bool:
 def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of its tree.
 
-    Returns None if the order is not known far enough, or if the clocks have different rates. The first clock has the
-    largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). The values of the ordered uniforms are
-    independent of which uniform has which rank.
+    Returns None if too little of the order is known, or if the clocks have different rates. The first clock has the
+    largest of the remaining uniforms (the smallest, if the clocks belong to 1 - u). The values of the ordered uniforms
+    are independent of which uniform has which rank.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -178,7 +178,11 @@ def uniforms_made() -> Iterator[list[Uniform]]:
 
 
 def note(uniform: Uniform) -> None:
-    """Record ``uniform``, a new symbolic number, if uniforms are collected in this run or get recorded values."""
+    """Record that ``uniform`` was drawn, if this run collects uniforms or repeats a plain run.
+
+    In the first case (``uniforms_made``) it is appended to the list; in the second (``Coupled``) it gets the next
+    recorded value.
+    """
     now = mode()
     if now.made is not None:
         now.made.append(uniform)
@@ -187,7 +191,7 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform of ``made`` that agrees with all answers, chosen one after the other.
+    """Return a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses one after the other.
 
     Returns None if that is not possible: for uniforms that were compared jointly, for races of clamped noise, and for
     intervals narrower than the resolution of floats.
@@ -219,7 +223,10 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return a ring time for each clock of the tree below ``root``; None if no well separated times are found."""
+    """Return a ring time, drawn by ``rng``, for each clock of the tree below ``root``.
+
+    Returns None if no well separated times are found.
+    """
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
         _ring(root, 0.0, times, rng)
@@ -230,7 +237,7 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Sample the ring times of the clocks of a tree into ``times``.
+    """Draw the ring times of the clocks of a tree by ``rng``, and store them in ``times``.
 
     The first clock, ``root``, rings later than ``after``; the clocks of its subtrees ring after it.
     """
@@ -250,7 +257,7 @@ NEVER_DRAWN = 2.0**-54
 class Known:
     """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
 
-    Draws that return the same number share the object.
+    Several draws that return the same number share one object of this class.
     """
 
     def __init__(self, site: Site) -> None:
@@ -258,15 +265,15 @@ class Known:
         self.site, self.asked = site, 0
         self.low, self.high = 0.0, 1.0
         self.raced: Raced | None = None
-        """The last race it has taken part in, after which only its order among the others is known."""
+        """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
-        """Where it stands in that order; None for one whose race left nothing to go on with."""
+        """The clock of the number in the known order; None if the number may not race again."""
         self.place: Place | None = None
-        """Its place among several, once it was compared with a number."""
+        """The rank of the number among the numbers of its race; set when it is compared with a number."""
         self.together: Together | None = None
-        """What is known of it together with others."""
+        """The joint constraints of the number and others; None if there are none."""
         self.questions: list[AnsweredQuestion] = []
-        """For the audit."""
+        """The comparisons of the number, for the audit of reuse."""
 
     def share_below(self, bound: float) -> float:
         """Return the probability that the number is below ``bound``, given the known order but no comparison."""
@@ -274,10 +281,10 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """What the answers of one draw say about uniform numbers: the interval of one, or a relation of several."""
+    """What the answer of one draw says about uniform numbers: in which interval one lies, or a relation of several."""
 
     known: tuple[Known, ...]
-    """The numbers."""
+    """The uniform numbers that the draw constrains."""
     ends: tuple[float, ...] = ()
     """The ends of the intervals of the answers, from the lowest to the highest; empty if the answers are relations."""
     within: float = 0.0
@@ -305,7 +312,7 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """Return the constraints on the number, an object that all draws which returned this number share."""
+        """Return the constraints on the number. All draws that returned this number share the returned object."""
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known
@@ -390,7 +397,7 @@ class Uniform:
             raise NeedsValue("second-race", refusal)
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return the uniform as a formula, by its index ``place_of(uniform)``."""
+        """Return the uniform as a formula: its index, which ``place_of`` returns for its constraints."""
         return Formula("uniform", (place_of(self.known),))
 
     def _below_together(self, together: Together, bound: float, place: str) -> bool:
@@ -419,8 +426,8 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
 
-        ``lies(u)`` is the index for a value u of the uniform; ``question`` names the comparison in the site of the
-        draw.
+        ``lies(u)`` is the index for a value u of the uniform, and ``constraint`` is what the answers say about the
+        numbers. ``question`` names the comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
@@ -433,7 +440,7 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Record that the program reads ``draw``; refuse a draw that depends on another one in an unknown way."""
+    """Record that the program reads ``draw``; refuse it if it depends in an unknown way on another draw read before."""
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)

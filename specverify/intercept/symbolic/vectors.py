@@ -48,7 +48,7 @@ NEUTRAL = {"times": 1.0, "power": 1.0}
 
 
 def of(step: Steps, values: Any) -> Any:
-    """Return ``step`` applied to ``values``, also at ends of its domain; see ``MonotoneStep.of``."""
+    """Return ``step`` applied to the array ``values``, also at ends of its domain; see ``MonotoneStep.of``."""
     values = np.asarray(values, dtype=np.float64)
     if step.name == "plus":
         return values + step.number
@@ -157,7 +157,10 @@ class NoiseBlock:
     """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """Store the call: ``draw`` identifies the generator state, and ``size`` is the number of uniforms."""
+        """Store the call at ``site``, whose comparisons ``draws`` answers.
+
+        ``draw`` identifies the generator state, and ``size`` is the number of uniforms.
+        """
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
         coupled = mode().coupled
@@ -165,7 +168,7 @@ class NoiseBlock:
             coupled.take_block(self)
 
     def uniform(self, place: int) -> Uniform:
-        """Return the uniform with index ``place``."""
+        """Return the uniform with index ``place`` as a symbolic number of its own."""
         site = (*self.site, place)
         return Uniform(self.draws, site, _DrawInBlock(site, self, place))
 
@@ -175,10 +178,10 @@ class _KnownOfBlock:
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
-        """What the ids of its numbers begin with."""
+        """The id of the first uniform of the block; the others follow."""
         self.raced = np.zeros(size, dtype=bool)
         self.single: dict[int, Known] = {}
-        """Of those that were taken out."""
+        """Index -> constraints of a uniform that was used alone."""
 
 
 class _DrawInBlock(Draw):
@@ -265,7 +268,7 @@ class Many(NamedTuple):
         return Many(self.blocks, ids, numbers, steps, of_number(self.low), of_number(self.high))
 
     def few(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the elements with the flat indices ``places``, as an object array."""
+        """Return the elements with the flat indices ``places``, numbers and ``Continuous``, as an object array."""
         result = np.empty(places.shape, dtype=object)
         for index, place in np.ndenumerate(places):
             result[index] = self.element(int(place))
@@ -287,7 +290,7 @@ class Many(NamedTuple):
         return Continuous(block.uniform(result - block.known.first), steps, at(self.low), at(self.high))
 
     def elements(self) -> Any:
-        """Return all elements as an object array."""
+        """Return all elements (each a number or a ``Continuous``) as an object array."""
         result = np.empty(self.ids.size, dtype=object)
         result[:] = [self.element(place) for place in range(self.ids.size)]
         return result.reshape(self.shape)
@@ -325,9 +328,10 @@ def numbers(values: Any, like: Many) -> Many:
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
-    """Return one vector of the arrays in ``parts``, noise vectors or numbers, which ``join`` puts together.
+    """Return one vector of the arrays in ``parts``, noise vectors or plain numbers.
 
-    ``join`` is a function such as ``np.concatenate``. Raises ``RuleDeclined`` if the chains of the parts differ.
+    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the chains of
+    steps of the parts differ.
     """
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
@@ -392,7 +396,7 @@ def negative(value: Many) -> Many:
 
 
 def _sign(value: Many) -> float:
-    """Return the common sign of the symbolic elements, 1 or -1.
+    """Return the common sign of the symbolic elements of ``value``, 1 or -1.
 
     Raises ``RuleDeclined`` if signs differ or are unknown.
     """
@@ -405,7 +409,10 @@ def _sign(value: Many) -> float:
 
 
 def _never_zero(value: Many) -> Many:
-    """Return the vector; declines one that is clamped at 0, because the sign of a zero decides what it divides."""
+    """Return the vector; declines a vector that is clamped at 0.
+
+    Dividing by 0 would give inf or -inf, by the sign of the zero.
+    """
     (low, high), (first, last) = value.ends(), value._replace(low=-np.inf, high=np.inf).ends()
     if np.any(((low == 0) & (first < 0)) | ((high == 0) & (last > 0))):
         raise RuleDeclined("numbers of a noise vector may be 0")
@@ -507,6 +514,6 @@ def subtract(left: Any, right: Any) -> Many:
 
 
 def square(value: Many) -> Many:
-    """Return the squares; declines a vector whose elements have different signs."""
+    """Return the squares of a noise vector; declines a vector whose elements have different signs."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

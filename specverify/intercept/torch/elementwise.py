@@ -53,7 +53,10 @@ _ROUNDED_ONCE = {
 
 
 def result_type(name: str, *operands: Any) -> torch.dtype:
-    """Return the dtype of the result of the operation ``name``, by torch's promotion of its first two operands."""
+    """Return the dtype of the result of the operation ``name``, by torch's promotion of the first two operands.
+
+    If the operation makes floats of integers, the result of integers is torch's default dtype.
+    """
     alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
     dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
@@ -62,7 +65,7 @@ def result_type(name: str, *operands: Any) -> torch.dtype:
 
 
 def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two operands rounded as torch does before it computes or compares in 16-bit floats.
+    """Return two operands rounded as torch rounds them before it computes or compares in 16-bit floats.
 
     A single number, of Python or of another dtype, is rounded too if the other operand is a 16-bit tensor.
     """
@@ -76,7 +79,7 @@ def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def rounds_at_the_end(name: str) -> bool:
-    """Return whether the function ``name`` rounds its result but not its operands."""
+    """Return whether torch rounds the result of the function ``name`` to 16 bits, but not its operands."""
     return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
 
 
@@ -349,8 +352,9 @@ MOST_ELEMENTS = 256
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler that applies ``handler`` and, if that declines, computes each element when it is read.
 
-    In the second case an element is ``function`` of the elements of the operands; the results must be integers with few
-    outcomes. ``name`` is the name of the operation.
+    An element then is ``function`` of the elements of the operands. The second way is taken only for integer operands
+    with at most ``MOST_ELEMENTS`` elements, and is declined if the result is not of integers. ``name`` is the name of
+    the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:
@@ -386,8 +390,9 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result of the operation ``name``: ``function`` of ``elements``.
 
-    It is computed when it is read. An element that is added to 0 or multiplied by 1 is returned unchanged; a product
-    with 0 is 0.
+    It is computed when it is read. An element that is added to 0 or multiplied by 1 is returned unchanged, and a
+    product with 0 is 0. ``operands`` are the tensors or numbers to which the elements belong, and ``dtype`` is the
+    dtype of the result.
     """
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
@@ -418,9 +423,9 @@ def _single(operand: Any, number: Any) -> Any:
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return the product of two ``elements``; if the first is 0, the second is not forced.
+    """Return the product of two ``elements`` by ``function``; if the first is 0, the second is not forced.
 
-    If one of ``operands`` is a bool mask, its element counts as the first.
+    If the second of ``operands`` is a bool mask, its element counts as the first.
     """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

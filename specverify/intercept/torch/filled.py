@@ -65,7 +65,7 @@ class Filled:
     def __init__(self) -> None:
         """Start without filled storages."""
         self._whole: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
-        """By storage: a tensor that keeps it, and the lazy tensor of all its elements."""
+        """Identity of a storage -> a tensor that keeps it alive, and the symbolic tensor of all its elements."""
         self._standing: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
 
     @property
@@ -76,10 +76,9 @@ class Filled:
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Record that ``tensor`` was filled in place with symbolic ``values``.
 
-        Return the symbolic tensor that represents it.
-
-        Raises ``NeedsValue`` for values of another shape, and for a tensor whose numbers were forced since it was first
-        filled.
+        Returns the symbolic tensor that represents ``tensor``. Raises ``NeedsValue`` for values of another shape, and
+        for a tensor whose numbers were forced since it was first filled. Without symbolic numbers the values are copied
+        as usual.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
@@ -99,7 +98,7 @@ class Filled:
     def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:
         """Write ``values``, some of them symbolic, into ``tensor`` at ``index``.
 
-        Return the symbolic tensor that represents it.
+        Returns the symbolic tensor that represents ``tensor``.
         """
         if not isinstance(tensor, SymbolicTensor):
             self._stand_for(tensor)
@@ -123,9 +122,10 @@ class Filled:
         self._standing.clear()
 
     def settle(self) -> None:
-        """Write the forced values of each filled tensor into its memory at the end of a run.
+        """Write the elements that were read into the memory of each filled tensor, at the end of a run.
 
-        Later writes to the memory are visible to every tensor that shares it.
+        From then on, a write to the memory of a tensor of which all elements were read is seen by every tensor that
+        shares it.
         """
         for whole, standing in self._whole.values():
             if standing.settled is not None:  # somebody wrote to what had been looked at
@@ -264,9 +264,9 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of a call that writes symbolic numbers into a tensor; for any other call ``Declined``.
+    """Return the result of ``func(*args, **kwargs)``, a call that writes symbolic numbers into a tensor.
 
-    ``filled`` are the tensors that hold symbolic numbers.
+    Returns ``Declined`` for any other call. ``filled`` are the tensors that hold symbolic numbers.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
@@ -412,9 +412,9 @@ _OTHERS = (aten.as_strided_, aten.resize_, aten.resize_as_, aten.set_)
 
 
 def _reshaping(in_place: Any, function: Any) -> Callable[..., Any]:
-    """Return the handler of ``in_place``, an in-place change of shape.
+    """Return the handler of ``in_place``, an in-place change of shape such as ``transpose_``.
 
-    ``function`` returns a view with the new shape.
+    ``function`` is the function that returns a view with the new shape, such as ``transpose``.
     """
 
     def handler(tensor: Any, *args: Any) -> Any:

@@ -89,7 +89,7 @@ EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
 
 
 class TorchDraws:
-    """Answer all random calls of torch in one run."""
+    """Answers all random calls of torch in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
         """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
@@ -100,7 +100,7 @@ class TorchDraws:
         """Return new random numbers with the law ``noise``, in the shape and dtype of ``like``.
 
         The result is a symbolic tensor, or an ordinary tensor if values are forced. ``call`` is the name of the
-        function.
+        function that draws, and ``generator`` its generator (None: the default one).
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -125,7 +125,11 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return the random numbers of one call as a noise vector, for tensors too large for single elements."""
+        """Return the random numbers of one call as a noise vector, for tensors too large for single elements.
+
+        ``like`` gives shape and dtype, ``site`` names the call, ``noise`` is the law, and ``generator`` is the real
+        generator.
+        """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
         state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
@@ -140,7 +144,8 @@ class TorchDraws:
     ) -> Any:
         """Return a tensor of symbolic integers in ``[low, low + number)``, for too many values to enumerate.
 
-        ``like`` gives shape and dtype; ``advance`` draws from the real generator.
+        ``like`` gives shape and dtype. ``call`` is the name of the function that draws, ``generator`` its generator
+        (None: the default one), and ``advance`` draws from the real generator.
         """
         check_numbers(call, like.shape)
         if self.boundary is not None:
@@ -188,7 +193,7 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
 
     16-bit floats have few values, so two of them may be equal. In such a ``dtype`` uniform noise is an integer times
     the resolution, and exponential noise is refused, unless 16-bit numbers are treated as continuous
-    (``continuous_in_16_bits``).
+    (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):
@@ -202,7 +207,10 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
 
 
 def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
-    """Return an ordinary tensor of uniforms, or of ``exponentials``, with the fixed values of ``boundary``."""
+    """Return an ordinary tensor of uniforms, or of ``exponentials``, with the fixed values of ``boundary``.
+
+    ``like`` gives shape and dtype, and ``call`` is the name of the function that draws.
+    """
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
         often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
@@ -221,7 +229,7 @@ def _multinomial(
 ) -> Any:
     """Replace ``torch.multinomial``: draw each row by categorical draws.
 
-    Without replacement the row is renormalised after each draw.
+    Without replacement the row is renormalised after each draw. ``run`` answers the draws.
     """
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
@@ -360,7 +368,7 @@ def _law(
 ) -> Any:
     """Return numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
 
-    ``fill`` draws them from the real generator; ``call`` is the name of the function.
+    ``run`` answers the draws, and ``fill`` draws from the real ``generator``. ``call`` is the name of the function.
     """
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:
@@ -398,7 +406,10 @@ _MOST_OF_LAW = 4096
 
 
 def _drawn_from(method: Any, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of ``method``, a tensor method that fills a tensor with numbers of ``law``."""
+    """Return the replacement of ``method``, a tensor method that fills a tensor with numbers of ``law``.
+
+    ``parameters`` are the names and defaults of the parameters of the method.
+    """
 
     def answer(run: TorchDraws, tensor: Any, *args: Any, generator: Any = None, **named: Any) -> Any:
         given, _ = bound(parameters, args, named)
@@ -487,7 +498,8 @@ def _equally(
 ) -> Any:
     """Return integers in ``[low, high)``, the pair ``ends``, in the shape of ``like``.
 
-    They are outcomes if there are few values to enumerate, else symbolic integers.
+    They are outcomes if there are few values to enumerate, else symbolic integers. ``run`` answers the draws, ``call``
+    is the name of the function, and ``advance`` draws from the real ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)
@@ -548,12 +560,12 @@ def _randperm(
 
 
 def name_of(func: Any) -> str:
-    """Return the name of a function, or of an operation of ``torch.ops``, without its module."""
+    """Return the name of ``func``, a function or an operation of ``torch.ops``, without its module."""
     return getattr(func, "__name__", str(func))
 
 
 def full_name_of(func: Any) -> str:
-    """Return the name of a function with its module, as users write it: ``torch.nn.functional.dropout``."""
+    """Return the name of ``func`` with its module, as users write it, such as ``torch.nn.functional.dropout``."""
     name = name_of(func)
     places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.Tensor": torch.Tensor}
     return next((f"{where}.{name}" for where, place in places.items() if getattr(place, name, None) is func), name)
@@ -561,7 +573,7 @@ def full_name_of(func: Any) -> str:
 
 @cache
 def function_of(func: Any) -> Any:
-    """Return the intercepted Python function of an operation of ``torch.ops``; any other ``func`` unchanged."""
+    """Return the intercepted Python function of ``func``, an operation of ``torch.ops``; else ``func`` unchanged."""
     packet = func.overloadpacket if isinstance(func, OpOverload) else func
     if not isinstance(packet, OpOverloadPacket):
         return func
@@ -603,4 +615,4 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
 }
 """torch function -> replacement, called with the draws of the run and the function's own arguments."""
 MAKES = {torch.rand, torch.randn, torch.randint, torch.randperm}
-"""Those that return a tensor of the requested dtype."""
+"""Random functions that make a tensor, whose dtype is an argument."""

@@ -49,7 +49,10 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 @cache
 def _start(seed: int, device: torch.device) -> torch.Tensor:
-    """Return the state of a global generator at the start of a run; its seed is unlikely to be used by a program."""
+    """Return the state of a global generator of ``device`` at the start of a run.
+
+    It is made from ``seed``, but not by a seed that a program is likely to use.
+    """
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
 
@@ -67,13 +70,13 @@ class TorchStreams(Streams):
         super().__init__()
         self._named: list[Any] = []
         self._before: dict[int, tuple[Any, torch.Tensor]] = {}
-        """Generators that were drawn from or set, and their states before that."""
+        """Identity -> a generator that was drawn from or set, and its state before that."""
         self._left: dict[int, tuple[Any, bytes]] = {}
-        """Generators that are looked after, and the state in which they should be found."""
+        """Identity -> a generator that is checked, and the state in which the last intercepted draw left it."""
         self._set: set[int] = set()
-        """Generators that the program set."""
+        """Identities of the generators that the program seeded or set."""
         self._of_set: set[bytes] = set()
-        """States that these were drawn from."""
+        """States from which draws of these generators were made."""
 
     def name(self, generator: Any) -> Site:
         """Return the part of a draw's site that identifies ``generator``; () for None, the default generator.
@@ -225,7 +228,7 @@ def _bytes(state: torch.Tensor) -> bytes:
 
 
 def _own(device: torch.device) -> Any:
-    """Return the default generator of a device."""
+    """Return the default generator of a device; None for a device without a readable generator."""
     if device.type == "cpu":
         return torch.default_generator
     if device.type == "cuda":
@@ -261,9 +264,10 @@ def drawing_functions() -> frozenset[Any]:
 
 
 def draws(function: Any) -> bool:
-    """Return whether ``function`` may draw: a tagged function, or an operation such as ``torch.ops.aten.rand``.
+    """Return whether ``function`` may draw.
 
-    Not covered: functions written in Python that call such a function.
+    That is so for operations that draw, for their Python functions, and for all functions written in Python except
+    ``_DRAW_NOTHING``, because these may call a function that draws.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
@@ -327,7 +331,7 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
     """A torch dispatch mode that runs every operation unchanged and records those that draw."""
 
     def __init__(self, recorder: Recorder) -> None:
-        """Record into ``recorder``."""
+        """Record the results of operations that draw in ``recorder``."""
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self._recorder = recorder
 

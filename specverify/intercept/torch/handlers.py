@@ -61,7 +61,7 @@ _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
-    """Return the operation ``name`` with the current line, for outcomes that are drawn later.
+    """Return the name of the operation and the current line, for the refusal of an outcome that is drawn later.
 
     ``dtype`` is the dtype of the result of the operation.
     """
@@ -74,7 +74,7 @@ _OF_NUMPY = {torch.int64: np.int64, torch.int32: np.int32, torch.int16: np.int16
 
 
 def _axes(tensor: Any, dim: Any) -> list[int] | None:
-    """Return the dimensions of a reduction of ``tensor`` as a list; None stands for all of them."""
+    """Return ``dim``, the argument of a reduction of ``tensor``, as a list; None stands for all dimensions."""
     return [dim] if isinstance(dim, int) else None if dim is None or not len(dim) else list(dim)
 
 

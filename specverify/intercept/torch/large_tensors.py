@@ -59,7 +59,7 @@ def _tensors(operands: Iterable[Any]) -> list[Any]:
 
 
 def _as_tensors(condition: Any, *cases: Any) -> list[Any]:
-    """Return the operands of ``where`` as tensors."""
+    """Return ``condition`` and ``cases``, the operands of ``where``, as tensors."""
     return [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in cases)]
 
 
@@ -124,7 +124,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with a condition and two cases, of which at least one is a noise vector."""
+    """Handle ``where``: select ``left`` or ``right`` by ``condition``, if at least one of the two is a noise vector."""
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
@@ -158,7 +158,7 @@ def _of_rows(
 
 
 def _is_all(dim: Any) -> bool:
-    """Return whether ``dim`` states that a reduction is over all dimensions."""
+    """Return whether ``dim``, the argument of a reduction, stands for all dimensions."""
     return dim is None or (not isinstance(dim, int) and not len(dim))
 
 
@@ -358,7 +358,7 @@ def _elements(tensors: list[Any]) -> list[Any]:
 def _wide_of(elements: Sequence[Any]) -> list[Any]:
     """Return those of ``elements`` that are unread outcomes with very many values.
 
-    Refuses outcomes of several draws, and symbolic elements of another kind.
+    Raises ``RuleDeclined`` for outcomes of several draws, and if another element is symbolic.
     """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
@@ -372,7 +372,7 @@ def _wide_of(elements: Sequence[Any]) -> list[Any]:
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Return the array of ``one`` applied to the elements of ``operands``, of which the tensors are broadcast."""
+    """Return the array of ``one`` applied to the elements of the tensors among ``operands``, which are broadcast."""
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -387,7 +387,10 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Return ``function`` of ``operands``, of which some are symbolic outcomes: it is computed for all their values."""
+    """Return ``function`` of ``operands``, of which some have symbolic outcomes.
+
+    It is computed for all values of an outcome at once.
+    """
     tensors = _tensors(operands)
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -445,7 +448,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with a condition and two cases; a symbolic condition is not forced."""
+    """Handle ``where``: select ``left`` or ``right`` by ``condition``; a symbolic condition is not forced."""
     given = _as_tensors(condition, left, right)
     held = _elements(given)
     if not any(isinstance(element, Deferred) for element in held) or any_symbolic(held):
@@ -464,7 +467,7 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Return ``table[outcome]`` or ``table[row, outcome]`` for symbolic outcomes and a plain table.
+    """Return the elements of the plain ``table`` at ``indices``, of which the last are symbolic outcomes.
 
     The result stays symbolic.
     """

@@ -124,7 +124,7 @@ def shaped(function: Any) -> Callable[..., Any]:
 
 
 def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Return a copy of the tensor, with the same symbolic elements."""
+    """Return a copy of ``tensor`` with the same symbolic elements, on another device if one is given."""
     return SymbolicTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
@@ -252,7 +252,7 @@ def joined(join: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def scalar(tensor: Any) -> Any:
-    """Return the number in a tensor of one element, drawing it if needed."""
+    """Return the number in a tensor of one element, drawing it if needed; refuses a continuous symbolic number."""
     element = tensor.elements.item()
     if isinstance(element, SYMBOLIC):
         patches.met()

@@ -19,7 +19,10 @@ Place: TypeAlias = Callable[[float], float]
 
 
 def panel(found: Panel, name: str) -> Markup:
-    """Return a panel with its heading as HTML. ``name`` is the id of the HTML element, unique on the page."""
+    """Return the panel ``found`` of a report, with its heading, as HTML.
+
+    ``name`` is the id of the HTML element, unique on the page.
+    """
     if isinstance(found, Partings):
         body = partings(found)
     else:
@@ -29,7 +32,7 @@ def panel(found: Panel, name: str) -> Markup:
 
 
 def levels(found: Levels) -> Markup:
-    """Return the HTML table of a panel; each line has numbers and a picture."""
+    """Return the HTML table of the panel ``found``; each line has numbers and a picture of them."""
     largest = max((max(_ends(row)) for row in found.rows), default=1.0) or 1.0
     banded = any(row.low is not None for row in found.rows)
     known = any(row.expected is not None for row in found.rows)
@@ -62,7 +65,10 @@ def _band(row: Level) -> Markup:
 
 
 def _key(found: Levels, known: bool, banded: bool) -> Markup:
-    """Return the legend of a panel's pictures; ``known``: expected values are shown, ``banded``: bands are shown."""
+    """Return the legend of the pictures in a panel.
+
+    ``known`` states whether expected values are shown, ``banded`` whether bands are shown.
+    """
     signs = [("band", "▬", "band")] * banded + [("seen", "●", found.seen_as)]
     signs += [("expected", "┃", found.expected_as)] * known
     return joined(
@@ -72,7 +78,7 @@ def _key(found: Levels, known: bool, banded: bool) -> Markup:
 
 
 def _picture(row: Level, largest: float) -> Markup:
-    """Return the picture of a line. ``largest`` is the value at its right end.
+    """Return the picture of ``row``, a line of a panel; ``largest`` is the value at the right end of the picture.
 
     The picture has no alternative text, because the line itself contains the numbers.
     """
@@ -93,7 +99,10 @@ def _picture(row: Level, largest: float) -> Markup:
 
 
 def evidence(found: EvidencePanel, name: str) -> Markup:
-    """Return the curve of an e-process, and its points as a table."""
+    """Return the curve of an e-value over the number of samples, and its points as a table.
+
+    ``name`` is the id of the panel on the page.
+    """
     rows = [(str(samples), _power(value)) for samples, value in found.points]
     points = element(
         "details", element("summary", "The points of the curve"), table(found.title, ("samples", "e-value"), rows)

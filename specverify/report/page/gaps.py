@@ -22,7 +22,7 @@ TIE, BUG = ("≈ near-tie", "unknown"), ("✘ bug", "refuted")
 
 
 def partings(found: Partings) -> Markup:
-    """Return a table of the first differences between greedy texts."""
+    """Return the panel ``found`` as a table, with one row for each first difference between two greedy texts."""
     ends = _ends(found.rows)
     signs = (("band", "▬", "rounding"), ("seen", "●", "gap"))
     key = joined(

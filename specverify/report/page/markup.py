@@ -42,14 +42,20 @@ def readable(text: str) -> str:
 
 
 def scrolling(label: str, content: Content) -> Markup:
-    """Return ``content``, which may be wider than the page, in a region that scrolls, also by keyboard."""
+    """Return ``content``, which may be wider than the page, in a region that scrolls, also by keyboard.
+
+    ``label`` is the name of the region for screen readers.
+    """
     return element("div", content, class_="wide", role="group", tabindex="0", aria_label=label)
 
 
 def table(
     caption: str, heads: Iterable[Content], rows: Iterable[Iterable[Content]], class_: str | None = None
 ) -> Markup:
-    """Return an HTML table; the first cell of each row is a heading."""
+    """Return an HTML table with a ``caption``, column headings ``heads`` and ``rows``.
+
+    The first cell of each row is a heading. ``class_`` is the class of the table.
+    """
     head = element("tr", *(element("th", item, scope="col") for item in heads))
     lines = []
     for first, *rest in rows:

@@ -20,7 +20,10 @@ _STEP = 24
 
 
 def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
-    """Draw bars of q and p ``[vocabulary]``. Their common part is accepted; the rest of p is the residual."""
+    """Draw bars of q and p ``[vocabulary]`` into ``axes``.
+
+    The common part of the two is accepted, and the rest of p is the residual.
+    """
     kept = np.minimum(p, q).astype(float)
     for side, pmf, name, hatch in ((-1, q, "thrown away", "//"), (1, p, "put in its place", "..")):
         places = np.arange(len(p)) + side * (WIDTH / 2 + 0.02)
@@ -50,7 +53,7 @@ class Thrown(NamedTuple):
 
 
 def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
-    """Place points uniformly under q; move those above p to where p is above q, as the rejection rule does.
+    """Place ``number`` points uniformly under q; move those above p to where p is above q, as the rejection rule does.
 
     A point over token v at height u q(v) is kept if u q(v) < p(v), that is with probability min(1, p(v) / q(v)).
     """
@@ -68,9 +71,9 @@ def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
 
 
 def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
-    """Draw the first ``number`` points.
+    """Draw the first ``number`` of the points ``thrown``, and the outlines of p and q.
 
-    The last ``newest`` of them are drawn at their initial places, the others at their final places.
+    The last ``newest`` of these points are drawn at their initial places, the others at their final places.
     """
     edges = np.arange(len(p) + 1) - 0.5
     axes.stairs(q.astype(float), edges, color="#444444", linestyle="--", linewidth=1.5, label="q")

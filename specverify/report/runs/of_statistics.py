@@ -29,7 +29,7 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 
 
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
-    """Return the verdict on the subject ``name`` from one result of the statistics.
+    """Return the verdict on the subject ``name`` from ``row``, one result of the statistics.
 
     A negative control that is rejected, as it must be, holds.
     """

@@ -56,25 +56,28 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
 
 
 def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
-    """Return a level with the confidence band of its true share.
+    """Return the panel line ``level`` with the confidence band of its true share.
 
-    All ``cells`` bands together have one error probability.
+    ``count`` of ``samples`` samples had this outcome. The error probability holds for all ``cells`` bands together.
     """
     band = rate_sequence(count, samples, BANDS_MISS / cells)
     return level._replace(low=band.lower, high=band.upper)
 
 
 def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> EvidencePanel:
-    """Return the panel of a check's e-value over the samples; ``course`` are (samples, log10 of the e-value)."""
+    """Return the panel that shows how the e-value of a check changed over the samples.
+
+    ``course`` has pairs (number of samples, log10 of the e-value); ``alarm`` is the false-alarm probability.
+    """
     points = tuple((int(samples), float(logarithm)) for samples, logarithm in course)
     said = f"A right subject ever reaches 10^{-log10(alarm):.2g} with probability {alarm:.2g} at most."
     return EvidencePanel(f"Evidence over time: {check.replace('_', ' ')}", said, points, -log10(alarm))
 
 
 def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
-    """Yield the panels of P(first i drafts accepted) by i, and of the resulting law of the accepted length.
+    """Yield two panels: the probability that the first i drafts are accepted, and the law of the accepted length.
 
-    ``rates[i]`` has the actual and the optimal probability.
+    ``rates[i]`` has two probabilities for i + 1 drafts: that of the subject, and that of an optimal rule.
     """
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
@@ -100,7 +103,7 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield two panels of the reported numbers of accepted drafts: at least k per sequence, and exactly k.
+    """Yield two panels of the reported numbers of accepted drafts: at least k in a sequence, and exactly k.
 
     ``counts[k]`` is the number of sequences with k accepted drafts.
     """
@@ -126,7 +129,10 @@ def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...
 
 
 def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
-    """Return the panel that compares observed with detectable total variations of planned samples."""
+    """Return the panel that compares the observed with the detectable total variation of each setting.
+
+    ``rows`` are the results of the settings.
+    """
     levels = tuple(
         Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])
         for row in rows

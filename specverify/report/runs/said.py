@@ -16,7 +16,7 @@ APART = (Status.REFUSED, Status.NOT_APPLICABLE)
 
 
 class Level(NamedTuple):
-    """One line of a panel: observed value, expected value, and a band for the true value."""
+    """One line of a panel: observed value, expected value, and the ends of a band for the true value."""
 
     label: str
     seen: float
@@ -33,7 +33,10 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel of a report with one line per item: its observed and its expected number, both between 0 and 1."""
+    """A panel of a report with one line per item: its observed and its expected number, both between 0 and 1.
+
+    ``seen_as`` and ``expected_as`` are the headings of the two numbers.
+    """
 
     title: str
     said: str
@@ -133,7 +136,8 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
     """Return claim -> the numbers of settled, failed and undecided verdicts on this claim.
 
-    Properties that every subject must have, whatever it claims, come last.
+    Verdicts that belong to no claim are counted last, under a name of their own: every subject must satisfy these
+    checks.
     """
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))

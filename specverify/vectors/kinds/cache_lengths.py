@@ -43,9 +43,10 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 
 
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
-    """Return the possible entries ``held`` of a vector: lengths of the drafter's cache after ordinary and other rounds.
+    """Return the values of the input ``held`` to test, each as {"held": length}.
 
-    For the target's cache the only result is {}: its vectors have no entry ``held``.
+    They are the lengths of the drafter's cache after an ordinary round and after another one. For the target's cache
+    (``flag``) the only result is {}: its vectors have no input ``held``.
     """
     if flag == TARGET:
         return [{}]

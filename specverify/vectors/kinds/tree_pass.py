@@ -126,7 +126,7 @@ def _greedy() -> Iterator[Vector]:
 
 
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
-    """Return the one-hot pmf at ``node`` on the token of its child in ``path``.
+    """Return the one-hot pmf at ``node`` of the tree ``parents``: its token is that of the node's child in ``path``.
 
     If no child of ``node`` is in ``path``, the pmf is one-hot on token 4, which no child has.
     """
@@ -144,7 +144,10 @@ def _ancestors(parents: Sequence[int], node: int) -> set[int]:
 
 
 def _sibling_tokens(parents: Sequence[int]) -> Tokens:
-    """Return a token from 0 to 3 for each node. Siblings have different tokens; other nodes may have equal ones."""
+    """Return a token from 0 to 3 for each node of the tree ``parents``.
+
+    Siblings have different tokens; other nodes may have equal ones.
+    """
     return tuple((1 + parent + list(parents[:node]).count(parent)) % 4 for node, parent in enumerate(parents))
 
 

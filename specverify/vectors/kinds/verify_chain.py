@@ -35,7 +35,12 @@ Inputs = Mapping[str, Any]
 
 
 class DrawConvention(NamedTuple):
-    """A convention of how a verifier uses its random numbers."""
+    """A convention of how a verifier uses its random numbers.
+
+    ``verifier(inputs)`` returns the rule for the inputs of a vector, and ``draws(inputs)`` the interpreter that answers
+    its draws by the random numbers in these inputs. ``deterministic`` states whether drafts are declared as point
+    masses.
+    """
 
     flag: str
     verifier: Callable[[Inputs], Verifier]
@@ -188,7 +193,7 @@ def _of_shape(convention: DrawConvention, shape: str, gamma: int, vocabulary: in
 
 
 def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
-    """Return the paths of the verifier for these inputs, each as the list of its decisions."""
+    """Return the possible paths of the convention's verifier for these inputs, each as the list of its decisions."""
     verify = convention.verifier(inputs)
     return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
 
@@ -208,7 +213,10 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
 
 
 def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
-    """Return the random numbers for a vector's inputs with which the verifier takes these ``decisions``."""
+    """Return the random numbers for a vector's inputs with which the verifier takes these ``decisions``.
+
+    ``gamma`` is the number of drafts. ``rng`` draws the numbers that the convention needs in addition.
+    """
     result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
         for place, step in enumerate(decisions)
@@ -219,9 +227,9 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 
 
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
-    """Return sequences of drafts, one token of positive probability per row of ``q``.
+    """Return sequences of drafts, each with one token of positive probability per row of ``q``.
 
-    There are as many sequences as the row with the most such tokens has; each of its tokens occurs in one.
+    Every such token of every row occurs in at least one of the sequences, and there are as few sequences as possible.
     """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))
