@@ -86,7 +86,12 @@ ALGORITHM = Algorithm(
     paper="arXiv 2410.18234, canonical decomposition (Theorem 1)",
     systems=("canonical importance sampling",),
     reductions=(
-        Reduction("transport-optimum", "always", {"branching": (2, 1)}, {"branching": (2, 1), "replacement": True}),
+        Reduction(
+            "transport-optimum",
+            "replacement=True there",
+            {"branching": (2, 1)},
+            {"branching": (2, 1), "replacement": True},
+        ),
         Reduction("speculative-sampling", "one child a node", {"branching": (1, 1)}, {"gamma": 2}),
     ),
 )

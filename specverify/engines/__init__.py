@@ -41,7 +41,8 @@ class Reproducer(NamedTuple):
     """``script(source, fault)`` returns the script for an ``EngineProgram.source``, or raises ``fault.NoScript``. The
     script prints the expected and the observed result, and ends with status 1 if the fault occurs."""
     smaller: Callable[[Any], Iterable[tuple[str, EngineProgram]]]
-    """``smaller(source)`` yields (description, call) for calls that are smaller by one thing: ``horizon 2``."""
+    """``smaller(source)`` yields (description, call) for each call with one option or token fewer, such as ``horizon
+    2``."""
     clearer: Callable[[Any], Iterable[tuple[str, EngineProgram]]] = lambda source: ()
     """``clearer(source)`` yields (description, call) for calls that may show a fault in fewer calls."""
 
@@ -165,7 +166,7 @@ def _engine(prefix: str, places: list[str]) -> Engine:
 
 
 def _places() -> dict[str, list[str]]:
-    """Return prefix -> places (``module:attribute``) of its engine; several if packages conflict."""
+    """Return prefix -> entry points of its engine (``module:attribute``): several if packages conflict."""
     result: dict[str, list[str]] = {}
     for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
         listed = result.setdefault(prefix, [])
@@ -175,7 +176,7 @@ def _places() -> dict[str, list[str]]:
 
 
 def _own_places() -> Iterator[tuple[str, str]]:
-    """Yield (prefix, place) of the engines in this folder.
+    """Yield (prefix, ``module:attribute``) of each engine in this folder.
 
     Entry points describe the installed version, which may differ from this code: a checkout on PYTHONPATH, or an
     editable install from before the folder existed. Therefore the engines of specverify are found by their folders.

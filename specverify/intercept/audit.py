@@ -73,11 +73,10 @@ class Draw:
     __slots__ = ("origin", "site", "way")
 
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
-        """Store the draw.
+        """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
-        ``way`` is the drawing function with its weights, and the position of the number in its result.
-
-        Two draws with the same ``origin`` and ``way`` return the same value.
+        ``way`` is the drawing function with its weights, and the position of the number in its result. Two draws with
+        the same ``origin`` and ``way`` return the same value.
         """
         self.site, self.origin, self.way = site, origin, way
 

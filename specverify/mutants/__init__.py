@@ -19,13 +19,13 @@ Planted = TypeVar("Planted", Mutant, Control)
 
 @lru_cache(maxsize=1)
 def mutants() -> tuple[Mutant, ...]:
-    """Return every planted bug, class by class."""
+    """Return every planted bug, sorted by class and then by name."""
     return tuple(sorted(_all_of(Mutant), key=lambda mutant: (mutant.category, mutant.name)))
 
 
 @lru_cache(maxsize=1)
 def suspects() -> tuple[Control, ...]:
-    """Return every correct subject that looks wrong."""
+    """Return every correct subject that looks wrong (``Control``), sorted by name."""
     return tuple(sorted(_all_of(Control), key=lambda control: control.name))
 
 

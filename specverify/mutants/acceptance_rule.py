@@ -133,8 +133,8 @@ block_end_not_capped = planted(
     citation="ZhouYuxuanYX/Hierarchical-Speculative-Decoding generation/utils.py at b8575e2",
     killed_by="law_is_target",
 )(with_parts("hierarchical", verifier=backward(capped_end=False)))
-"""A whole block is accepted with the uncapped product of its ratios, while the probabilities of its prefixes use the
-cap."""
+"""A whole block is accepted with the product of its ratios p/q, which is not capped at 1; shorter prefixes use the
+capped product."""
 
 
 AGAIN = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
@@ -154,9 +154,10 @@ block_matched_then_drawn = planted(
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Keep the longest prefix whose last draft passes the test min(1, p/q); replace from (p - q)+.
+    """Keep the longest prefix of the drafts whose last draft passes the test min(1, p/q).
 
-    Block verification requires other formulas: a joint ratio and a scaled residual.
+    The next token is drawn from (p - q)+. Block verification requires other formulas: the product of the ratios p/q,
+    and a residual scaled by it.
     """
     for length in range(len(draft.tokens), -1, -1):
         p = target(prefix + draft.tokens[:length])
@@ -189,9 +190,10 @@ def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
 
 
 def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return R / (R + 1 - w), the acceptance probability of a prefix of weight ``w``; 1 if w is at least 1.
+    """Return R / (R + 1 - w), the probability with which a prefix of the drafts is accepted; 1 if ``w`` is at least 1.
 
-    R is the sum of (w p - q)+; ``p`` and ``q`` are the rows after the prefix.
+    ``w`` is the product of p/q over the prefix, here not capped at 1. R is the sum of (w p - q)+, where ``p`` and ``q``
+    are the rows after the prefix.
     """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if w < 1 else 1
@@ -233,9 +235,10 @@ def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, 
 
 
 def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return R / (R + 1 - w), the acceptance probability of a prefix of weight ``w``; R is the sum of (w p - q)+.
+    """Return R / (R + 1 - w), the probability with which a prefix of the drafts is accepted.
 
-    If R is 0 and w is 1, return w.
+    ``w`` is the product of p/q over the prefix, capped at 1 after each draft. R is the sum of (w p - q)+, where ``p``
+    and ``q`` are the rows after the prefix. If R is 0 and w is 1, the quotient is 0/0, and w is returned.
     """
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w
@@ -277,7 +280,11 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
     killed_by="law_is_declared",
 )
 def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Speculative cascade with p and q exchanged in the deferral rule (when to use p); drafts still come from q."""
+    """Speculative cascade with p and q exchanged in the deferral rule, which decides where p is used instead of q.
+
+    Drafts still come from q. ``rule`` and ``alpha`` select the deferral rule, as in
+    ``reference.algorithms.speculative_cascade``.
+    """
     exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
     return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
 
@@ -293,7 +300,8 @@ def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fra
 def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
     """Token cascade that tests drafts by the mixture of p and q, but replaces a rejected draft from (p - q)+.
 
-    The replacement must come from the residual of the mixture.
+    The replacement must come from the residual of the mixture, (mixture - q)+. ``alpha`` is the parameter of the
+    mixture.
     """
     mixed = token_cascade(task, alpha)
 
@@ -310,9 +318,10 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Accept the selected candidate with min(1, p/q), although a selected candidate does not have the law q.
+    """Select one candidate of a node and accept it with min(1, p/q), although its law is no longer q.
 
-    ``p`` is the target row, ``tokens`` the candidates of one node, ``pmfs`` their q, ``depth`` that of the node.
+    ``p`` is the target row of the node, ``tokens`` its candidates, ``pmfs`` the q of each, ``depth`` the depth of the
+    node.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
@@ -346,9 +355,9 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
     killed_by="law_is_declared",
 )
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
-    """Mentored decoding that limits q from above by ``b * p``, but not from below by ``a * p``.
+    """Mentored decoding that limits q from above by ``b p`` (b is ``clip``), but not from below by ``a p``.
 
-    The mass that the upper limit removes goes to p instead of raising q to the lower limit.
+    The mass that the upper limit removes goes to p, where the correct rule raises q to the lower limit.
     """
     draft = draft_model(task)
 
@@ -515,7 +524,8 @@ def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
     """Stop drafting at the first token of low confidence and drop this token, instead of keeping it as the last draft.
 
-    The length of the block then depends on a token that is not verified.
+    Confidence is q of the token, and below ``threshold`` it is low. The length of the block then depends on a token
+    that is not verified.
     """
     rule = confidence(threshold, gamma)
     return Parts(dropping_last(model_drafter(draft_model(task)), rule.stop_after), rule, speculative_sampling)
@@ -548,9 +558,9 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, cut the same round to the accepted drafts and emit a bonus token from p.
+    """After a rejection, cut the same round to the accepted drafts, and emit a bonus token from p.
 
-    A reduced gamma must apply to the next round only. With this bug the replacement from the residual is never emitted.
+    A rejection may shorten the next round only. With this bug no token is ever drawn from the residual.
     """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
@@ -633,7 +643,7 @@ def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> De
     killed_by="law_is_declared",
 )
 def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Lenient speculative sampling that uses the lenient target p / lenience in the residual too.
+    """Lenient speculative sampling that uses p / ``lenience`` instead of p in the residual too, not only in the test.
 
     The declared law has the residual of p and q.
     """
@@ -667,7 +677,7 @@ likelier_strictly = planted(
 def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Sample and match that draws from p a second time if the first draw differs from the draft.
 
-    The first draw should be emitted. The draft d then comes out with probability 2 p(d) - p(d)^2.
+    The first draw should be emitted. With the second draw, the draft d comes out with probability 2 p(d) - p(d)^2.
     """
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -687,9 +697,9 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 )
 @from_parts
 def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
-    """SpecDec++ that drops the last drafted token if the drafter predicts its rejection, instead of keeping it.
+    """SpecDec++ that drops the last drafted token if the drafter predicts its rejection (q < ``threshold``).
 
-    The length of the block then depends on a token that is not verified.
+    The token should be kept as the last draft. The length of the block then depends on a token that is not verified.
     """
     parts = specdec_pp.build.parts(task, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -722,7 +732,8 @@ released_block_capped = planted(
     citation="plausible",
     killed_by="law_is_declared",
 )(with_parts("hierarchical-released", verifier=backward(capped_end=True)))
-"""The released hierarchical rule with its end capped: its law is not the law declared for the release."""
+"""The rule of the hierarchical release, with the product of the ratios of a whole block capped at 1. The release does
+not cap it, so the law is not the one declared for the release."""
 
 
 released_miss_emitted = planted(
@@ -749,7 +760,8 @@ the declared bias."""
 def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
     """BiLD whose rollback removes one token too many.
 
-    Besides the unlikely token it removes the token before, on which the large model agreed.
+    The rollback should remove the tokens from the first unlikely one on (``-log p > rollback``). Here it also removes
+    the token before it, on which both models agreed. The small model stops where its largest q is below ``fallback``.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -812,7 +824,10 @@ def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft
     killed_by="law_is_declared",
 )
 def small_model_first(task: Task, **options: Any) -> Decoder:
-    """Released BiLD that begins with the small model, as in the paper; the release begins with the large model."""
+    """Released BiLD that begins with the small model, as in the paper; the release begins with the large model.
+
+    ``options`` are those of ``reference.algorithms.bild_released``.
+    """
     decoder = bild_released.build(task, **options)
     return decoder._replace(init=lambda prompt: decoder.init(prompt)._replace(drafter=False))
 
@@ -827,9 +842,10 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
     examples=SHORT,
 )
 def stale_offset(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that reads p/q at the token ids that were drafted in the first round, in every round.
+    """Speculative sampling that reads p/q, in every round, at the token ids that were drafted in the first round.
 
-    The offset into the drafted ids is not advanced, so the rule is right in round 1 and wrong from round 2 on.
+    The offset into the list of all drafted ids is not advanced, so the rule is right in round 1 and wrong from round 2
+    on.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, start: int) -> Verified:
@@ -876,8 +892,8 @@ suffixes_judged_by_argmax = planted(
 def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
     """FLy without its entropy test.
 
-    FLy excuses a mismatch if the next drafts match and the target is uncertain. This mutant also excuses it where the
-    target is certain.
+    FLy excuses a mismatching draft if the drafts after it, in a ``window``, match and the entropy of p is at least
+    ``threshold``. This mutant also excuses it where the target is certain.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -894,9 +910,10 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 )
 @from_parts
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """SVIP that stops by -log q of the drafted token instead of the entropy of q, and drops that token.
+    """SVIP that stops drafting by the surprise -log q of the drafted token instead of the entropy of q.
 
-    The length of the block then depends on a token that is not verified.
+    It stops if ``sqrt(scale * surprise)`` is above ``threshold``, and drops that token. The length of the block then
+    depends on a token that is not verified.
     """
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)
@@ -914,7 +931,10 @@ def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15
     killed_by="law_is_declared",
 )
 def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:
-    """SpecDec that compares its tolerance in bits, although the tolerance is given in nats."""
+    """SpecDec that reads its tolerance ``tau`` in bits, although it is given in nats.
+
+    ``beta`` is the number of most probable tokens among which a draft must be.
+    """
     return correct("specdec").build(task, beta=beta, tau=tau * math.log(2), gamma=gamma)
 
 
@@ -927,9 +947,10 @@ def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 
     killed_by="law_is_declared",
 )
 def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
-    """Released BiLD in which the small model continues after every round.
+    """Released BiLD in which the small model writes the next token after every round.
 
-    After a rollback the release lets the large model write a second token.
+    After a rollback, the release lets the large model write a second token. ``options`` are those of
+    ``reference.algorithms.bild_released``.
     """
     decoder = bild_released.build(task, **options)
 
@@ -951,7 +972,8 @@ def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
 def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
     """Medusa's sampled typical acceptance that matches drafts with draws from the whole p instead of the truncated p.
 
-    Only the tokens after the match are drawn from the truncated p.
+    The truncated p has only the tokens above the threshold of ``epsilon`` and ``delta``. Here only the token after the
+    accepted drafts is drawn from it.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: p[token],
@@ -970,7 +992,10 @@ def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gam
     killed_by="law_is_declared",
 )
 def typical_in_bits(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Typical acceptance with the entropy in bits instead of nats, so the threshold is too low."""
+    """Typical acceptance with the entropy H in bits instead of nats in its threshold min(epsilon, delta exp(-H)).
+
+    The entropy is then larger, so the threshold is too low.
+    """
 
     def threshold(p: Pmf) -> float:
         nats = -math.log(typical_threshold(p, 1, 1))
@@ -1030,9 +1055,10 @@ def unsure_candidates_dropped(
     killed_by="law_is_target",
 )
 def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Self-speculative diffusion that verifies with the same rows from which it drafts.
+    """Self-speculative diffusion that verifies drafts with the same rows from which they were drawn.
 
-    These rows do not depend on the drafts. So every draft is accepted, and the positions of a pass are independent.
+    These rows do not depend on the other drafts. So every draft is accepted, and the tokens of one pass are independent
+    of each other. ``block`` is the number of masked positions, ``window`` the number of positions drafted in a pass.
     """
     model = masked_model(task.target)
 

@@ -31,7 +31,7 @@ _EMITTED = np.empty((8, 8), dtype=np.int64)
     form=BATCHED,
 )
 def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Speculative sampling of a batch that returns one buffer in every call, so a later call overwrites the result."""
+    """Speculative sampling of a batch that returns views of one buffer: a later call overwrites an earlier result."""
     rows, width = draft_tokens.shape[0], draft_tokens.shape[1] + 1
     emitted = _EMITTED[:rows, :width]
     emitted[:] = -1
@@ -50,9 +50,9 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     form=BATCHED,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that returns a rank instead of a token id, for rows at temperature 0.
+    """Speculative sampling that returns a rank instead of a token id as the bonus token of a row at temperature 0.
 
-    The rank is the position of the token in a sorted list of candidates.
+    The rank is the position of the token in a list sorted by probability.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -93,9 +93,9 @@ def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
     killed_by="inputs_unchanged",
 )
 def callers_request_written_to(body: dict[str, Any]) -> Request:
-    """Return the request, after writing the prompt as a batch of one into the caller's object.
+    """Return the request of the caller's ``body``, after changing the ``body`` itself.
 
-    The constructor should reshape a copy.
+    The stop strings in it become a batch of one; the right constructor reshapes a copy.
     """
     request = Request(**{**body, "prompt": tuple(body["prompt"])})
     body["stop_strings"] = [list(request.stop_strings)]
@@ -112,9 +112,9 @@ def callers_request_written_to(body: dict[str, Any]) -> Request:
     form=BATCHED,
 )
 def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that reads uniform ``row + i`` instead of ``row * gamma + i``.
+    """Speculative sampling of a batch that reads the uniforms of a row at the wrong index.
 
-    Neighbouring rows of the batch therefore share uniforms.
+    Draft i of a row gets uniform ``row + i`` instead of ``row * gamma + i``, so neighbouring rows share uniforms.
     """
     rng, result = np.random.default_rng(), []
     coins = rng.random(draft_tokens.size + 1)
@@ -196,7 +196,7 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 def non_speculative_rows_first(
     lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
 ) -> tuple[int, ...]:
-    """Return row offsets computed as if the rows without drafts came first in the batch, although they do not."""
+    """Return row offsets computed as if the rows were sorted by length, those without drafts first; they are not."""
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
     return tuple(begins[row] for row in range(len(lengths)))
@@ -211,7 +211,12 @@ def non_speculative_rows_first(
     citation="mlx-lm commit 1898164b (branch)",
 )
 def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return row offsets that grow at each use, because lengths are added in place to the shared array."""
+    """Return the first position of each row's pass, wrong from the second row on.
+
+    Each row adds its length in place to an array that all rows share, so the positions of a row are shifted by the
+    numbers of tokens (``fed``) of the rows before it. The right first position is the number of entries in the cache
+    (``held``).
+    """
     return tuple(begin + sum(fed[:row]) for row, begin in enumerate(held))
 
 
@@ -224,9 +229,9 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
     gammas=(1,),
 )
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Pack the drafts of all rows by their own lengths, but unpack them by the largest length.
+    """Pack the drafts of all rows by their own lengths, but unpack them as if each row had the largest length.
 
-    After a shorter row all drafts are shifted.
+    All drafts after a shorter row are shifted.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
@@ -247,7 +252,10 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     citation="TensorRT-LLM PR #15708",
 )
 def padding_rows_written(row: int) -> int | None:
-    """Return a cache slot for the padding row ``row``: the first slots, in which the first request has its entries."""
+    """Return slot ``row`` of the cache for the padding row ``row``. The first slots hold entries of the first request.
+
+    The right engine returns None, so that a padding row is not written.
+    """
     return row
 
 
@@ -260,7 +268,7 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters at the index of the row's first token in the flat batch, not at the request's index."""
+    """Return the parameters at ``start``, the offset of the row in the flat batch, not at the number of its request."""
     return batch[start % len(batch)]
 
 

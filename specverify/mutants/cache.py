@@ -21,7 +21,10 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="lucidrains/speculative-decoding commit 2ac580e",
 )
 def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
-    """Return the target's memory with the drafter's entries written into it, because both share one cache variable."""
+    """Return the target's memory with the drafter's entries ``drafted`` written to ``places`` in it.
+
+    This is the effect of one cache variable for both models.
+    """
     count = min(len(places), len(drafted))
     return written(memory, places[:count], drafted[:count])
 
@@ -54,7 +57,7 @@ def last_draft_never_written(fed: int, drafts: int) -> int:
     fed_next=fed_last,
 )
 def length_ignores_accepted(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return a cache length that does not count the accepted drafts."""
+    """Return the number of ``known`` tokens as the length of the cache, without the accepted drafts."""
     return known
 
 
@@ -69,7 +72,7 @@ def length_ignores_accepted(known: int, accepted: int, written: int, batch: int)
     fed_next=fed_last,
 )
 def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return all written entries as kept, including those of rejected drafts: there is no rollback."""
+    """Return the number of all ``written`` entries as the number to keep: the entries of rejected drafts stay."""
     return written
 
 
@@ -84,7 +87,7 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     fed_next=fed_last,
 )
 def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return one entry more than is accepted, so that one rejected draft stays in the cache."""
+    """Return one entry too many as the number to keep, so that the entry of one rejected draft stays in the cache."""
     return min(known + accepted + 1, written)
 
 
@@ -99,9 +102,9 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
 def pages_never_given_back(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the ``needed`` first pages of a request, and the free pages, to which the other pages are not added.
+    """Return the first ``needed`` pages of a request, and the free pages, to which the pages given up are not added.
 
-    Each rejection across the edge of a page loses that page, until no page is free.
+    Each rejection that gives up a page loses this page for all requests, until no page is free.
     """
     return pages[:needed], free
 
@@ -135,7 +138,7 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return no pages after a rejection: the cache is emptied instead of rolled back, and decoding continues."""
+    """Return no pages if the request gives up a page: its cache is emptied instead of rolled back."""
     return ((), free + pages) if needed < len(pages) else (pages, free)
 
 
@@ -148,7 +151,10 @@ def reset_instead_of_rollback(
     citation="MLC-LLM PR #2664 (8290a970)",
 )
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
-    """Return one reused entry more than the pages hold, so that the token after the reused prefix is never fed."""
+    """Return one reused entry more than the whole pages up to ``boundary`` hold.
+
+    So the token after the reused prefix is never fed.
+    """
     return boundary + 1 if boundary else 0
 
 
@@ -178,7 +184,7 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return consecutive cache slots from the first entry on, although the request's pages are not consecutive."""
+    """Return ``count`` consecutive slots from that of entry ``first`` on, although the pages are not consecutive."""
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))
 

@@ -111,7 +111,10 @@ gamma_by_position = Control(
 
 
 def infinite_ratio_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling by a table of ratios p/q, which are infinite where q is 0. It is correct."""
+    """Speculative sampling by a table of all ratios p/q, which are infinite or NaN where q is 0; correct.
+
+    Only the ratio of a drafted token is read, and its q is positive.
+    """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = p[:-1] / q
@@ -131,9 +134,9 @@ infinite_ratio = Control(
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree with one uniform for each level, which selects at most one of the candidates.
+    """Verify a tree with one uniform for each level, which selects at most one of the candidates; correct.
 
-    If the uniform selects no candidate, draw from p without the candidates.
+    If the uniform selects no candidate, the emitted token is drawn from p without the candidates.
     """
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -162,7 +165,7 @@ SETTINGS = (("temperature", 0.7),)
 
 
 def rounded_logits_verify(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Speculative sampling of logits that are rounded to float32 before p and q are computed from them."""
+    """Speculative sampling that rounds its logits to float32 before it computes p and q from them; correct."""
     rounded = [rows.astype(np.float32) for rows in (target_logits, draft_logits)]
     p, q = (softmax_rows(rows, temperature).astype(np.float64) for rows in rounded)
     return decided(np.random.default_rng(), p / p.sum(-1, keepdims=True), q, draft_tokens.tolist())
@@ -241,7 +244,7 @@ target_drawn_in_both_branches = Control(
 
 
 def tokens_in_floats_verify(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> Any:
-    """Speculative sampling that writes token ids into an array of floats."""
+    """Speculative sampling of a batch that returns token ids in an array of floats; correct."""
     emitted = np.zeros((len(p), p.shape[1])) - 1
     for row, tokens in enumerate(ragged(p, q, draft_tokens, lengths)):
         emitted[row, : len(tokens)] = tokens
@@ -258,7 +261,7 @@ tokens_in_floats = Control(
 
 
 def unlikely_matches_dropped_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Cut the drafts before the first that is not the target's argmax, then sample and match."""
+    """Drop the first draft that is not the target's argmax and all drafts after it, then sample and match."""
     tokens = draft.tokens
     kept = next((i for i, t in enumerate(tokens) if t != argmax(target(prefix + tokens[:i]))), len(tokens))
     return sample_and_match(draws, target, prefix, chain(tokens[:kept], draft.pmfs[:kept]))
@@ -308,9 +311,10 @@ what_is_left_of_a_coin = Control(
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Keep the candidate whose interval of [0, 1) contains the uniform; else emit from p without the candidates.
+    """Keep the candidate whose interval of [0, 1) contains one uniform; else emit a draw from p without the candidates.
 
-    The intervals have the lengths p(candidate); ``depth`` is that of the node.
+    The intervals lie side by side from 0 on, and their lengths are the p of the candidates. ``depth`` is the depth of
+    the node.
     """
     below = p[0] * 0
     for k, token in enumerate(tokens):

@@ -94,7 +94,7 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Return the text with token 0 in place of the last committed token, for every draft of a round except the first.
 
-    The slot of the bonus token in the drafter's cache holds another token.
+    In the drafter's cache the entry of the bonus token is that of another token.
     """
     n = len(known)
     return tokens if first or len(tokens) == n else (*tokens[: n - 1], 0, *tokens[n:])
@@ -111,9 +111,9 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text without the token before the last committed one, from round 2 on.
+    """Return the text without the last but one committed token, from round 2 on.
 
-    After a rejection the drafter's cache is trimmed by an entry that had not been written.
+    After a rejection the drafter's cache is trimmed by an entry that had never been written, so a valid entry is lost.
     """
     n = len(known)
     return tokens if first or n < 3 else tokens[: n - 2] + tokens[n - 1 :]
@@ -167,7 +167,7 @@ first_draft_alone = planted_engine(
 def keys_of_the_last_step(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Return only the first token and the new drafts as the drafter's text, from round 2 on.
 
-    The drafter continues from the keys and values of the previous step, without the tokens committed since.
+    The drafter continues from the cache of an old step, which lacks all tokens committed since.
     """
     return tokens if first else tokens[:1] + tokens[len(known) :]
 
@@ -188,7 +188,8 @@ BEFORE = (1, 1, 1, 0, 1, 1)
 def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Prompt lookup that searches the text of another request first, because the n-gram table is not cleared.
 
-    A check compares its drafts with those that a search of the request's own text gives.
+    A check compares its drafts with those that a search of the request's own text gives. ``max_ngram`` is the length of
+    the longest n-gram that is looked up.
     """
     drafter = prompt_lookup_drafter(max_ngram, task.eos)
     polluted = drafter._replace(
@@ -220,9 +221,10 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
     citation="vLLM PR #9730 (after #5765, #4212)",
 )
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Feed the drafter the last token twice after a round in which all drafts were accepted.
+    """Return the tokens to feed to the drafter; from round 2 on, each of them is the newest token.
 
-    The drafter lacks two tokens then, the last draft and the bonus token; both places get the bonus token.
+    After a round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token.
+    Both cache entries become those of the bonus token.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 
@@ -234,7 +236,7 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     citation="transformers issue #32366, PR #32370",
 )
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return all entries of the drafter's cache under the right length: entries of rejected drafts stay."""
+    """Return the drafter's cache with the right length but all of its entries: those of rejected drafts stay."""
     return DraftCache(cache.entries, draft_kept(cache, known, drafts, accepted).seen)
 
 
@@ -258,7 +260,7 @@ def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], cou
     citation="mlx-lm commit 79441dc2 (branch), second of three errors",
 )
 def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
-    """Return the text passed to the logits processors of a draft step. The newest draft is missing from it."""
+    """Return the text passed to the logits processors of a draft row, without the newest draft."""
     return history + drafted[:-1]
 
 
@@ -271,7 +273,10 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
     citation="llama.cpp issue #27852",
 )
 def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return the previous request's text after this one as the text to search: the lookup table is not cleared."""
+    """Return the text that the lookup searches: ``tokens`` and after them ``before``, the text of the previous request.
+
+    The lookup table is not cleared between requests.
+    """
     return tokens + before
 
 
@@ -282,9 +287,9 @@ def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
     citation="vLLM PR #26498 (issue #26191)",
 )
 def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
-    """Return the drafter's cache with an additional entry for padding if one token was fed.
+    """Return the drafter's cache after the tokens ``fed``, with an entry for padding if there was one token.
 
-    Rows of one token are padded to two, and neither slots nor lengths leave the padding out.
+    A row of one token is padded to two, and the padding is then treated as a token.
     """
     after = draft_write(cache, fed)
     padding = draft_write(after, (0,)).entries[-1:] if len(fed) == 1 else ()
@@ -299,7 +304,7 @@ def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
     citation="exllamav2 commit 4587220",
 )
 def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the drafter's entries with the last one copied from the target's cache.
+    """Return the drafter's reused entries, with the last one copied from the target's cache.
 
     The loop that copies a partly used page reads from the target's cache for both caches.
     """

@@ -23,7 +23,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="TensorRT-LLM issue #7878",
 )
 def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the matcher for a draft row. It has a state only for the first draft of a round."""
+    """Return the grammar's matcher for a row of the drafter; without any state from the second draft of a round on."""
     return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
 
 
@@ -36,7 +36,7 @@ def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted:
     citation="LMDeploy commit aece784ee (during PR #4559)",
 )
 def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Advance the matcher after every round except the first, whose token it misses."""
+    """Return the matcher after the ``new`` tokens of a round, but unchanged after the first round."""
     return matcher if first else committed(grammar, matcher, new, first)
 
 
@@ -49,7 +49,7 @@ def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, fi
     citation="LMDeploy commit 616d56cfa (during PR #4559)",
 )
 def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Advance the matcher of the next verify row by the argmax of this row instead of the drafted token."""
+    """Return the matcher of the next verify row, advanced by the argmax of ``row`` instead of the drafted token."""
     return advance(grammar, matcher, argmax(row))
 
 
@@ -86,7 +86,7 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     citation="exllamav2 commit f4119ae",
 )
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Advance the matcher by the newest token once per accepted token instead of once per round."""
+    """Return the matcher after a round, advanced by the newest token once for each of the ``new`` tokens."""
     return committed(grammar, matcher, new[-1:] * len(new), first)
 
 
@@ -115,7 +115,10 @@ def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
     citation="vLLM PR #46272, issue #44006",
 )
 def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
-    """Roll the matcher back but keep its mode: a grammar that a rejected draft switched on stays on."""
+    """Return the matcher as it was ``count`` tokens ago, but in its present mode (grammar on or off).
+
+    A grammar that a rejected draft switched on stays on.
+    """
     earlier = rollback(matcher, count)
     return earlier._replace(active=earlier.active[:-1] + matcher.active[-1:])
 
@@ -129,7 +132,7 @@ def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
     citation="exllamav3 commit fd5b65b",
 )
 def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Advance the matcher by the first new token of a round only."""
+    """Return the matcher after a round, advanced by the first new token only."""
     return committed(grammar, matcher, new[:1], first)
 
 
@@ -142,9 +145,9 @@ def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, f
     citation="vLLM PR #36138; issues #31858, #34650",
 )
 def switched_on_between_rounds(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next row, with the mode (grammar on or off) of this row.
+    """Return the matcher of the next row after ``draft``, in the mode (grammar on or off) of this row.
 
-    If a draft is the token that switches the grammar on, the rows after it in the same round are not constrained.
+    If the draft is the token that switches the grammar on, the rows after it in the same round are not constrained.
     """
     after = advance(grammar, matcher, draft)
     return after._replace(active=after.active[:-1] + matcher.active[-1:])

@@ -35,8 +35,8 @@ RATIOS: Mapping[str, Callable[[Any, Any, int, int], Any]] = {
     "ratio halved": lambda ratio, after, token, length: ratio if ratio >= 1 else ratio / 2,
     "next row decides": lambda ratio, after, token, length: after,
 }
-"""Fault -> function that returns the wrong acceptance ratio from p/q, from the next row's p over q, from the token and
-from the text's length."""
+"""Fault -> ``wrong(ratio, after, token, length)``, which returns the wrong acceptance ratio. ``ratio`` is p/q of the
+draft ``token``, ``after`` the same with p of the next row, and ``length`` the length of the text."""
 OF_ROUNDS = (*RATIOS, "bonus of the draft", "residual of the target")
 OF_ENDS = (
     "only the last ends",
@@ -105,7 +105,11 @@ class _Serving:
         return prompt[1:] if self.fault == "third one short" and self.served == 2 else prompt
 
     def _round(self, text: Tokens, held: Tokens, coins: Any, padding: Tokens = ()) -> Tokens:
-        """Return the new tokens of one round; the rows of q are those after ``padding``, if it is not empty."""
+        """Return the new tokens of one round after ``text``; the target reads ``held`` in its place, from its cache.
+
+        ``coins`` are the uniforms of the acceptance tests. If ``padding`` is not empty, the acceptance tests use the q
+        of the token after ``padding``.
+        """
         target, draft, end = self.models.target, self.models.draft, self.models.eos
         new: Tokens = ()
         for coin in coins:
@@ -177,9 +181,9 @@ def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens
 
 
 def wrong_engines(verifiers: Mapping[str, BareVerifier]) -> Mapping[str, Callable[[EngineScenario], Any]]:
-    """Return the engines with a fault by name, each as a function of the scenario.
+    """Return name -> function that builds an engine with one fault for a scenario.
 
-    ``verifiers`` are wrong rules by name.
+    ``verifiers`` are wrong verifiers by name, which are wrapped in engines too.
     """
     return {
         **{f"batch: {fault}": partial(serving, fault) for fault in (*OF_BATCHES, *OF_ENDS[:2])},

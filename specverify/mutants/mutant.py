@@ -91,7 +91,10 @@ class Control(NamedTuple):
 
 
 def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
-    """Return the mutant that decodes by ``row``, a distorted copy of the registry algorithm ``original``."""
+    """Return the mutant that decodes by ``row``, a changed copy of the registry algorithm ``original``.
+
+    Its control is the original with the same examples.
+    """
     return Mutant(
         row.name,
         row.summary,
@@ -124,9 +127,10 @@ def planted(
     killed_by: str,
     **changes: Any,
 ) -> Callable[[Callable[..., Decoder]], Mutant]:
-    """Return a decorator that makes a build function a mutant of the registry algorithm ``original``.
+    """Return a decorator that makes a mutant of the registry algorithm ``original``.
 
-    The mutant has the claims and the examples of the original, unless ``changes`` has others.
+    The decorated function builds the decoder. The mutant has the claims and the examples of the original, unless
+    ``changes`` has others.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:
@@ -137,7 +141,10 @@ def planted(
 
 
 def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
-    """Return the build function of the chain ``original`` with some of its ``Parts`` replaced, such as ``verifier``."""
+    """Return the function that builds the decoder ``original`` of the registry with some of its ``Parts`` replaced.
+
+    ``replaced`` has the new parts by name, such as ``verifier``.
+    """
     parts = correct(original).parts
     assert parts is not None, f"{original} is no chain"
 
@@ -149,9 +156,9 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Return a decorator that turns a function into the build function of the chain ``original``.
+    """Return a decorator of a function that replaces the part ``part`` of the registry algorithm ``original``.
 
-    The decorated function replaces the part ``part`` of the chain.
+    The decorator returns the function that builds the changed decoder.
     """
     return lambda value: with_parts(original, **{part: value})
 

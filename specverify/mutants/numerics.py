@@ -79,7 +79,7 @@ STEP = 0.25
 def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that rounds probabilities of q below ``STEP`` to 0.
 
-    p/0 then accepts an unlikely draft, even where p is 0.
+    The ratio p/0 then accepts an unlikely draft; even where p is 0, because 0/0 is NaN and no comparison rejects it.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -91,7 +91,10 @@ def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 def replacement(rng: Any, p: Any, q: Any) -> int:
-    """Return a token drawn from ``(p - q)+`` over its sum by Gumbel scores, of which a NaN is the largest."""
+    """Return a token drawn from the normalised ``(p - q)+`` by the Gumbel-max method.
+
+    If a weight is NaN, its score counts as the largest, so its token is returned.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = excess(p, q) / excess(p, q).sum()
         return int((np.log(weights) + rng.gumbel(size=len(weights))).argmax())
@@ -106,9 +109,9 @@ def replacement(rng: Any, p: Any, q: Any) -> int:
     form=BATCHED,
 )
 def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling that divides the residual by its sum without a test for 0.
+    """Speculative sampling of a batch that divides the residual by its sum without a test for 0.
 
-    The residual is empty where p and q are rows of one softmax, computed by two kernels.
+    The sum is 0 where p and q are rows of one softmax, computed by two kernels, and differ by rounding only.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -120,9 +123,9 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 
 
 def normalised(p: Any, q: Any) -> Any:
-    """Return the normalised residual. If it is empty, return the point mass on token 0.
+    """Return the residual divided by its sum; the point mass on token 0 if the residual is empty.
 
-    A real lookup in the NaN of an empty residual returns token 0 as well.
+    An empty residual becomes NaN, and a real lookup in NaN returns token 0 as well.
     """
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
@@ -156,7 +159,7 @@ LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
 
 
 def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that emits -1 as the replacement if the residual is empty."""
+    """Speculative sampling that emits -1 as the replacement if the residual is empty, except for the first draft."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
         if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
@@ -191,7 +194,10 @@ def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
 
 
 def processed(logits: Any, temperature: float, top_k: float) -> Any:
-    """Return softmax of ``logits`` cut to the ``top_k`` largest, with NaN (from -inf * 0) replaced by the logit 0."""
+    """Return the softmax of ``logits`` at ``temperature``, with the logits outside the ``top_k`` largest replaced by 0.
+
+    They should be masked, but the mask computes -inf * 0, which is NaN, and NaN is replaced by the logit 0.
+    """
     keep = likeliest(softmax_rows(logits), top_k) > 0
     with np.errstate(invalid="ignore"):
         return softmax_rows(np.nan_to_num(np.where(keep, logits, -np.inf) * keep, nan=0.0), temperature)
@@ -218,7 +224,10 @@ def nan_as_zero_logit_control(
 def nan_as_zero_logit(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
 ) -> list[int]:
-    """Speculative sampling that replaces NaN logits by 0, a high value: masked tokens become likely."""
+    """Speculative sampling whose mask turns logits outside top-k into NaN, and NaN into 0.
+
+    A logit of 0 is a high value, so masked tokens become likely.
+    """
     p, q = (processed(rows, temperature, top_k) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
@@ -238,9 +247,9 @@ def excess_by_ratio(p: Any, q: Any) -> Any:
     killed_by="tokens_are_supported",
 )
 def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that computes the residual as q (p/q - 1)+ and takes its NaN for 0.
+    """Speculative sampling that computes the residual as q (p/q - 1)+ and replaces NaN in it by 0.
 
-    Tokens with q = 0 are never drawn as replacements. If nothing else is left, token 0 is emitted for any p.
+    Tokens with q = 0 are never drawn as replacements. If no other token is left, token 0 is emitted, whatever p is.
     """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=excess_by_ratio)
 
@@ -257,7 +266,7 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, sampled to detect a total variation of 0.3, which needs few samples."""
+    """Return the subject of a verifier, sampled only so often that a total variation of 0.3 is detected."""
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
 
@@ -361,12 +370,15 @@ def floored(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def padded_tail_has_mass(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling whose residual has a positive floor, which gives the padded tail of the vocabulary mass."""
+    """Speculative sampling whose residual is at least ``FLOOR`` everywhere.
+
+    So tokens in the padding at the end of the vocabulary can be drawn as replacements.
+    """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=floored)
 
 
 def in_float16(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement rounded to float16."""
+    """Return the weights of a replacement, computed from p and q rounded to float16; p if all of them are 0."""
     left = excess(p.astype(np.float16), q.astype(np.float16)).astype(np.float64)
     return left if left.any() else p
 

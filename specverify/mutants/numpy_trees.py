@@ -29,7 +29,7 @@ TREES: dict[Drafts, Tokens] = {
     "without_replacement": (-1, -1, 0, 0),
     "top_k": (-1, -1, 0, 1, 1, 3),
 }
-"""Kind of draft -> parents of a small tree: the earlier sibling has children, the later one has none."""
+"""Way in which candidates are drawn -> parents of the nodes of a small tree (-1: the root), of uneven depth."""
 
 
 def below(parents: Any, node: int) -> list[int]:
@@ -54,9 +54,10 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
 
 
 def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
-    """Return the rule of recursive rejection: try siblings in the order drawn, each against the residual of p.
+    """Return the rule of recursive rejection: try siblings in the order drawn, each against what is left of p.
 
-    With ``without`` (replacement), the q of a sibling excludes the earlier siblings.
+    After a rejection, p is replaced by the normalised (p - q)+. If ``without`` (the siblings were drawn without
+    replacement), the q of a sibling excludes the earlier siblings.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -130,9 +131,9 @@ def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
-    """Return the rows of all paths and the tokens on them, each an array ``[paths, 1 + depth]``.
+    """Return two arrays ``[paths, 1 + depth]``: the row indices of p along each path, and the tokens on it.
 
-    ``padding`` is the token in places after the end of a short path.
+    ``padding`` is the token after the end of a path that is shorter than the longest.
     """
     indices = path_indices(parents)
     return indices, path_candidates(tokens, indices, padding=padding)

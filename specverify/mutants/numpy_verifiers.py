@@ -64,8 +64,8 @@ def decided(
 ) -> list[int]:
     """Verify one row by speculative sampling; return the accepted drafts and one more token.
 
-    ``p`` has one row more than ``q``. ``accept`` returns the acceptance ratio, and ``weights`` returns the weights from
-    which a replacement is drawn.
+    ``p`` has one row more than ``q``. ``accept(p, q, token)`` is the acceptance ratio, and ``weights(p, q)`` the
+    weights from which a replacement is drawn; a mutant passes wrong ones.
     """
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):
@@ -79,7 +79,7 @@ def one_row(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
 
 def batch(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Verify a batch by speculative sampling, row by row, with p ``[rows, gamma + 1, V]``."""
+    """Verify a batch by speculative sampling, row by row: p ``[rows, gamma + 1, V]``, q ``[rows, gamma, V]``."""
     rng = np.random.default_rng()
     return [decided(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 
@@ -128,7 +128,7 @@ def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, 
 
 
 def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
-    """Return the verifier of logits that verifies by speculative sampling with the p and q that ``rows`` computes.
+    """Return a verifier of logits: speculative sampling with the p and q that the decorated function ``rows`` computes.
 
     ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)`` returns p and q, each ``[rows, V]``.
     """
@@ -157,7 +157,7 @@ def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tupl
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a batch verifier; each row is examined together with other rows."""
+    """Return the subject of a verifier of batches, examined only by calls that decide several rows together."""
     subject = verifier_subject(verify, name, gammas, BATCHED)
     return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
@@ -227,10 +227,10 @@ def planted_verifier(
 def text_under(
     verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program that decodes a test vector's text with ``verify``, a verifier of logits.
+    """Return the program that decodes the text of a test vector with ``verify``, a verifier of logits.
 
-    ``inputs`` are those of the vector. Returns None if they have parameters other than temperature, top-k, top-p and
-    min-p, or if the text can end early.
+    ``inputs`` are the inputs of the vector. Returns None if the vector has no sampling parameters, has others than
+    temperature, top-k, top-p and min-p, or lets the text end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

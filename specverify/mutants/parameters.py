@@ -38,10 +38,9 @@ from specverify.reference import Tokens
     citation="vLLM PR #35654",
 )
 def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the allowed tokens of the vocabulary of ``size`` tokens, which only works if penalties are in use.
+    """Return the allowed tokens of a vocabulary of ``size`` tokens; raise ``IndexError`` if no penalty is set.
 
-    A length is read from a list that is empty without penalties, so that a restriction to allowed tokens raises
-    ``IndexError`` then.
+    The size is read from the list of penalties, which is empty without penalties.
     """
     penalties = [size] if (parameters.repetition, parameters.frequency) != (ONE, ONE) else []
     return permitted(parameters, penalties[0] if parameters.allowed else size)
@@ -56,9 +55,9 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that complete a forbidden phrase, ignoring the draft before the row.
+    """Return the tokens that complete a forbidden phrase, computed without the draft before the row.
 
-    Drafts are read with an offset of one, so that a forbidden phrase within the drafts is not prevented.
+    Drafts are read with an offset of one, so a forbidden phrase within the drafts is not prevented.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 
@@ -140,7 +139,10 @@ def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float)
     killed_by="processors_see_their_prefix",
 )
 def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history of the penalties with the round's first token twice, if all drafts were accepted."""
+    """Return the tokens that the penalties count, with the round's first token twice if all drafts were accepted.
+
+    ``reserved`` is the number of placeholders at the end of ``history``, which the ``new`` tokens replace.
+    """
     again = new[:1] if drafts and len(new) == reserved else ()
     return history[: len(history) - reserved] + again + new
 
@@ -154,7 +156,7 @@ def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens,
     citation="vLLM issue #18902",
 )
 def frequency_not_on_verify_rows(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters of a verify row without the frequency penalty."""
+    """Return the parameters without the frequency penalty, for every row of a round."""
     return parameters._replace(frequency=ONE)
 
 
@@ -200,9 +202,9 @@ def greedy_by_soft_ratio(
     citation="vLLM PR #33251 (review)",
 )
 def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return the token counts for the penalties of a row, with the last committed token counted once too often.
+    """Return how often the penalties of a row count each token, with the last committed token counted once too often.
 
-    The counts of ``row`` 0 are right.
+    ``prefix`` has the tokens before the row; the last ``row`` of them are drafts. The counts for row 0 are right.
     """
     return Counter(prefix + (prefix[-1 - row : len(prefix) - row] if row else ()))
 
@@ -276,7 +278,7 @@ def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
 def nucleus_before_temperature_rows_of(
     logits: Any, temperature: float, top_k: float, top_p: float, min_p: float
 ) -> Any:
-    """Return rows truncated by top-p at temperature 1, with the temperature applied afterwards."""
+    """Return pmfs whose top-p set is computed at temperature 1; the temperature is applied afterwards."""
     mask = nucleus(likeliest(softmax_rows(logits), top_k), top_p)
     rows = restricted(likeliest(softmax_rows(logits, temperature), top_k), mask)
     return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
@@ -333,7 +335,7 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
     killed_by="processors_see_their_prefix",
 )
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history for the penalties, to which only the last token of each round is added."""
+    """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added."""
     return history[: len(history) - reserved] + new[-1:]
 
 
@@ -360,9 +362,9 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
     killed_by="processors_see_their_prefix",
 )
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history for the penalties with only the last placeholder replaced by its token.
+    """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
-    The history holds one placeholder for each token in flight; all of them should be replaced.
+    ``history`` ends with one placeholder for each token of the round; all of them should be replaced.
     """
     return history[:-1] + new[-1:]
 
@@ -377,7 +379,7 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
     killed_by="processors_see_their_prefix",
 )
 def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history of the penalties with all drafts of the round, rejected ones included."""
+    """Return the tokens that the penalties count, with all drafts of the round in them, also the rejected ones."""
     return history[: len(history) - reserved] + drafts + new[-1:]
 
 
@@ -391,7 +393,7 @@ def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, draf
     killed_by="processors_see_their_prefix",
 )
 def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
-    """Return the history and all drafts as the prefix for each row's processors, including drafts after the row."""
+    """Return the tokens passed to the processors of a row: the history and all drafts, also those after the row."""
     return history + drafts
 
 
@@ -406,7 +408,7 @@ def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
 )
 @decided_by_rows
 def target_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling that uses the raw p, although q is processed."""
+    """Speculative sampling with the raw p of the target, although the drafts come from a processed q."""
     return softmax_rows(target_logits), processed_rows(draft_logits, *processing)
 
 
@@ -468,9 +470,9 @@ def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *trunc
     citation="SGLang PR #36173",
 )
 def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
-    """Return the row cut by top-k and then by top-p of the renormalised rest, where plain sampling uses the whole row.
+    """Return the row cut by top-k, renormalised, and then cut by top-p. Plain sampling applies top-p to the whole row.
 
-    min-p is left out.
+    min-p is not applied.
     """
     few = truncated(row, parameters._replace(top_p=ONE, min_p=ZERO))
     return truncated(few, parameters._replace(top_k=0, min_p=ZERO))

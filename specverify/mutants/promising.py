@@ -363,10 +363,10 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 
 
 class SeededEngine:
-    """An engine that draws each token from p with the uniform of (seed, position), and accepts drafts that equal it.
+    """An engine that draws each token from p with a uniform that depends on (seed, position) only.
 
-    A seed therefore determines the text: with and without speculation, in any batch, and if a text is cut and
-    continued.
+    It accepts a draft if the draft equals this token. So a seed determines the text: with and without speculation, in
+    any batch, and if a text is cut and continued.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
@@ -443,9 +443,10 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return the number of uniforms drawn for positions after a rejected draft.
+        """Return how many positions of the text so far followed a rejected draft; 0 before the first round.
 
-        Only the first ``rounds`` rounds of the text count.
+        ``rounds`` is the number of rounds so far. A faulty engine draws a uniform for each of these positions and does
+        not give it back, so its later positions use wrong uniforms.
         """
         return self.given if rounds else 0
 

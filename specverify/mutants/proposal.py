@@ -59,7 +59,10 @@ def declaring(
     declared: Callable[[Tokens], Pmf | None],
     verify: Verifier = speculative_sampling,
 ) -> Decoder:
-    """Return the decoder that drafts from ``sampled`` but declares ``declared(text)`` as q (None: a point mass)."""
+    """Return the decoder that drafts from the model ``sampled`` but declares ``declared(text)`` as q.
+
+    A declared q of None is the point mass on the draft. ``verify`` is the verifier.
+    """
     drafter = model_drafter(sampled)
 
     def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -157,9 +160,9 @@ def declared_at_another_temperature(task: Task, gamma: int = 4) -> Decoder:
 
 
 def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
-    """Return q without its most probable token, with probability 1/2; otherwise, or if no other token remains, q.
+    """Return q or, with probability 1/2, q without its most probable token, renormalised.
 
-    ``site`` names the decision.
+    If q has no other token, it is returned. ``site`` names the random decision.
     """
     rest = excluding(q, (argmax(q),))
     return rest if rest is not None and flip(draws, Fraction(1, 2), site) else q
@@ -205,9 +208,11 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 )
 @from_parts
 def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Cascade drafting whose inner verification replaces a rejected token by a draw from the small model's whole pmf.
+    """Cascade drafting whose inner verification replaces a rejected token by a draw from the draft model's whole pmf.
 
-    The residual is required, so the drafts do not have the declared law. The trailing look-ups are left out.
+    The draw must come from the residual, so the drafts do not have the declared law. ``large`` and ``inner`` are the
+    numbers of drafts of an outer and an inner round, and ``max_ngram`` is the longest n-gram of the lookup. ``small``,
+    the number of tokens looked up after the inner rounds, is not used here.
     """
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
@@ -278,7 +283,10 @@ def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
     killed_by="law_is_target",
 )
 def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
-    """Speculative Jacobi decoding that tests a draft with the q of this sweep, not with the q it was drawn from."""
+    """Speculative Jacobi decoding that tests a draft with the q of this sweep, not with the q from which it was drawn.
+
+    A sweep is one Jacobi iteration over the block.
+    """
     decoder = speculative_jacobi.build(task, **options)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -391,9 +399,9 @@ below the optimum."""
     examples=SHORT,
 )
 def ties_cut_differently(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling with top-1 drafts.
+    """Speculative sampling that drafts the last of the most probable tokens, but declares the point mass on the first.
 
-    Of tied tokens, the last is drafted, but the declared q keeps the first.
+    The two differ only if several tokens are tied.
     """
     draft = draft_model(task)
 

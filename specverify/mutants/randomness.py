@@ -207,7 +207,10 @@ def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4)
     killed_by="law_is_target",
 )
 def list_believed(task: Task, **options: Any) -> Decoder:
-    """Gumbel list sampling that emits the first draft if the target's token is not in the first list."""
+    """Gumbel list sampling that emits the first draft of the list if the target's token is not in the list of drafts.
+
+    The target's own token should be emitted.
+    """
     decoder = gumbel_list.build(task, **options)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -249,7 +252,7 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which the first race of a position uses the noise of the position before it again."""
+    """Draws in which the first race of each position uses the noise of the race of the position before it again."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws

@@ -106,7 +106,10 @@ def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, d
 )
 @from_parts
 def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Cactus that accepts a draft by the raised p but replaces it from ``norm((p - q)+)`` of the original p."""
+    """Cactus that accepts a draft by p raised at the draft, but replaces it from ``norm((p - q)+)`` of the original p.
+
+    ``delta`` is the budget by which p is raised; the residual should use the raised p too.
+    """
     parts = cactus.build.parts(task, delta, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -127,9 +130,10 @@ def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Pa
 )
 @from_parts
 def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
-    """Fuzzy speculative decoding that replaces a rejected draft from norm((p - q)+).
+    """Fuzzy speculative decoding that replaces a rejected draft by a draw from p without the draft.
 
-    The declared rule replaces it by a draw from p without the draft.
+    The draft, the argmax of q, is rejected if the total variation of p and q is above ``threshold``. It is declared as
+    a point mass, so the residual norm((p - q)+) is p without the draft. The declared rule draws from the whole p.
     """
     draft = draft_model(task)
     verify = accept_or_replace(
@@ -160,7 +164,12 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 )
 @from_parts
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
-    """Released LANTERN that excludes the draft and ``neighbours`` image codes; the release excludes one code more."""
+    """Released LANTERN that replaces a rejected draft by a draw from p without too few image codes.
+
+    A draft is accepted with its own p plus that of the ``neighbours`` nearest codes, added while their sum is at most
+    ``delta``. After a rejection this mutant excludes the draft and ``neighbours`` codes; the release excludes one code
+    more.
+    """
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -375,9 +384,9 @@ TOLERANCE = Fraction(1, 10**6)
 )
 @replacing_from
 def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
-    """Return norm((p - q)+), or p if the mass of (p - q)+ is below a tolerance.
+    """Return norm((p - q)+), or p if the mass of (p - q)+ is at most ``TOLERANCE``.
 
-    Below the tolerance the law is wrong by the total variation of p and q.
+    In the second case the law is wrong, by at most the total variation of p and q.
     """
     return residual(p, q) if 1 - overlap(p, q) > TOLERANCE else p
 
@@ -391,7 +400,11 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
     killed_by="law_is_declared",
 )
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
-    """Reward-guided decoding that excludes the rejected drafted step when the target writes the step anew."""
+    """Reward-guided decoding in which the target does not write a rejected step again.
+
+    The right rule draws from the whole p after a rejection. ``rewarded`` has the pairs (token before, drafted step)
+    whose reward is high enough for the draft to be kept.
+    """
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)
 

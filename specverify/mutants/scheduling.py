@@ -116,9 +116,10 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
     killed_by="law_is_target",
 )
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Speculative sampling with drafts prepared during the last round, chosen only by the number of accepted drafts.
+    """Speculative sampling that uses drafts prepared during the last round, even if they fit only up to the last token.
 
-    The last token of the text is not compared, so the drafts may have been made for another text.
+    Prepared drafts belong to a text. The last token of this text is not compared with that of the present text, so the
+    drafts may have been made for another one. ``ahead`` is the number of prepared drafts.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
 
@@ -132,9 +133,10 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every position and fills the position of the likeliest drawn token.
+    """A masked model that draws a token for every masked position and then fills only the one with the likeliest token.
 
-    The choice of the position depends on the drawn token, so likely tokens come first.
+    The position depends on the tokens drawn, so likely tokens come out too often. ``block`` is the number of positions
+    that a round fills.
     """
     model = masked_model(task.target)
 

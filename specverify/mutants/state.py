@@ -132,7 +132,10 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     citation="exllamav3 commit 95c97bf",
 )
 def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return only the last state of a window of two tokens, although a rejection needs the state before it."""
+    """Return, for a pass of at most two tokens, its last state in place of every recorded state.
+
+    A rejection needs the state before the draft.
+    """
     return states if len(states) > 2 else states[-1:] * len(states)
 
 

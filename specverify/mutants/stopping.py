@@ -109,7 +109,8 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends.
 
-    At the length limit, earlier stops are not tested.
+    If the round reaches the length limit (``most`` tokens), it is kept up to the limit, without a test for an earlier
+    end.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
@@ -123,9 +124,10 @@ def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, mos
     citation="exllamav2 commit 7019a1b",
 )
 def clipped_by_free_space(gamma: int, left: int) -> int:
-    """Return the number of tokens to draft: if there are fewer free places (``left``) than ``gamma``, their difference.
+    """Return the number of tokens to draft; near the end of the context, the number of drafts that do not fit.
 
-    The right number is ``left``.
+    ``left`` tokens may still be emitted, one of them by the target, so ``left - 1`` drafts fit. If ``gamma`` is at
+    least ``left``, the right number is ``left - 1``, and this function returns ``gamma - (left - 1)``.
     """
     return gamma if gamma < left else gamma - (left - 1)
 

@@ -180,7 +180,7 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token as a candidate, also if it already is one."""
+    """Return the most probable token as a candidate, even if it is a candidate already."""
     return most_likely(draws, q, (), width, site)
 
 
@@ -240,14 +240,17 @@ def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix
     examples=({"candidates": 2, "gamma": 1},),
 )
 def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """SpecTr-GBV that merges equal blocks, although its acceptance probabilities are those of K draws."""
+    """SpecTr-GBV that merges equal drafted blocks, but uses the acceptance probabilities of ``candidates`` blocks."""
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * candidates, gamma), equal_blocks_counted_once_verify
     )
 
 
 def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return a candidate with q(token) = 0, with q declared as its law."""
+    """Return the next candidate of a node; the declared law of a candidate with q(token) = 0 is q.
+
+    Such a candidate is drawn uniformly from the other tokens after all tokens of q were drawn, so q is not its law.
+    """
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)
 
@@ -264,7 +267,11 @@ def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: i
 def exhausted_draft_keeps_q(
     task: Task, acceptance: tuple[Any, ...] = (0.6, 0.3), size: int = 3, depth: int = 1
 ) -> Decoder:
-    """Sequoia that declares q for children drawn from the other tokens after q is exhausted."""
+    """Sequoia that declares a wrong law for children drawn after all tokens with positive q were drawn.
+
+    These children are drawn uniformly from the other tokens, but declared as drawn from q. ``acceptance``, ``size`` and
+    ``depth`` describe the tree.
+    """
     parents = sequoia_tree(acceptance, size, depth).parents
     return tree_decoder(
         task, tree_drafter(draft_model(task), parents, exhausted_draft_keeps_q_pick), reference_recursive_rejection
@@ -332,7 +339,11 @@ def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf
     examples=({"sequences": 2, "depth": 1, "bits": 8},),
 )
 def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
-    """K-SEQ with rho = 1: candidates are accepted too often, so the required residual would be negative."""
+    """K-SEQ without the divisor rho of the acceptance probabilities: every candidate is accepted with min(1, p/q).
+
+    Candidates are then accepted too often, so the required residual would be negative. ``bits`` is the precision of
+    rho, which is not used.
+    """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(k_seq_without_rho_rule)
     )
@@ -353,7 +364,10 @@ def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
     killed_by="law_is_target",
 )
 def likelier_sibling_first(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
-    """SpecInfer that tries siblings in decreasing order of p instead of a random order."""
+    """SpecInfer that tries siblings in decreasing order of p instead of a random order.
+
+    ``forget`` has, for each drafter, the number of tokens at the start of the text that the drafter does not read.
+    """
     draft = draft_model(task)
     drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)
     return tree_decoder(task, drafter, by_siblings(likeliest_first))
@@ -611,7 +625,7 @@ def released_rows_share_a_draw(
 
 
 def replacement_not_declared_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw a candidate from q, but declare as its law q without the earlier siblings."""
+    """Draw a candidate from q; the law declared for it is q without the ``earlier`` siblings, renormalised."""
     left = excluding(q, earlier)
     return None if left is None else Child(draws.categorical(q, site), left)
 
@@ -687,7 +701,10 @@ def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 )
 @with_changed_tree
 def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
-    """Return a tree of one level without siblings of low q, which conditions the tree on the drawn tokens."""
+    """Return a tree of one level without the siblings whose q is below 1/3.
+
+    What is left depends on the drawn tokens, so the siblings do not have the declared law any more.
+    """
     rows = zip(*tree, strict=True)
     likely = [row for row in rows if row[2] is not None and row[2][row[0]] >= Fraction(1, 3)]
     tokens, parents, pmfs = zip(*likely, strict=True) if likely else ((), (), ())

@@ -63,7 +63,8 @@ BLOCK_EDGE_OFF_BY_ONE_BLOCK = 8192
 def without_firsts(p: Any, q: Any) -> Any:
     """Return the residual weights with 0 at the first token of each block of the vocabulary, except block 0.
 
-    This models a kernel that processes the vocabulary in blocks and loses the first entry of a block.
+    This models a kernel that processes the vocabulary in blocks and loses the first entry of each. If no weight is
+    left, the lost ones are restored.
     """
     weights = owed(p, q).copy()
     firsts = weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK].copy()
@@ -197,7 +198,7 @@ LAST_BLOCK_LEFT_OUT_BLOCK = 8192
 
 
 def in_whole_blocks(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, with 0 for the tokens after the last whole block."""
+    """Return the weights of a replacement, with 0 for the tokens after the last whole block of the vocabulary."""
     weights = owed(p, q).copy()
     whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
     if weights[:whole].any():
@@ -264,9 +265,9 @@ def q_in_draft_order(task: Task, gamma: int = 4) -> Decoder:
 
 
 def known(pmf: Pmf) -> Pmf:
-    """Return ``pmf`` restricted to the drafter's vocabulary, which lacks the last token.
+    """Return ``pmf`` restricted to the drafter's vocabulary, which lacks the last token, and renormalised.
 
-    The point mass on 0 if nothing is left.
+    If nothing is left, return the point mass on token 0.
     """
     rest = excluding(pmf, (len(pmf) - 1,))
     return one_hot(0, pmf) if rest is None else rest
@@ -304,7 +305,10 @@ def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
     examples=tli.ALGORITHM.examples,
 )
 def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 4) -> Decoder:
-    """Token-level intersection (TLI) that draws from the shared part of q but declares q without renormalising."""
+    """Token-level intersection (TLI) that drafts from the shared part of q, renormalised, but declares the whole q.
+
+    The shared part of q is q on the tokens that both models have; ``missing`` are the other tokens of the drafter.
+    """
     inner, q = shared_tokens_drafter(draft_model(task), missing), draft_model(task)
 
     def propose(draws: object, state: object, prefix: Tokens, *rest: object) -> Draft:

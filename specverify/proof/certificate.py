@@ -49,11 +49,14 @@ Node = dict[str, Any]
 
 
 class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the proof
-    """Raised if a step that z3 decides could not be written as a sum of products of few conditions."""
+    """Raised if a proof has no certificate, such as one with a step that is no sum of products of a few conditions."""
 
 
 class _ProofPath:
-    """One path of a program's tree: its tokens, weight and conditions."""
+    """One path of a program's tree: the tokens that it emits, its weight, and its conditions.
+
+    ``asked`` are the conditions that come from comparisons, ``drawn`` those that come from draws.
+    """
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
         self.tokens, self.weight, self.asked, self.drawn = tokens, weight, asked, drawn

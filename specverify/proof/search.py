@@ -177,9 +177,9 @@ class ProofSearch:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
     def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
-        """Cross-check a proved statement for ``place``: enumerate both programs on a few concrete models.
+        """Cross-check a proved statement: enumerate both programs on a few concrete models.
 
-        Raises ``ReplayFailed`` if the statement fails on one of the models.
+        ``place`` is the start of the round. Raises ``ReplayFailed`` if the statement fails on one of the models.
         """
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets

@@ -57,7 +57,8 @@ _RELATIONS: dict[frozenset[int], Callable[[Any], Any]] = {
 class Feasibility:
     """A stack of conditions on unknowns, whose satisfiability z3 decides.
 
-    ``axioms(unknown)`` returns the row of an unknown and the conditions that the entries of the row always satisfy.
+    ``axioms(unknown)`` returns the pmf (a row of the tables) to which an unknown belongs, and the conditions that the
+    entries of the pmf always satisfy.
     """
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:

@@ -98,7 +98,7 @@ class UnknownWorld:
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the task of the unknown tables."""
+        """Return the decoding task of the symbolic pmfs; with ``greedy``, the target's pmfs are one-hot."""
         target = _one_hot(self) if greedy else lambda text: self._tables.pmf(self._run, TARGET, text)
         return Task(target, lambda text: self._tables.pmf(self._run, DRAFT, text), horizon=horizon)
 
@@ -119,7 +119,7 @@ class Model(NamedTuple):
     choices: Mapping[tuple[Any, ...], bool]
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the decoding task of this world's models."""
+        """Return the decoding task of these models; with ``greedy``, the target's pmfs are one-hot."""
         uniform = np.array([Fraction(1, self.vocabulary)] * self.vocabulary, dtype=object)
 
         def table(rows: Mapping[Tokens, tuple[Fraction, ...]]) -> LanguageModel:
@@ -128,7 +128,7 @@ class Model(NamedTuple):
         return Task(_one_hot(self) if greedy else table(self.target), table(self.draft), horizon=horizon)
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer to an open question."""
+        """Return the answer to an open question; False (no) if none is stored."""
         return self.choices.get(question, False)
 
 

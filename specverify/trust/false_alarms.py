@@ -67,8 +67,8 @@ def statistical_alarms(
 
     The subjects are the algorithms of the registry. Their samples are drawn by dividing counts among paths, and
     compared with the algorithms' own output laws, enumerated in float64, at several numbers of samples. ``false_alarm``
-    is the declared probability of a false refutation of one subject; ``done(index)`` is called for each finished part
-    of the work.
+    is the declared probability of a false refutation of one subject. ``seed`` is that of all samples, ``jobs`` the
+    number of processes; ``done(index)`` is called for each finished part of the work.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))

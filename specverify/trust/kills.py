@@ -29,13 +29,13 @@ DETECT = 0.4
 """Total variation that the samples of one cell must detect; a bug that only sampling kills must be at least this large.
 """
 DETECT_DIVIDED = 0.05
-"""The same for a check whose samples are divided among cells cheaply, so that many samples cost little."""
+"""The same for samples that are divided among the paths of a subject, where many samples cost little."""
 WIDEST_INTERCEPTED = 100
 """Largest vocabulary for peers' tests on intercepted code: a round takes milliseconds, and larger tests need tens of
 thousands of rounds."""
 APART, PATHS = 3, 250
-"""Strides for checks other than the named one: every third scenario, and in it every third text at boundary draws; the
-audit of draws follows at most 250 paths."""
+"""Limits of the checks other than the named one: they examine every third scenario, and in it every third text at
+boundary draws; the check of draws follows at most 250 paths."""
 REFUSED_AS_CORRECT = frozenset({Status.REFUTED, Status.UNUSABLE})
 _USUAL = Conditions()
 

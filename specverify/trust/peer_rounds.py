@@ -31,8 +31,8 @@ MOST_SECONDS = 100
 PROBE_SECONDS = 5
 """Interval in seconds after which the code tests whether the remaining rounds fit in ``MOST_SECONDS``."""
 REPEATED = 64
-"""Number of runs made twice within ``PROBE_SECONDS``. An unobserved coin of probability 1/4 is missed with probability
-1e-13."""
+"""Number of runs that are made twice, within ``PROBE_SECONDS``, to find randomness that does not come from draws. A
+coin of probability 1/4 is equal in all pairs of runs, and so missed, with probability 1e-13."""
 LOOKS = 32
 """Number of times during a sample at which the code tests whether the remaining rounds can change the result."""
 CANNOT_BE_DRAWN = (NotAFunctionOfItsDraws, NeedsValue)

@@ -50,11 +50,11 @@ from specverify.subjects.verifier import verifier_subject
 POOL_RUNS = 100
 """Largest number of runs, on a correct subject, of a case that may enter a plan."""
 POOL, POOL_OF_OTHER_KINDS, POOL_OF_OTHERS = 96, 45, 4
-"""Number of cases tried on a bug: for each check that compares laws or tests boundary draws, the same for subjects that
-are not bare verifiers, and for each other check."""
+"""Number of cases of a check that are tried on a bug. First: a check that compares laws or tests boundary draws, for a
+bare verifier. Second: the same for other subjects. Third: any other check."""
 LEAST_CASES, LEAST_OF_ENGINES, LEAST_OF_OTHERS = 8, 16, 2
-"""Smallest number of cases in a plan, even if they refute no further bug: for each check that compares laws, the same
-for engines, and for each other check."""
+"""Smallest number of cases of a check in a plan, even if they refute no further bug. First: a check that compares laws.
+Second: the same for engines. Third: any other check."""
 CASES_OF_A_BUG = 2
 """Number of cases of a plan that must refute each bug."""
 MOST_CASES = 25
@@ -78,7 +78,7 @@ _OF_ONE_KIND = re.compile(r"-[ps]\d+|(?<= )\d+")
 
 
 def right_round(draws: Draws, target: LanguageModel, draft: LanguageModel, tokens: Tokens) -> Tokens:
-    """Return one round of speculative sampling with two drafts."""
+    """Return the new tokens of one round of speculative sampling with two drafts, after the text ``tokens``."""
     state = State(tokens, 3)
     after, _ = correct("speculative-sampling").build(Task(target, draft, horizon=3), gamma=2).step(draws, state)
     return after.tokens[len(tokens) :]
@@ -250,10 +250,11 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return cases that refute each bug ``CASES_OF_A_BUG`` times where possible, by refutations per run, highest first.
+    """Return the cases of a check for a plan, chosen greedily: the next is always the one that refutes most per run.
 
-    ``least`` is the smallest number of cases to return, ``runs`` the number of runs of each case, ``refuted`` the bugs
-    that each case refutes. A bug is refuted several times so that the plan also finds similar bugs that are not listed.
+    Each bug is refuted by ``CASES_OF_A_BUG`` cases where possible, so that the plan also finds similar bugs that are
+    not listed. ``least`` is the smallest number of cases to return, ``runs`` the number of runs of each case,
+    ``refuted`` the bugs that each case refutes.
     """
     wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
     left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
@@ -329,11 +330,13 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
     together = (
-        f"The full plan refutes {full} of {len(lines)} bugs and was not run on {unknown} others. "
-        f"Quick refutes {quick}: at least {1000 * quick // (full + unknown) / 10}% of what the full plan refutes."
+        f"The full plan refutes {full} of the {len(lines) - unknown} bugs that it was run on. It was not run on "
+        f"{unknown} others, which quick does not refute. Quick refutes {quick} bugs: {1000 * quick // full / 10}% of "
+        f"those that the full plan refutes, or {1000 * quick // (full + unknown) / 10}% if the full plan refutes the "
+        "others too."
     )
     missed = [line for line in lines if line["full"] and not line["quick"]]
-    listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
+    listed = [f"* {line['bug']} ({line['kind']}), by `{line['full']}`" for line in missed]
     unsaid = [f"* {line['bug']} ({line['kind']})" for line in lines if line["full"] is None]
     return "\n".join(
         [
@@ -371,9 +374,14 @@ list is the same on every machine, and does not depend on time: `specverify/run/
 The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most
 remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
 (`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
-If no case of the list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is
-not in the table below gets at most a third of its cases, and at most sixteen of each check: all variants with one
-generic scenario of three tokens, then the scenarios that refute most for rows, then cases at even distances.
+If no case of the list can be enumerated for a subject, other cases are tried until one can.
+
+A kind of subject that is not in the table below has no list. It gets at most a third of its cases, and at most sixteen
+of each check, in this order:
+
+1. every variant of the subject with one generic scenario of three tokens;
+2. the scenarios that refute most bugs of the kind `row`;
+3. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
 this page.

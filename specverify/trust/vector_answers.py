@@ -40,7 +40,11 @@ SEEDS = range(8)
 
 
 class QuestionedSide(NamedTuple):
-    """A planted bug, or its control, as a program that answers test vectors."""
+    """A planted bug, or its control, as a program that answers test vectors.
+
+    ``text`` and ``verifier`` are its function that decodes a vector's text and its bare verifier, if it has them.
+    ``algorithm`` is the registry algorithm whose vectors it answers.
+    """
 
     subject: Subject
     text: TextAsked | None

@@ -51,7 +51,7 @@ class Call(NamedTuple):
     suppressed: Tokens = ()
     gamma: int = 3
     longest: int = 0
-    """Largest number of drafts a round, which adapts itself from 1 to it; 0 keeps ``gamma``."""
+    """Largest number of drafts of a round, if the library adapts the number from 1 on; 0: it is always ``gamma``."""
 
 
 @cache
@@ -64,7 +64,7 @@ def networks() -> dict[str, Whisper]:
 
 @cache
 def engine(name: str) -> Any:
-    """Return one of our tiny models, loaded by CTranslate2 in float32."""
+    """Return the tiny model called ``name``, a key of ``networks()``, loaded by CTranslate2 in float32."""
     spec = WhisperSpec(LAYERS["encoder"], HEADS, LAYERS["decoder"], HEADS)
     for path, value in networks()[name].weights.items():
         *parents, last = path.split("/")
@@ -85,7 +85,7 @@ def engine(name: str) -> Any:
 
 @cache
 def features(sound: int) -> Any:
-    """Return the features ``[MELS, 2 * FRAMES]`` of a sound."""
+    """Return random features ``[MELS, 2 * FRAMES]``, the input of the encoder; ``sound`` is their seed."""
     return np.random.default_rng(sound).standard_normal((MELS, 2 * FRAMES)).astype(np.float32)
 
 
@@ -94,7 +94,7 @@ def _view(sound: int) -> Any:
 
 
 def plain(call: Call) -> Sequence[int]:
-    """Decode token by token, without speculation."""
+    """Return the text of ``call``, decoded token by token, without speculation."""
     state, logits = engine("target").prefill(_view(call.sound), list(call.prompt))
     first = np.array(logits).reshape(-1, VOCABULARY)[-1]
     first[list(call.suppressed)] = -np.inf
@@ -105,9 +105,9 @@ def plain(call: Call) -> Sequence[int]:
 
 
 def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
-    """Decode with the draft model called ``name``.
+    """Return the text of ``call``, decoded with the draft model called ``name``.
 
-    A renamed draft model has other token ids than the target; ``missing`` are the target's tokens that it lacks.
+    The draft model ``renamed`` has other token ids than the target; ``missing`` are the target's tokens that it lacks.
     """
     maps: dict[str, list[int]] = {}
     if name == "renamed":

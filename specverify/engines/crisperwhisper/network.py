@@ -24,7 +24,7 @@ EPSILON: Final = 1e-5
 SCALE: Final = 0.5
 """Standard deviation of the weights; with smaller ones texts repeat one token."""
 SCALES: Final[Mapping[str, float]] = {"bias": 0.1, "beta": 0.1, "gamma": 2.0, "encodings": 2.0}
-"""Last word of a name -> standard deviation of other weights: what all tokens share is small, so that texts vary."""
+"""Last word of a name -> standard deviation of the weights with such names. Biases are small, so that texts vary."""
 
 
 class Whisper(NamedTuple):

@@ -39,7 +39,7 @@ WAYS: Final[Mapping[str, Callable[[Call], Sequence[int]]]] = {
     "draft, renamed tokens, two missing": partial(draft, "renamed", missing=MISSING),
 }
 NETWORKS: Final = {"draft": "near", "draft of another model": "other", "draft of the model itself": "target"}
-"""Way -> the model that drafts; the others draft by ``near``, under other names."""
+"""Key of ``WAYS`` -> name of the model that drafts; the other draft models are ``near`` with renamed tokens."""
 
 
 @cache
@@ -58,9 +58,9 @@ def expected(call: Call) -> Tokens:
 
 
 def agreed(way: str, calls: Sequence[Call]) -> str:
-    """Return a sentence with the number of tokens of the texts that the draft model would draft.
+    """Return a sentence: how many tokens of the expected texts of ``calls`` are those that the draft model would draft.
 
-    ``way`` names the kind of decoding.
+    ``way``, a key of ``WAYS``, selects the draft model.
     """
     network = networks()[NETWORKS.get(way, "near")]
     same, number = 0, 0

@@ -41,7 +41,7 @@ class GenerateCall(NamedTuple):
     hidden_states: bool = True
     """Whether the library can return hidden states with this kind of speculation."""
     before: Callable[[], None] = lambda: None
-    """Called before the speculative call, to change its objects."""
+    """Called before the speculative call; it may make an earlier call with the same objects, or copy them anew."""
     beside: Mapping[str, Any] = {}
     """Further objects of the caller, by name, that may be reused: tokenizers, generation configs."""
     newest: tuple[list[GenerateCall], Callable[[], None]] | None = None
@@ -113,7 +113,10 @@ def early_exit_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def drafts_as(model: Any, setting: EngineSetting) -> None:
-    """Set the drafter's draft length and schedule in its generation config, where the library reads them."""
+    """Set draft length, schedule and further options of the drafting ``model`` in its generation config.
+
+    The library reads them there. ``setting.assistant`` has the further options.
+    """
     wanted = {
         "num_assistant_tokens": setting.gamma,
         "num_assistant_tokens_schedule": "constant",

@@ -129,7 +129,7 @@ def qwen2_vl(vocabulary: int, seed: int) -> Any:
 def llava_engine(assistant: str | None) -> Build:
     """Return a builder of a call of LLaVA with an image in the prompt.
 
-    ``assistant`` is another LLaVA ("llava"), a text model given by its key, or None for prompt lookup.
+    ``assistant`` is "llava" (another LLaVA), the key of a text model in ``ARCHITECTURES``, or None for prompt lookup.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

@@ -84,7 +84,10 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 
 @lru_cache(maxsize=4)
 def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
-    """Return the expected law, which is that of the same call without speculation, by enumerating its random calls."""
+    """Return the law of the call without speculation, which is the law expected with speculation.
+
+    It is computed by enumerating the random calls of the library.
+    """
     with opened(build, speculative=False) as program:
         return complete_law(program)
 
@@ -93,10 +96,12 @@ def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
 def opened(
     build: Callable[[], GenerateCall], forced_uniform: Forced = None, speculative: bool = True, refusal: str = ""
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Build the models and yield one call of ``generate`` as a program of draws; every run starts from the same state.
+    """Build the models, and yield a function that makes one call of ``generate`` with given draws.
 
-    ``forced_uniform`` is the value of all uniforms; with None they are draws. Raises ``SettingRefused`` if the library
-    raises an error whose message contains ``refusal``.
+    The function returns the new tokens. Every run starts from the same state. ``speculative`` states whether the call
+    speculates. ``forced_uniform`` is the value of all uniforms; with None they are draws. If ``refusal`` is not empty,
+    an error of the library whose message contains it is raised as ``SettingRefused``; every other error is raised
+    unchanged.
     """
     with quiet_and_seeded(0):
         engine = build()

@@ -270,7 +270,8 @@ SPECIAL: dict[str, TableRow] = {
     "ensemble/plain": TableRow(ensemble_engine, BASE, declared=ensemble_law),
     "ensemble/greedy": TableRow(ensemble_engine, BASE._replace(sample=False), declared=ensemble_law),
 }
-"""Drafters that need a model of their own kind; tables, whose cache audits itself; the documented lossy mode."""
+"""Name -> row: drafters that need a special model, table models (whose cache checks its contents), and the lossy mode
+that the library documents (``ensemble``)."""
 
 
 WAYS: dict[str, Build] = {

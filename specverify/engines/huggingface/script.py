@@ -65,7 +65,8 @@ class ScriptCall(NamedTuple):
 
     given: Mapping[str, Any]
     name: str
-    """The name of the function that makes the call; if not ``function``, the name of its result, or ""."""
+    """The name of the function that makes the call. Without a function, the name of the result, or "" if it is not
+    kept."""
     function: bool = True
     first: tuple[str, ...] = ()
     """Lines of the script before the call."""

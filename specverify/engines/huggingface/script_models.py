@@ -103,7 +103,10 @@ def _ends() -> tuple[tuple[str, float], ...]:
 
 
 def _weights(model: Any, built: str, written: Written) -> str:
-    """Return code for the model ``built`` with its weights: from seed and scale if possible, else as bytes."""
+    """Return code that builds a model by the code ``built`` and gives it the weights of ``model``.
+
+    The weights are written as a seed and a scale if possible, else as bytes.
+    """
     result = _recipe(model)
     vectors = {name: float(weights[0]) for name, weights in model.named_parameters() if weights.ndim == 1}
     if result is None or any(written.vectors.get(name, value) != value for name, value in vectors.items()):
@@ -188,7 +191,8 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (f"letters = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), {LETTERS}])", ()),
     (f"letters = {LETTERS}", ("decoder = decoders.Fuse()",)),
 )
-"""The parts, other than their words, of the tokenizers that the settings use."""
+"""For each kind of tokenizer in the settings: the line that defines its pre-tokenizer, and lines for its other
+parts."""
 _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 
 

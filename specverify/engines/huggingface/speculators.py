@@ -57,9 +57,9 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
     """Return a target with ``layers`` layers for multi-token prediction, each of which drafts a token.
 
     The library reads these layers from the checkpoint of the target at every ``generate``. So the model is saved with
-    them to a temporary directory, which lives as long as the returned model. One layer: Mellum, unchanged. More: GLM-4
-    MoE, whose class lists the numbers of the prediction layers of its released checkpoints; the returned model lists
-    its own. Raises ``ValueError`` for fewer than one layer.
+    them to a temporary directory, which lives as long as the returned model. With one layer the model is a Mellum. With
+    more it is a GLM-4 MoE, whose class lists the numbers of the prediction layers of its released checkpoints; the
+    returned model lists the numbers of its own layers instead. Raises ``ValueError`` for fewer than one layer.
     """
     if layers < 1:
         raise ValueError(f"the model has {layers} layers for multi-token prediction, expected at least 1")

@@ -89,7 +89,7 @@ def within_entropy(share: float) -> Step:
 
 
 def repeated(penalty: float) -> Step:
-    """Return the step that lowers the logit of every token of the text (``repetition_penalty``)."""
+    """Return the step that lowers the logit of every token of the text (``repetition_penalty``, here ``penalty``)."""
     return lambda logits, text, new: repetition_penalty(logits, text, penalty)
 
 
@@ -102,7 +102,10 @@ def of_new_tokens(step: Step) -> Step:
 
 
 def of_the_prompt(reward: float) -> Step:
-    """Return the step that raises the logit of every token of the prompt (``encoder_repetition_penalty``)."""
+    """Return the step that raises the logit of every token of the prompt.
+
+    ``reward`` is the value of the option ``encoder_repetition_penalty``.
+    """
     return lambda logits, text, new: repetition_penalty(logits, text[: len(text) - new], 1 / reward)
 
 
@@ -181,9 +184,10 @@ def sooner_ended(start: int, factor: float, end: int) -> Step:
 
 
 def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = ()) -> Step:
-    """Return the step of classifier-free guidance, which moves away from the logits of ``model`` after ``negative``.
+    """Return the step of classifier-free guidance, which moves the logits away from those after another text.
 
-    ``scale`` is its strength. If ``negative`` is empty, the last token of the prompt is used.
+    ``model`` computes the logits after the other text, and ``scale`` is the strength. The other text is ``negative``,
+    or the last token of the prompt if ``negative`` is empty, followed by the new tokens.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:

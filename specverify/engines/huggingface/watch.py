@@ -133,7 +133,8 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return the arguments that make the call return further values.
 
-    Hidden states are requested only if a plain call returns them, ``attentions`` only if that argument is set.
+    Hidden states and attentions are requested only if a plain call returns them, attentions also only if
+    ``attentions``.
     """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)

@@ -74,7 +74,10 @@ def nothing(decoding: Decoding) -> None:
 
 
 def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
-    """Return the text that ``seed`` gives, up to an end token or the horizon."""
+    """Return the new tokens that the model ``loaded`` generates for ``decoding`` with ``seed``.
+
+    The text ends with an end token or after ``decoding.horizon`` tokens.
+    """
     loaded.set_seed(seed)
     result: list[int] = []
     for token in loaded.generate(list(decoding.prompt), **_options(decoding)):
@@ -85,9 +88,9 @@ def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
 
 
 def texts(drafter: Callable[[Decoding], Drafter | None], decoding: Decoding, precise: bool = True) -> Texts:
-    """Return a function that draws texts of ``decoding``.
+    """Return a function of (seed, number) that returns ``number`` texts of the call ``decoding``.
 
-    ``drafter`` returns the drafter, or None for plain decoding. With ``precise`` the KV cache is float32.
+    ``drafter(decoding)`` returns the drafter, or None for plain decoding. With ``precise`` the KV cache is float32.
     """
     return partial(_texts, drafter, decoding, precise)
 

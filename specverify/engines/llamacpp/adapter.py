@@ -68,7 +68,7 @@ BESIDE: Final[Sequence[Request]] = (
     request((6,), 3, n_probs=3),
     request((1, 3, 1, 3, 1, 3), 6, xtc_probability=0.5, dry_multiplier=0.8),
 )
-"""Different requests, some of which begin like the usual prompt."""
+"""Requests that run at the same time as the examined one; some begin like its prompt (``chain.PROMPT``)."""
 
 
 @cache
@@ -167,14 +167,20 @@ class Answered(NamedTuple):
 
 
 def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
-    """Return the server's text for the request ``asked`` with this seed."""
+    """Return the server's answer to the request ``asked`` with this seed: its text, and its counts of drafts.
+
+    ``more`` are further JSON fields of the request.
+    """
     answer = post(way, body_of(asked, seed, **more))
     timings = answer["timings"]
     return Answered(tuple(answer["tokens"]), timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))
 
 
 def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) -> Sequence[Answered]:
-    """Return ``number`` answers to the request ``asked``, each with a seed derived from ``seed``."""
+    """Return ``number`` answers to the request ``asked``, each with a seed derived from ``seed``.
+
+    ``drawing`` states whether other requests run at the same time, and whether the answers are streamed.
+    """
     numbers = np.random.default_rng(seed)
     more: dict[str, Any] = {"stream": True} if drawing.streamed else {}
     rows: list[tuple[Request, int, dict[str, Any]]] = [(asked, each, more) for each in seeds_of(seed, number)]

@@ -60,7 +60,7 @@ def draft(decoding: Decoding, options: dict[str, Any], decode: Any = speculative
 
 
 def texts(way: Way, decoding: Decoding) -> Texts:
-    """Return a function that draws texts by the call ``way(decoding, options)``, one for each seed."""
+    """Return a function of (seed, number) that returns ``number`` texts by calls ``way(decoding, options)``."""
     return partial(_texts, way, decoding)
 
 

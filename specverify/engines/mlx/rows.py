@@ -43,7 +43,7 @@ def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
 def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
     """Return the law with XTC.
 
-    At every position, with probability 1/2, XTC excludes all likely tokens except the least likely of them.
+    At every position, with probability 1/2, XTC excludes all likely tokens (p > 0.1) except the least likely of them.
     """
     logits = next_logits(tiny_llama(TARGET_SEED))
 

@@ -51,7 +51,10 @@ class Option(NamedTuple):
 
 
 def penalty(**numbers: float) -> dict[str, Any]:
-    """Return options for a repeat penalty on prompt and new tokens, with these ``numbers``."""
+    """Return options for a repeat penalty on prompt and new tokens.
+
+    ``numbers`` are its strengths, by the library's names.
+    """
     return {"repeatPenalty": {"penalty": 1.0, **numbers}}
 
 

@@ -26,17 +26,17 @@ Way = Callable[[Decoding], tuple[bool, dict[str, Any]]]
 
 
 def plain(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return the options of decoding without speculation."""
+    """Return the form of ``Way`` for decoding without speculation: no draft model and no speculative options."""
     return False, PLAIN
 
 
 def draft(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return the options of decoding with a draft model."""
+    """Return the form of ``Way`` for decoding with a draft model: True, and the speculative options."""
     return True, {"max_draft_tokens": decoding.gamma} | _more(decoding, "speculative")
 
 
 def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return the options of decoding with drafts copied from the previous text."""
+    """Return the form of ``Way`` for drafts copied from the previous text: False (no draft model), and the options."""
     return False, {"max_draft_tokens": decoding.gamma, "ngram_size": 2} | _more(decoding, "speculative")
 
 
@@ -128,7 +128,10 @@ APPENDED = 1
 
 
 def texts(way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens] = text) -> Texts:
-    """Return a function that draws texts with the options of ``way``; ``one`` returns the text for one seed."""
+    """Return a function of (seed, number) that returns ``number`` texts, decoded with the options of ``way``.
+
+    ``one(way, decoding, seed)`` returns the text for one seed.
+    """
     return partial(_texts, way, decoding, one)
 
 

@@ -53,13 +53,16 @@ def lookup_as_it_comes() -> Any:
 
 
 def draft() -> Any:
-    """Return a new pipeline with a draft model; a pipeline that failed once does not answer again."""
+    """Return a new pipeline with a draft model for every call.
+
+    A pipeline is not used again, because one that failed never answers again.
+    """
     return _drafting()
 
 
 @cache
 def draft_without_prefixes() -> Any:
-    """Return the pipeline with a draft model and without a cache of prefixes."""
+    """Return the pipeline with a draft model and with prefix caching switched off."""
     plans = [library.SchedulerConfig(), library.SchedulerConfig()]
     for plan in plans:
         plan.enable_prefix_caching, plan.cache_size = False, 1
@@ -95,7 +98,10 @@ def configured(decoding: Decoding, seed: int, way: str) -> Any:
 
 
 def texts(way: Open, decoding: Decoding) -> Texts:
-    """Return a function that draws texts, one for each seed; ``way()`` opens the pipeline."""
+    """Return a function of (seed, number) that returns ``number`` texts of ``decoding``.
+
+    ``way()`` opens the pipeline.
+    """
     return partial(_texts, way, decoding)
 
 

@@ -114,7 +114,7 @@ BESIDE: Sequence[Request] = (
     request((6,), 3, logprobs=3, seed=5),
     request((3, 1, 2, 3, 1), 4, seed=11, temperature=1.7, top_k=4),
 )
-"""Different requests, which run together with the examined ones."""
+"""Requests of different kinds, which run at the same time as the examined ones."""
 
 
 def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:

@@ -92,7 +92,11 @@ AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
 
 
 def repeating(options: Mapping[str, Asked]) -> dict[str, Asked]:
-    """Return those requests of ``options`` that have the usual prompt, with a repetitive prompt in its place."""
+    """Return the requests of ``options`` that have the default prompt (``PROMPT``), with the prompt ``AGAIN`` instead.
+
+    The result has the same names. ``AGAIN`` repeats its n-grams, so that n-gram lookup drafts. Requests with another
+    prompt are left out. The total variation to detect becomes at least ``COARSER``.
+    """
     return {
         name: asked._replace(request=asked.request._replace(prompt=AGAIN), detect=max(asked.detect, COARSER))
         for name, asked in options.items()

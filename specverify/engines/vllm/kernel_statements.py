@@ -34,9 +34,9 @@ def rejection_greedy_sample(
     max_spec_len: int,
     *_: Any,
 ) -> None:
-    """Write the target's argmax at each draft up to the first draft that differs from it.
+    """Write, for each greedy request, the target's argmax at every draft up to the first draft that differs from it.
 
-    If no draft differs, the bonus token is written too.
+    The argmax at the draft that differs is written too. If no draft differs, the bonus token is written.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
@@ -61,7 +61,10 @@ def rejection_random_sample(
     is_greedy: Any,
     *_: Any,
 ) -> None:
-    """Accept drafts while p/q is at least the uniform; at the first rejection write the recovered token."""
+    """Write, for each sampled request, the drafts while p/q is at least the uniform, then the recovered token.
+
+    If every draft is accepted, the bonus token is written instead of a recovered token.
+    """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
             continue
@@ -86,9 +89,10 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write the argmax over tokens of the residual divided by an exponential random number.
+    """Write, for each draft, the token that would replace it: a draw from the residual by an exponential race.
 
-    There is one random number per request and token.
+    It is the argmax over tokens of the residual times ``inv_q``, the reciprocal of an exponential random number. There
+    is one random number per request and token.
     """
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:

@@ -2,7 +2,7 @@
 
 Options act in the order that ``Sampler`` documents: allowed tokens, bad words, minimum of tokens, bias, penalties, then
 temperature, min-p, top-k, top-p. Repetition counts the prompt and the new tokens, frequency and presence the new ones.
-A spent thinking budget leaves the end of thinking alone.
+Once the thinking budget is spent, the token that ends thinking is the only one that can be drawn.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
-    """Return whether the text thinks, and has as many tokens since its last start as ``thinking_token_budget``."""
+    """Return whether the text is within thinking that has at least ``thinking_token_budget`` tokens already.
+
+    Thinking goes from the start token to the end token of ``THINKING``.
+    """
     tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
     marks = [place for place, token in enumerate(tokens) if token in THINKING]
     if budget is None or not marks or tokens[marks[-1]] == THINKING[1]:

@@ -61,13 +61,13 @@ SCHEDULES: Final[Mapping[str, Way]] = {
     "EAGLE, probabilistic": Way(_speculation("eagle", draft_sample_method="probabilistic")),
     "EAGLE-3": Way(_speculation("eagle3")),
 }
-"""Configurations in which scheduler steps, cache blocks and drafts are cut differently."""
+"""Configurations with other numbers of tokens per scheduler step, of cache blocks and of drafts."""
 AS_IT_IS: Final[Mapping[str, Way]] = {
     "draft, as it is": Way(DRAFT, mended=False),
     "n-gram, as it is": Way(NGRAM, mended=False),
 }
 OF_AS_IT_IS: Final = ("temperature 1", "top-p 0.7", "greedy", "greedy, penalties", "top-k 2")
-"""Options for these; the last one raises and ends its process."""
+"""Names of the options examined with ``AS_IT_IS``; the last one raises an error that ends its process."""
 THINKING_WAYS: Final[Mapping[str, Way]] = {
     "plain, thinking": Way(thinking=True),
     "draft, thinking": Way(DRAFT, thinking=True),

@@ -192,7 +192,7 @@ def pending(generator: Any) -> float | None:
 
 
 def put_pending(generator: Any, value: float | None) -> None:
-    """Set the cached normal number to ``value``, as returned by ``pending``."""
+    """Set the normal number that ``generator`` has cached to ``value``, as returned by ``pending``."""
     if isinstance(generator, random.Random):
         generator.gauss_next = value  # type: ignore[attr-defined]
     elif isinstance(generator, np.random.RandomState):

@@ -136,7 +136,7 @@ _modified.restype = None
 
 @cache
 def own_methods(kind: type) -> dict[str, Any]:
-    """Return the real attribute dictionary of a type, not a copy or a proxy."""
+    """Return the dictionary in which the type ``kind`` stores its attributes: the real one, not a copy or a proxy."""
     (result,) = gc.get_referents(kind.__dict__)
     if not isinstance(result, dict) or result.keys() != vars(kind).keys():
         raise RuntimeError(f"the methods of {kind.__name__} cannot be reached in this Python")
@@ -145,7 +145,7 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, a type has ``values`` in place of its methods of these names.
+    """Context manager: while it is open, the type ``kind`` has the methods ``values``, by name, in place of its own.
 
     Only names that the type itself defines may be replaced.
     """
@@ -185,7 +185,10 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, a module or class has ``values`` in place of its attributes of these names."""
+    """Context manager: while it is open, ``target`` has the attributes ``values`` in place of its own of these names.
+
+    ``target`` is a module or a class.
+    """
     own = vars(target)
     before = {name: own[name] for name in values if name in own}
     try:
@@ -341,7 +344,7 @@ called."""
 
 
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yield (offset, new name) for each instruction that loads a floating type in order to call it.
+    """Yield (offset, new name) for each instruction in ``code`` that loads a floating type in order to call it.
 
     The type is a global, or an attribute of a global that is NumPy; ``names`` are the globals. How a call of an
     attribute is compiled depends on where the global was imported, and on the version of Python.

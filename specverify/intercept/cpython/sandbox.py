@@ -78,7 +78,7 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Handle an audit event of Python.
+    """Handle an audit event of Python; ``details`` are its arguments.
 
     The event is refused if a block is open and the event can bring numbers from outside, such as by a socket.
     """
@@ -356,7 +356,7 @@ def _told(function: Any, owner: Any) -> _CallInC | None:
 
 
 def _module_of(function: Any, owner: Any) -> str:
-    """Return the module of a C function; for a method, the module of its class."""
+    """Return the module of ``function``, a C function; for a method of ``owner``, the module of its class."""
     named = getattr(function, "__module__", None)
     kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
     return str(named or next(kinds, type(owner)).__module__)

@@ -50,7 +50,7 @@ class Source:
     """One random word (integer of fixed width); all numbers computed from the word refer to it."""
 
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
-        """Create a random word of ``width`` bits.
+        """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
 
         ``draw(way)`` returns the draw of the word for one use: ``("uniform", width)`` or ``("rest", number, width)``.
         ``word`` is its recorded value, if there is one.
@@ -133,9 +133,9 @@ class Bits(Deferred):
         return Continuous(self.source.uniform).then(times(2.0**self.kept)).then(plus(float(self.under)))
 
     def as_float(self, dtype: Any) -> Any:
-        """Return the float in [1, 2) with these bits.
+        """Return the float of type ``dtype`` in [1, 2) with these bits.
 
-        ``Declined`` unless they fill the significand and the exponent is that of 1.
+        Returns ``Declined`` unless the bits fill the significand and the exponent is that of 1.
         """
         info = jax.numpy.finfo(dtype)
         one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
@@ -160,7 +160,10 @@ class _KeyStreams(Streams):
     """The keys from which one run drew numbers. A part of each key differs in every run."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the part of a key that is equal in every run, to identify the draw when runs are compared."""
+        """Return the part of ``state``, a key and a position, that is equal in every run.
+
+        It identifies the draw when runs are compared.
+        """
         return state and state[0][1:]
 
 

@@ -317,7 +317,7 @@ _EXPONENTIAL = (LOG, times(-1.0))
 
 
 def exponential(uniform: Uniform) -> Continuous:
-    """Return an exponential number of rate 1: ``-log u``."""
+    """Return the exponential number ``-log(uniform)``, of rate 1."""
     return Continuous(uniform, _EXPONENTIAL)
 
 
@@ -470,7 +470,7 @@ def any_symbolic(values: Iterable[Any]) -> bool:
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
-    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
+    """Return ``left`` and ``right``, symbolic numbers, combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
     Raises ``NeedsValue`` if the result has more than ``MOST_PARTS`` uniforms.
     """

@@ -498,7 +498,7 @@ class FirstTrue(NamedTuple):
 
 
 def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
-    """Return the race for the largest or smallest element of each row along the last axis."""
+    """Return a race for each row of ``content`` along its last axis: for the largest or the smallest element."""
     if isinstance(content, Many):
         return [VectorRace(row, largest=largest) for row in rows_of(content)]
     if not largest:
@@ -514,7 +514,7 @@ def totals(content: Many | Crossing) -> list[Wide]:
 
 
 def rows_of(content: Many) -> list[Many]:
-    """Return the rows of a noise vector along its last axis."""
+    """Return the rows of ``content``, a noise vector, along its last axis."""
     flat = content.taken(lambda array: array.reshape(-1, array.shape[-1]))
     return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
 

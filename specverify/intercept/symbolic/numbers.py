@@ -316,7 +316,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return every value of an unread draw with its probability, and count the draw for the rounding bound."""
+    """Return every value of the unread draw ``element`` with its probability; count the draw for the rounding bound."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

@@ -445,8 +445,9 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the index of each possible ``winner`` of ``entries`` with its probability, without drawing.
 
-    If an entry is the maximum of several clocks, its index occurs once for each of them. Returns None if one of the
-    numbers was compared before, because then a draw determines more than the winner. Raises the errors of ``winner``.
+    Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
+    for each of them. Returns None if one of the numbers was compared before, because then a draw determines more than
+    the winner.
     """
     if any(map(few, entries)):
         return None
@@ -490,7 +491,7 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the element at ``rank``, as ``ranked`` does.
+    """Return the index of the element at ``rank``, as ``ranked`` does with the same parameters.
 
     If the numbers form no race in the direction in which ``rank`` counts, the rank is counted from the other end.
     """
@@ -657,9 +658,9 @@ def _reweighted(
 ) -> int:
     """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
 
-    ``runners`` are the clocks of the first race. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if
-    more than the first clock is requested (``once`` is False), or if the earlier race decided more than its first
-    clock.
+    ``runners`` are the clocks of the first race, ``drawn`` the uniforms of the second, and ``scores`` the numbers that
+    race in it. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is
+    requested (``once`` is False), or if the earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:

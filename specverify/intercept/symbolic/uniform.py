@@ -191,7 +191,7 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform of ``made`` that agrees with all answers, chosen one after the other.
+    """Return a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses one after the other.
 
     Returns None if that is not possible: for uniforms that were compared jointly, for races of clamped noise, and for
     intervals narrower than the resolution of floats.
@@ -223,7 +223,10 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return a ring time for each clock of the tree below ``root``; None if no well separated times are found."""
+    """Return a ring time, drawn by ``rng``, for each clock of the tree below ``root``.
+
+    Returns None if no well separated times are found.
+    """
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
         _ring(root, 0.0, times, rng)
@@ -234,7 +237,7 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Sample the ring times of the clocks of a tree into ``times``.
+    """Draw the ring times of the clocks of a tree by ``rng``, and store them in ``times``.
 
     The first clock, ``root``, rings later than ``after``; the clocks of its subtrees ring after it.
     """
@@ -423,8 +426,8 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
 
-        ``lies(u)`` is the index for a value u of the uniform; ``question`` names the comparison in the site of the
-        draw.
+        ``lies(u)`` is the index for a value u of the uniform, and ``constraint`` is what the answers say about the
+        numbers. ``question`` names the comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1

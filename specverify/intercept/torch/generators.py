@@ -49,7 +49,7 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 @cache
 def _start(seed: int, device: torch.device) -> torch.Tensor:
-    """Return the state of a global generator at the start of a run.
+    """Return the state of a global generator of ``device`` at the start of a run.
 
     It is made from ``seed``, but not by a seed that a program is likely to use.
     """

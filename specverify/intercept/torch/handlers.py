@@ -74,7 +74,7 @@ _OF_NUMPY = {torch.int64: np.int64, torch.int32: np.int32, torch.int16: np.int16
 
 
 def _axes(tensor: Any, dim: Any) -> list[int] | None:
-    """Return ``dim``, the argument of a reduction, as a list of dimensions; None stands for all dimensions."""
+    """Return ``dim``, the argument of a reduction of ``tensor``, as a list; None stands for all dimensions."""
     return [dim] if isinstance(dim, int) else None if dim is None or not len(dim) else list(dim)
 
 

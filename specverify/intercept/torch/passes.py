@@ -141,7 +141,10 @@ def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> N
 
 @lru_cache(maxsize=4096)
 def _holds_more(kind: type) -> bool:
-    """Return whether objects of this type have state besides attributes and items: a C type, or a type with slots."""
+    """Return whether objects of the type ``kind`` have state besides attributes and items.
+
+    That is so for a C type, and for a type with slots.
+    """
     return any(vars(base).get("__slots__") or not _in_python(base) for base in set(kind.__mro__) - _READ)
 
 
@@ -243,7 +246,8 @@ def _by_name(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return ``args`` and ``kwargs`` in which as many arguments as possible are passed by name.
 
-    The argument that is the cache is then found however the program passes it.
+    ``signature`` is that of the forward pass. The argument that is the cache is then found however the program passes
+    it.
     """
     kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
     named = dict(zip((one.name for one in kinds), args, strict=False))
@@ -312,7 +316,7 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass returned another object than ``cache``, the cache that the pass received.
+    """Return whether ``output``, that of a pass, has another object than ``cache``, the cache that the pass received.
 
     The content of the cache that the next pass reads is then unknown. ``name`` is the argument that is the cache.
     """
@@ -332,7 +336,7 @@ def _several_positions(given: Sequence[Any]) -> bool:
 
 
 def _settled(value: Any) -> Any:
-    """Force every symbolic tensor inside a cache; return the cache, which is changed in place where possible."""
+    """Force every symbolic tensor inside ``value``, a cache, and return it; it is changed in place where possible."""
     if isinstance(value, torch.Tensor):
         return look_at(value)
     if isinstance(value, dict):

@@ -165,7 +165,7 @@ _CRASHES = (Aborted, IndexError, TypeError)
 
 
 def outcome(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Any:
-    """Return the results of all requests of one run; if there are several ranks, a tuple of those of each rank."""
+    """Return the results of all requests of one run; with several ranks, a tuple with the results of each rank."""
     drawn: dict[Any, int] = {}
     if setup.ranks == 1:
         return _on_one_rank(parts, setup, models, draws)
