@@ -420,7 +420,8 @@ def _logarithmic(chance: float) -> Any:
 class FiniteLaw(NamedTuple):
     """A law of integers, with the library methods that draw from it.
 
-    The law is truncated where float64 cannot represent the remaining probability.
+    ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
+    represent the remaining probability.
     """
 
     pmf: Callable[..., Any]

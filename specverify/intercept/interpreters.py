@@ -110,7 +110,7 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """A draw among very many outcomes, its law before any question, and the outcomes that are still possible."""
+    """A draw among very many outcomes, its law before any comparison, and the outcomes that are still possible."""
 
     of: Any
     masses: Any

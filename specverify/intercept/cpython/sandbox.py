@@ -213,7 +213,7 @@ def look_around() -> None:
 def moved(number: int) -> Iterator[None]:
     """Context manager in which generators, clocks and random bytes have other states, selected by ``number``.
 
-    The states are restored at its end.
+    At the end the states are restored.
     """
     with generators_moved(number), elsewhen(number):
         yield
@@ -223,7 +223,7 @@ def moved(number: int) -> Iterator[None]:
 def generators_moved(number: int) -> Iterator[None]:
     """Context manager: every generator found has another state, computed from its own state and ``number``.
 
-    The states are restored at its end.
+    At the end the states are restored.
     """
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
@@ -311,7 +311,7 @@ def _operations() -> Any:
 
 
 class _CallInC(NamedTuple):
-    """A kind of call of a C function, with the text that describes it."""
+    """How a call of a C function is listed: ``kind`` is a field of ``Found``, and ``call`` the text in that field."""
 
     kind: str
     call: str

@@ -157,13 +157,10 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _KeyStreams(Streams):
-    """The keys from which one run drew numbers. A part of each key differs in every run."""
+    """The states from which one run drew numbers: each has the number of the run, a key and a position."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the part of ``state``, a key and a position, that is equal in every run.
-
-        It identifies the draw when runs are compared.
-        """
+        """Return the part of ``state`` that identifies a draw when runs are compared: all but the number of the run."""
         return state and state[0][1:]
 
 

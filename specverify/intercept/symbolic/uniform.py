@@ -321,7 +321,7 @@ class Uniform:
     def cut(self) -> bool:
         """Return whether a comparison of this number has narrowed its interval.
 
-        Comparisons through another draw that returned the same number count too.
+        If another draw returned the same number, comparisons through that draw count too.
         """
         if self._known is None and not self.draw.made_before:
             return False
