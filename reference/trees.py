@@ -62,9 +62,10 @@ def check_draft(draft: Draft) -> Draft:
 
 
 def regular_tree(branching: Sequence[int]) -> Tokens:
-    """Return the parents of the tree in which every node of depth d - 1 has ``branching[d]`` children, level by level.
+    """Return the parents, level by level, of a tree in which all nodes of a level have equally many children.
 
-    ``(1,) * gamma`` is a chain and ``(K,)`` is one level of K siblings. Raises ``ValueError`` for a count below 1.
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on. ``(1,) * gamma`` is
+    a chain and ``(K,)`` is one level of K siblings. Raises ``ValueError`` for a count below 1.
     """
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 1 for count in branching):
         raise ValueError(f"branching is {tuple(branching)}, expected integers >= 1, one per level")

@@ -41,7 +41,7 @@ SHIPPED = (
         frozenset({BOUNDARY}),
     ),
     Shipped(
-        "the same with `<` for `<=`, and p where the residual is empty",
+        "transformers, `_speculative_sampling`, with `<` for `<=`, and p where the residual is empty",
         partial(
             chains.transformers_sampling,
             ("r_i <= ", "r_i < "),
@@ -99,7 +99,7 @@ SHIPPED = (
     ),
     Shipped("EAGLE `model/utils.py`, sampling", trees.eagle, trees.eagle, _tree("top_k"), frozenset({BOUNDARY})),
     Shipped(
-        "the same with `r < acp`, and the only remaining token accepted",
+        "EAGLE `model/utils.py`, sampling, with `r < acp` and the only remaining token always accepted",
         partial(trees.eagle, mended=("if r <= acp:", "if r < acp or gtp.sum() <= px:")),
         trees.eagle,
         _tree("top_k"),
@@ -118,7 +118,7 @@ SHIPPED = (
         frozenset({LAW, ARGMAX, ROWS, BOUNDARY}),
     ),
     Shipped(
-        "the same with `shape[2]` for `shape[1]`",
+        "EAGLE `modeling_eagle.py`, batches, with `shape[2]` for `shape[1]`",
         partial(trees.eagle_batches, mended=True),
         trees.eagle_batches,
         dict(form="batched_tree", drafts="without_replacement", same_tree=True),
@@ -132,7 +132,7 @@ SHIPPED = (
         frozenset({ARGMAX}),
     ),
     Shipped(
-        "the same with candidates padded by -1",
+        "Medusa, `temperature=0`, with candidates padded by -1",
         partial(trees.medusa, trees.greedy, padding=-1, temperature=0),
         trees.medusa,
         _tree("top_k", claims=GREEDY),
@@ -145,7 +145,7 @@ SHIPPED = (
         frozenset({LAW, ACCEPTANCE}),
     ),
     Shipped(
-        "the same with one draw per node, which becomes the next token if no child equals it",
+        'Medusa, `sampling="nucleus"`, with one draw per node, which becomes the next token if no child equals it',
         partial(
             trees.medusa,
             trees.drawn_already,
@@ -165,7 +165,7 @@ SHIPPED = (
         frozenset({BOUNDARY}),
     ),
     Shipped(
-        "the same with p where the residual is empty",
+        "Sequoia, `SpecTree.accept_step`, with p where the residual is empty",
         partial(trees.sequoia, mended=("return residual\n", "return torch.where(residual.isnan(), p, residual)\n")),
         trees.sequoia,
         _tree("without_replacement"),

@@ -75,7 +75,7 @@ def names_are_not_looked_for(patch):
 
 
 def names_are_answered():
-    return exact("its bound method of the module")
+    return exact("default_rng(0).random kept in the module")
 
 
 def types_keep_their_methods(patch):
@@ -109,7 +109,7 @@ def refusals_can_be_swallowed(patch):
 
 
 def swallowed_refusals_come_out():
-    return unknown("a value asked for and the refusal swallowed")
+    return unknown("float of a uniform, with the refusal caught")
 
 
 def replays_stay_in_one_world(patch):
@@ -117,7 +117,7 @@ def replays_stay_in_one_world(patch):
 
 
 def clocks_are_noticed():
-    return unknown("seconds of a clock")
+    return unknown("time.time in whole seconds")
 
 
 def engines_are_not_asked(patch):

@@ -69,7 +69,7 @@ def test_a_cell_that_nobody_has_looked_at_has_no_cause():
     "line", ["| plain/x | refuted | 9 | 0.1 | 0.2 |  |", "| plain/x | unusable |  |  |  | an error |"]
 )
 def test_a_cell_that_is_new_is_seen(line):
-    head = "| what | verdict | samples | detectable TV | TV seen | beside |\n|---|---|---:|---:|---:|---|\n"
+    head = "| what | verdict | samples | detectable TV | TV of the sample | remarks |\n|---|---|---:|---:|---:|---|\n"
     assert list(FOUND["refuted"](f"{head}{line}\n| plain/y | holds | 9 | 0.1 | 0.0 |  |\n")) == ["plain/x"]
 
 

@@ -31,7 +31,7 @@ def test_the_page_names_what_quick_misses():
     ]
     page = page_of(said)
     assert "| row | 4 | 2 | 1 | 1 |" in page
-    assert "The full plan refutes 2 of 4 bugs and was not run on 1 others." in page
-    assert "Quick refutes 1: at least 33.3% of what the full plan refutes." in page
-    assert "* b (row), by call law" in page
+    assert "The full plan refutes 2 of the 3 bugs that it was run on. It was not run on 1 others" in page
+    assert "Quick refutes 1 bugs: 50.0% of those that the full plan refutes, or 33.3% if" in page
+    assert "* b (row), by `call_law`" in page
     assert "* d (row)\n" in page

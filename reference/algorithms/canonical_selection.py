@@ -52,7 +52,7 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Select a candidate by beta; accept it with min(1, p/p_I), else emit a draw from ``norm((p - p_I)+)``.
 
-    ``tokens`` are the candidates of one node, ``pmfs`` their q, and ``depth`` is the depth of the node.
+    ``tokens`` are the candidates of one position, ``pmfs`` their q, and ``depth`` is their depth in the tree.
     """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
@@ -69,7 +69,10 @@ def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Return the decoder that drafts ``branching[d]`` independent children of every node at depth d."""
+    """Return the decoder that drafts a tree of independent children.
+
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on.
+    """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, partial(descend, rule=choose_then_accept))
 
@@ -83,7 +86,12 @@ ALGORITHM = Algorithm(
     paper="arXiv 2410.18234, canonical decomposition (Theorem 1)",
     systems=("canonical importance sampling",),
     reductions=(
-        Reduction("transport-optimum", "always", {"branching": (2, 1)}, {"branching": (2, 1), "replacement": True}),
+        Reduction(
+            "transport-optimum",
+            "replacement=True there",
+            {"branching": (2, 1)},
+            {"branching": (2, 1), "replacement": True},
+        ),
         Reduction("speculative-sampling", "one child a node", {"branching": (1, 1)}, {"gamma": 2}),
     ),
 )

@@ -33,9 +33,9 @@ def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
 
 
 def block_rows_drafter(draft: LanguageModel, block: int, markov: bool, least: Any = 0) -> Drafter:
-    """Return a drafter of at most ``block`` tokens, up to the first slot whose confidence is below ``least``.
+    """Return a drafter of at most ``block`` tokens, ended before the first slot of a confidence below ``least``.
 
-    ``markov``: each row is biased by the token before it; otherwise the rows depend on the text alone.
+    With ``markov`` each row is biased by the token before it; otherwise the rows depend on the text alone.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

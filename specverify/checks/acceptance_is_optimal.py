@@ -36,7 +36,10 @@ EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token coun
 
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
-    """Compare, for each i, P(the first i drafts are accepted) with the largest value that is lossless."""
+    """Compare, for each i, P(the first i drafts are accepted) with the largest value that a lossless rule can have.
+
+    ``drafting`` is a decoder in a scenario, with its drafting step.
+    """
     situation, propose = drafting
     if situation.variant.best is not None:
         return examine_tree(situation, situation.variant.best)

@@ -48,7 +48,10 @@ class Finding(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One conditional probability of a law and its bounds: scalars for a draft, ``[vocabulary]`` for a token."""
+    """One conditional probability of a law and its bounds: scalars for a draft, ``[vocabulary]`` for a token.
+
+    ``found`` is the computed probability, and ``allowed`` are the bounds that rounding permits.
+    """
 
     position: int
     """The number of accepted drafts before it."""

@@ -40,7 +40,10 @@ def law_of(opened: OpenedCall, seed: int) -> CallLaw:
 
 
 def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
-    """Return whether the program has the law of the rule in calls whose rows have three possible tokens."""
+    """Return whether the program has the law of speculative sampling in small calls like ``opened``.
+
+    The rows of these calls have three possible tokens. Returns False if the program runs with none of them.
+    """
     return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
 
 
@@ -65,8 +68,9 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
     """Describe how a program misses the target's law on rows of three tokens; "" if it does not.
 
-    Drafts are drawn from q, and p completes each text. A lossless program, whatever its rule, then gives the product of
-    the rows of p. Returns "" also if the law of the program is not known, or if it does not run on a small vocabulary.
+    The program is the verifier of the call ``opened``. Drafts are drawn from q, and the target continues each text to a
+    fixed length. A lossless program, whatever its rule, then gives the product of the rows of p. Returns "" also if the
+    law of the program is not known, or if it does not run on a small vocabulary.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):
@@ -131,7 +135,10 @@ def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
 
 
 def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
-    """Format a call as lines: its sizes, and p and q at the drafts."""
+    """Format a call as lines: its name and sizes, and for each draft its p and q.
+
+    ``given`` has the name of the call, and ``opened`` its rows.
+    """
     rows, gamma = opened.rows, len(opened.rows.drafts)
     masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
     at = [
@@ -145,7 +152,10 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 
 
 class AtPlace(NamedTuple):
-    """The result of a call in which one random number has an extreme value."""
+    """The result of a call in which one random number has an extreme value.
+
+    ``runs`` is the number of paths of the call, and ``boundary`` the object that gave the numbers their values.
+    """
 
     fault: str
     """A description of the wrong output, or ""."""

@@ -144,7 +144,8 @@ class Check(NamedTuple):
     def obstacle(self, subject: Subject) -> str | None:
         """Return why the check examines no situation of ``subject``, or None if it examines some.
 
-        The reason is that of the first part whose kind of situation the subject has, else that of the last part.
+        If the check has several parts, the reason is that of the first part for a kind of situation that the subject
+        has; if it has none of these kinds, that of the last part.
         """
         if any(part.obstacle(subject) is None for part in self.examines):
             return None
@@ -191,8 +192,8 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
     """Yield the variants whose decoders differ within ``horizon`` new tokens.
 
-    A round leaves one token undrafted, so variants that differ only in their number of drafts are equal from
-    ``horizon - 1`` drafts on.
+    A round drafts at most one token fewer than remain, so variants that differ only in their number of drafts are equal
+    from ``horizon - 1`` drafts on.
     """
     seen = set[int]()
     for variant in variants:
@@ -276,7 +277,7 @@ def may_be_refused(case: Case) -> bool:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
-    """Return the approximate number of paths of a program."""
+    """Return the approximate number of paths of a program; ``opened`` returns a context manager that yields it."""
     with opened() as run:
         return estimated_paths(run)
 
@@ -310,7 +311,7 @@ def paths_of_whole(here: InScenario) -> float:
 
 
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
-    """Return the rounding error of a probability over ``decisions`` decisions; 0 for rationals.
+    """Return the largest rounding error of a probability that results from ``decisions`` decisions; 0 for rationals.
 
     ``epsilon`` is the spacing of the floats at 1.
     """

@@ -234,7 +234,7 @@ def overheard_of(opened: OpenProgram) -> list[Overheard]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
-    """Return the law of a program, enumerated in ``jobs`` processes if it is large enough.
+    """Return the law of a program by at most ``runs`` runs, enumerated in ``jobs`` processes if it is large enough.
 
     ``opened`` returns a context manager whose value is the program.
     """

@@ -95,7 +95,7 @@ def coupled(
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
     """Return the result of an unexamined run, or the exception that it raises.
 
-    ``place`` selects the seeds and the generator states of the run.
+    ``recorder`` is passed to the program as its draws; ``place`` selects the seeds and the generator states of the run.
     """
     with seeded(place), generators_moved(place):
         return end_of(program, recorder)
@@ -150,7 +150,7 @@ def difference_of(plain: Any, ended: Any, first: str, other: str) -> str:
 
 
 def _name_of(ended: Any) -> str:
-    """Describe the result of a run in words."""
+    """Return the result of a run as text; ``ended`` is this result, or the exception that the run raised."""
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
 
 

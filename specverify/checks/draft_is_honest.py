@@ -55,7 +55,7 @@ class ProposalLaw(NamedTuple):
 
 
 class Drafting(NamedTuple):
-    """A decoder in a scenario whose drafting step can be run alone."""
+    """A decoder in a scenario, ``situation``, whose drafting step ``propose`` can be run alone."""
 
     situation: InScenario
     propose: Propose
@@ -65,7 +65,11 @@ UNKNOWN_DRAFT = "the pmf from which its drafts should be drawn is not given"
 
 
 def drafting(examine: Callable[[Drafting, Conditions], Examination]) -> ExaminedPart:
-    """Return the part of a check that examines the drafting step in scenarios with draws and without an end token."""
+    """Return the part of a check that examines the drafting step alone.
+
+    ``examine`` gets a decoder in a scenario with this step. Scenarios that are greedy or have an end-of-sequence token
+    are left out.
+    """
 
     def proposes(subject: Subject, _: Variant) -> bool:
         return next(in_scenarios()(subject)).decoder.propose is not None
@@ -121,7 +125,10 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
 
 
 def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
-    """Return all tokens before a draft -> draft -> probability, from the inputs of the recorded target passes."""
+    """Return text -> draft -> probability, from the inputs of the target's forward passes.
+
+    The text is that of all tokens before the draft. ``seen`` holds the recorded runs.
+    """
     drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
         tokens, mass = seen.prompt + run.ends[0][0], sum(share for _, share in run.ends)

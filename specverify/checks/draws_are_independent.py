@@ -74,7 +74,10 @@ BY_NAME = "it requests its draws by name, so no draw is intercepted"
 
 
 def _several_rounds(scenario: Scenario) -> bool:
-    """Return whether a scenario decides several rounds with a residual of several tokens (vocabulary above two)."""
+    """Return whether a scenario is long enough for several rounds and has residuals of several tokens.
+
+    Greedy scenarios and those with an end-of-sequence token are excluded.
+    """
     plain = not scenario.greedy and not scenario.eos
     return plain and scenario.vocabulary > 2 and scenario.horizon > 3 and scenario.shape in SHAPES
 
@@ -187,7 +190,7 @@ def _in_words(reuse: Reuse) -> str:
 def _role(here: InScenario, reuse: Reuse) -> str:
     """Return what a verifier decides by the uniform that is used twice, inferred from the law of its rounds.
 
-    Returns "" if that is unclear.
+    ``here`` is the verifier in a scenario, and ``reuse`` the reuse that was found. Returns "" if the role is unclear.
     """
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
@@ -237,7 +240,10 @@ def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsV
 
 
 def _paths_in(outcome: Any) -> int:
-    """Return the number of paths that one run stands for: several if its last token was never read."""
+    """Return the number of paths that one run stands for: several if its last token was never read.
+
+    ``outcome`` is the result of the run.
+    """
     return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 
 
@@ -259,8 +265,8 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
     """Return a program that decodes a whole text with all calls in one interception block.
 
-    The decode ends at an invalid token. A last token that is never read decides nothing: one run stands for all of its
-    values.
+    ``intercepted`` builds the decoder and the block. The decode ends at an invalid token. If the last token is never
+    read, one run stands for all of its values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
@@ -300,10 +306,10 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
-    """Follow at most ``most`` paths, equally many for each outcome of the first two draws; append reuse to ``found``.
+    """Follow at most ``most`` paths of the program ``run``, and append the reuse that is found to ``found``.
 
-    Returns the reason why a path could not be followed (None if all could), and the numbers of paths and of their
-    draws.
+    Equally many paths are followed for each outcome of the first two draws. Returns the reason why a path could not be
+    followed (None if all could), and the numbers of paths and of their draws.
     """
     runs = draws = 0
     try:

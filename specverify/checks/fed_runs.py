@@ -94,9 +94,10 @@ def fed(
 
 
 def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> str | None:
-    """Describe how the plain run differs from its path, "" if it agrees.
+    """Describe how the plain run of ``program`` differs from ``path``; "" if it agrees.
 
-    Returns None if no numbers inside the intervals of the path were found.
+    ``place`` selects the seeds of the run and the numbers inside the intervals of the path. Returns None if no such
+    numbers were found.
     """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:

@@ -24,7 +24,10 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """The result of a search for a fault with random numbers at one distance from the end of their range."""
+    """The result of a search for a fault with random numbers at one distance from the end of their range.
+
+    ``faulty`` states whether the fault occurred.
+    """
 
     faulty: bool
     closer: float

@@ -75,7 +75,10 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
-    """Replay paths of a program ``number`` times, each with changed generator states, clocks and system bytes."""
+    """Replay paths of the program ``run``, each time with changed generator states, clocks and system bytes.
+
+    ``number`` is the number of replays.
+    """
     done, made_from, paths, drawn = 0, _MadeFrom(), list[float](), 0
     with gifts_kept() as given:
         while done < number:

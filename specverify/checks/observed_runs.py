@@ -19,7 +19,7 @@ MOST_RUNS = 4000
 
 
 class Run(NamedTuple):
-    """One observed run: its record, and each possible outcome with its probability."""
+    """One observed run: its record ``seen``, and ``ends``, each possible outcome with its probability."""
 
     seen: Observed
     ends: tuple[tuple[Tokens, float], ...]
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The recorded runs of an engine with and without speculation."""
+    """The recorded ``runs`` of an engine with speculation, and those without (``plain``)."""
 
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class Observable(NamedTuple):
-    """An engine program with an observer, which records its runs."""
+    """An engine program with an observer; ``watch`` opens the engine so that its runs are recorded."""
 
     program: EngineProgram
     watch: Watch
@@ -68,7 +68,10 @@ def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
 
 
 def seen_in(watch: Watch) -> Seen:
-    """Return the recorded runs of an engine. Raises ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs."""
+    """Return the recorded runs of an engine, which ``watch`` opens with its observer.
+
+    Raises ``EnumerationTooLarge`` for more than ``MOST_RUNS`` runs.
+    """
     seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
         raise seen
@@ -111,7 +114,10 @@ def examine_runs(
 
 
 def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
-    """Return a refutation of a program with the conclusion ``then``; ``where`` describes the run."""
+    """Return a refutation of a program with the conclusion ``then``.
+
+    ``where`` describes the run, and ``figures`` become those of the examination.
+    """
     example = Counterexample(let=(f"setting {program.name}", where), then=then)
     statement = f"{program.name}: {then}"
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)

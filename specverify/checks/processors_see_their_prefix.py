@@ -18,8 +18,8 @@ from specverify.subjects.subject import committed_before, drafts_of
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Describe the first row whose processor received other tokens than the committed ones and the drafts before it.
 
-    None if there is none. Calls by a draft model or a drafter come before the forward pass or after the rows, and do
-    not count.
+    Returns None if there is none. ``run`` is the recorded run, and ``seen`` has its prompt. Calls by a draft model or a
+    drafter come before the forward pass or after the rows, and do not count.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):

@@ -160,7 +160,10 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode whose random numbers are plain values from ``boundary`` and not symbolic."""
+    """Return the text of a decode whose random numbers are plain values from ``boundary`` and not symbolic.
+
+    ``intercepted`` builds the decoder, and ``draws`` answers its other draws.
+    """
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
@@ -303,7 +306,7 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
     """Return ``held``, or, if the description ``fault`` is not empty, an unknown result that contains it.
 
-    ``fault`` describes how the program behaves with plain numbers where it behaves differently with symbolic ones.
+    ``fault`` describes a difference between the program's behaviour with plain numbers and with symbolic ones.
     ``where`` names the case.
     """
     if not fault:

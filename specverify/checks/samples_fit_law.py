@@ -20,7 +20,12 @@ from specverify.subjects.subject import SampledSetting
 
 
 class FitRow(NamedTuple):
-    """One line of the statistics table: a sampled setting tested against one law."""
+    """One line of the statistics table: a sampled setting tested against one law.
+
+    ``against`` names the law. ``cells`` is the number of cells of the test, and ``pooled`` the number of rare outcomes
+    that share one of them. ``as_expected`` states whether the verdict is the expected one: a declared bias must be
+    rejected against the target's law.
+    """
 
     subject: str
     setting: str

@@ -27,7 +27,10 @@ def fault(_: Seen, run: Run, observable: Observable) -> str | None:
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
-    """Return name -> description of the difference at its first token, for every kind of value that differs."""
+    """Return name -> description of the first difference, for every kind of value that differs from a plain call's.
+
+    ``run`` is the recorded run with speculation.
+    """
     expected = _plain(observable.watch)
     names = sorted({name for entries in expected.values() for name in entries})
     return {name: told for name in names if (told := _first_difference(name, run, expected))}
@@ -51,7 +54,10 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
-    """Return the values that plain calls return, by the new tokens before each position."""
+    """Return new tokens -> name -> value that a plain call returns for the position after these tokens.
+
+    ``watch`` opens the engine with its observer.
+    """
     result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:
         new = run.ends[0][0]

@@ -48,7 +48,10 @@ BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
 class AtBoundary(NamedTuple):
-    """The outcomes of a program if every uniform has the same extreme value."""
+    """The outcomes of a program if every uniform has the same extreme value.
+
+    ``said`` describes the value ``uniform``, and ``law`` is the law of the outcomes.
+    """
 
     uniform: float
     said: str
@@ -58,7 +61,10 @@ class AtBoundary(NamedTuple):
 
 
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
-    """Yield the outcomes with every uniform at its smallest value, then at its largest; other draws are enumerated."""
+    """Yield the outcomes with every uniform at its smallest value, then at its largest.
+
+    Other draws are enumerated, by at most ``runs`` runs.
+    """
     supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
         with program.open(forced_uniform=uniform) as run:
@@ -80,9 +86,9 @@ class _Outside(Exception):  # noqa: N818 - it ends an enumeration
 
 
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
-    """Return whether a forbidden token is emitted with uniforms ``near`` an end.
+    """Return whether a forbidden token is emitted if all uniforms are as near an end of their range as ``near`` states.
 
-    Returns True also if the program has too many paths.
+    Returns True also if the program has more paths than ``runs``.
     """
     supported = _supported(program)
 
@@ -156,7 +162,10 @@ def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
 
 
 class BoundaryCalls(NamedTuple):
-    """Calls of a verifier after the text ``start``, with random numbers at the end ``end`` of their range."""
+    """Calls of the verifier ``called`` after the text ``start``, with random numbers at one end of their range.
+
+    ``end`` is 0 or 1 and selects the end.
+    """
 
     called: CalledVerifier
     start: Tokens

@@ -73,9 +73,10 @@ def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
     """Describe how a program that raises an error with symbolic numbers behaves with plain floats.
 
-    A path that raises is run again with plain floats that satisfy its constraints. If the program then continues or
-    raises another error, the text states both behaviours. At most ``number`` paths are sampled. Returns "" if the same
-    error is raised, if no path raises, or if no values satisfy the constraints.
+    A path of ``run`` that raises is repeated by ``valued``, with plain floats that satisfy its constraints. If the
+    program then continues or raises another error, the text states both behaviours. At most ``number`` paths are
+    sampled, by ``seed``. Returns "" if the same error is raised, if no path raises, or if no values satisfy the
+    constraints.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -107,10 +108,10 @@ def _raised(run: Callable[[], Any]) -> str:
 
 
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
-    """Describe how the program behaves with plain values where it behaves otherwise with symbolic numbers, on one path.
+    """Describe the difference between a run with symbolic numbers and a run with plain values on the same path.
 
     ``run`` is the program with symbolic numbers, ``valued`` the same with values, and ``seed`` samples the path.
-    Returns "" if there is no difference, or if no values of the numbers are known that lead to the path.
+    Returns "" if there is no difference, or if no values that lead to the path can be determined.
     """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
@@ -128,9 +129,10 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Run the program with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
+    """Run ``valued`` with ``values``; return the difference from ``outcome``, and the sites of unused outcomes.
 
-    ``decisions`` are the recorded draws of the first run. The difference is "" if there is none.
+    ``valued`` is the program with values in place of symbolic numbers, and ``decisions`` are the recorded draws of the
+    first run. The difference is "" if there is none.
     """
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:
@@ -145,8 +147,8 @@ def _compared(
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
     """Yield the decisions without some of those made at ``sites``.
 
-    An outcome that is never read is not drawn. A tensor of random numbers with values is read at other places than a
-    symbolic one, so one of several outcomes at a site may be drawn in one run only.
+    An outcome that is never read is not drawn. Which of several outcomes at a site are read may differ between a run
+    with plain values and one with symbolic numbers.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

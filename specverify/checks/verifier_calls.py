@@ -33,7 +33,10 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 
 
 class CalledVerifier(NamedTuple):
-    """A verifier in a scenario, to be called with random numbers of given values."""
+    """A verifier in a scenario (``situation``), to be called with random numbers of given values.
+
+    ``intercepted`` builds its decoder so that random calls are intercepted.
+    """
 
     situation: InScenario
     intercepted: Intercepted
@@ -43,7 +46,10 @@ ExamineCalls = Callable[[CalledVerifier, Conditions], Examination]
 
 
 class Came(NamedTuple):
-    """The result of one round after ``state``, with random numbers of given values."""
+    """The result of one round after ``state``, with random numbers of given values.
+
+    ``new`` are the emitted tokens, and ``boundary`` is the object that gave the numbers their values.
+    """
 
     state: State
     choices: tuple[int, ...]

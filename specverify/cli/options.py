@@ -34,7 +34,10 @@ def stop(sentence: str) -> NoReturn:
 
 
 def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
-    """Return an option callback that stops the command if ``check(value, *given)`` raises ``ValueError``."""
+    """Return the callback of a command-line option that validates its value.
+
+    The callback stops the command if ``check(value, *given)`` raises ``ValueError``.
+    """
 
     def callback(value: Any) -> Any:
         try:

@@ -257,7 +257,10 @@ def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object_at(body: dict[str, Any], objects: str) -> dict[str, Any]:
-    """Return the object at a path of keys joined by dots in ``body``, created if missing; "" is the body itself."""
+    """Return the object in ``body`` at the path ``objects``, keys joined by dots; "" is the body itself.
+
+    Missing objects are created.
+    """
     for name in objects.split(".") if objects else ():
         body = body.setdefault(name, {})
     return body

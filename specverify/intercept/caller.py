@@ -38,7 +38,10 @@ class DrawLine(str):
 
 
 def draw_line() -> DrawLine:
-    """Return the line of the foreign code that draws, with the line that called its function as an attribute."""
+    """Return file and line of the foreign code that draws.
+
+    The attribute ``called_from`` of the result is the line that called the drawing function.
+    """
     traced = RUNS.lines[-1]() if RUNS.lines else ""
     frame, name = (None, "") if traced else _foreign_frame_and_name()
     result = DrawLine(traced or (NOWHERE if frame is None else f"{name}:{frame.f_lineno}"))
@@ -68,7 +71,7 @@ def file_of(frame: FrameType) -> str:
     """Return the file of the code of a frame.
 
     Code that the standard library compiles from strings counts as part of the library. Examples are methods of named
-    tuples and data classes, and the first line of a multiprocessing process.
+    tuples and data classes, and the code with which a process of multiprocessing begins.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
     if name != _COMPILED:
@@ -138,13 +141,16 @@ def _foreign_frame_and_name() -> tuple[Any, str]:
 
 
 def is_ours_or_answered(filename: str) -> bool:
-    """Return whether a file belongs to this package or to a library whose random calls are intercepted."""
+    """Return whether the file ``filename`` is of this package or of a library whose random calls are intercepted."""
     return _is_ours_or_of_library(filename, jax_is_answered())
 
 
 @cache
 def _is_ours_or_of_library(filename: str, jax: bool) -> bool:
-    """Return whether a file belongs to this package or to an intercepted library; JAX counts only if ``jax``."""
+    """Return whether the file ``filename`` is of this package or of an intercepted library.
+
+    JAX counts as intercepted only if ``jax`` is True.
+    """
     path, package = Path(filename), Path(__file__).parent.parent
     libraries = ("torch", "jax", "jaxlib") if jax else ("torch",)
     ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
@@ -160,7 +166,10 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file belongs to this package but not to ``intercept``, the part that answers random calls."""
+    """Return whether the file ``filename`` is of this package, but not of ``intercept``.
+
+    ``intercept`` is left out, because it answers random calls.
+    """
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)
@@ -171,20 +180,20 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the parts of a file's path relative to the folder of the standard library; () for a file outside."""
+    """Return the parts of the path of ``filename`` relative to the standard library; () for a file outside."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()
 
 
 def _foreign_name(filename: str) -> str:
-    """Return the name of the file without its folder if it belongs to foreign code; "" otherwise."""
+    """Return ``filename``, the path of a file, without its folder if the file is of foreign code; "" otherwise."""
     return _name_if_foreign(filename, jax_is_answered())
 
 
 @cache
 def _name_if_foreign(filename: str, jax: bool) -> str:
-    """Return the name of the file without its folder if it belongs to foreign code; "" otherwise.
+    """Return ``filename``, the path of a file, without its folder if the file is of foreign code; "" otherwise.
 
     ``jax`` states whether JAX is intercepted, so that its files do not count as foreign.
     """

@@ -55,7 +55,7 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Give the random numbers of a run fixed values.
+    """Gives the random numbers of a run fixed values.
 
     The end 0 stands for the smallest value of a generator, the end 1 for its largest.
     """
@@ -173,9 +173,10 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """A setting in which every number of a run has the distance ``apart``, in probability, from an end, 0 or 1.
+    """A setting in which every number of a run lies near an end, 0 or 1.
 
-    A new ``Boundary`` is made for each run and kept in ``boundaries``.
+    ``apart`` is the probability of the values between the number and the end. A new ``Boundary`` is made for each run
+    and kept in ``boundaries``.
     """
 
     end: float
@@ -419,7 +420,8 @@ def _logarithmic(chance: float) -> Any:
 class FiniteLaw(NamedTuple):
     """A law of integers, with the library methods that draw from it.
 
-    The law is truncated where float64 cannot represent the remaining probability.
+    ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
+    represent the remaining probability.
     """
 
     pmf: Callable[..., Any]
@@ -463,7 +465,10 @@ def seed_name(seed: Any) -> str:
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
-    """Draw ``count`` different indices one after the other, each with the ``weights`` of the indices that are left."""
+    """Draw ``count`` different indices one after the other, and return them.
+
+    ``draws`` answers each draw, with the ``weights`` of the indices that are left. ``site`` names the decision.
+    """
     left = np.array(weights, dtype=np.float64)
     result: list[int] = []
     for position in range(count):
@@ -473,7 +478,10 @@ def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
 
 
 def one_of(draws: Draws, site: Site, number: int) -> int:
-    """Draw one of ``number`` equally likely outcomes; refuses more than ``MOST_OUTCOMES``."""
+    """Return one of ``number`` equally likely outcomes, drawn by ``draws``; ``site`` names the decision.
+
+    Refuses more than ``MOST_OUTCOMES`` outcomes.
+    """
     if number > MOST_OUTCOMES:
         raise refusal("too-many-outcomes", f"{site[0]} has {number} outcomes, more than can be enumerated")
     return draws.categorical(full(number, 1.0 / number), site)
@@ -508,9 +516,9 @@ def _tolerance(dtype: Any) -> float:
 
 
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
-    """Draw the number of successes in ``trials`` trials of probability ``chance``.
+    """Return the number of successes in ``trials`` trials of probability ``chance``, drawn by ``draws``.
 
-    Refuses more than ``MOST_TRIALS`` trials.
+    ``site`` names the decision. Refuses more than ``MOST_TRIALS`` trials.
     """
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
@@ -523,9 +531,10 @@ def binomial_pmf(trials: int, chance: float) -> Any:
 
 
 def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
-    """Draw a hypergeometric number: how many good items are among ``taken`` items drawn without replacement.
+    """Return a hypergeometric number, drawn by ``draws``: how many of ``taken`` items are good.
 
-    There are ``good`` good items and ``bad`` other items. Refuses if ``taken`` exceeds ``MOST_TRIALS``.
+    The items are drawn without replacement from ``good`` good items and ``bad`` other items. ``site`` names the
+    decision. Refuses if ``taken`` exceeds ``MOST_TRIALS``.
     """
     if min(good, bad, taken) < 0 or taken > good + bad:
         raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
@@ -536,9 +545,10 @@ def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
 
 
 def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
-    """Draw multinomial counts: how often each outcome of ``pmf`` occurs in ``trials`` draws.
+    """Return multinomial counts: how often each outcome of ``pmf`` occurs in ``trials`` draws.
 
-    The count of each outcome is drawn from its binomial law given the counts of the earlier outcomes.
+    ``draws`` draws the count of each outcome from its binomial law given the counts of the earlier outcomes. ``site``
+    names the decision.
     """
     if trials == 1:
         only = draws.categorical(pmf, site)
@@ -552,7 +562,10 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
 
 
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
-    """Return an array of shape ``size`` with ``draw(index)`` at each index; a scalar if ``size`` is None."""
+    """Return an array of shape ``size`` and type ``dtype`` with ``draw(index)`` at each index.
+
+    The result is a scalar if ``size`` is None.
+    """
     if size is None or size == ():
         return dtype(draw(()))
     result = np.empty(size, dtype=dtype)
@@ -568,6 +581,9 @@ def check_shuffled(call: Any, number: int) -> None:
 
 
 def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
-    """Draw a permutation of ``number`` elements; refuses more than ``MOST_SHUFFLED``."""
+    """Return a permutation of ``number`` elements, drawn by ``draws``; ``site`` names the decision.
+
+    Refuses more than ``MOST_SHUFFLED`` elements.
+    """
     check_shuffled(site[0], number)
     return one_by_one(draws, site, np.ones(number), number)

@@ -106,10 +106,10 @@ class Unanswered:
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome that the wrapped interpreter draws, with interception suspended.
+        """Return the outcome of a draw from ``pmf`` that the wrapped interpreter draws, with interception suspended.
 
-        Raises ``NotAFunctionOfItsDraws`` if the block is over, because a random number of an earlier call then decides
-        in a later call.
+        ``site`` names the decision. Raises ``NotAFunctionOfItsDraws`` if the block is over, because a random number of
+        an earlier call then decides in a later call.
         """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))

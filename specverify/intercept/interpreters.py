@@ -102,7 +102,7 @@ class _Number(NamedTuple):
     """A uniform number with the value that it has in the plain run."""
 
     of: Any
-    """The number or the expression it belongs to. The reference keeps its ``id`` from being reused."""
+    """The uniform, or its constraints (``known``). The reference keeps its ``id`` from being reused."""
     value: float
     item: Item
     block: Any
@@ -110,7 +110,7 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """A draw among very many outcomes, its law before any question, and the outcomes that are still possible."""
+    """A draw among very many outcomes, its law before any comparison, and the outcomes that are still possible."""
 
     of: Any
     masses: Any
@@ -162,11 +162,11 @@ class Coupled:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
+        """Return the next JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
         if not self._keys:
             raise self._part("the program requests a key that the plain run did not request")
         return self._keys.popleft()
@@ -176,9 +176,9 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign a value to ``uniform``, a new symbolic number: the next recorded one, or that of its noise vector.
+        """Assign a value to ``uniform``, a new symbolic number: the next recorded one.
 
-        Raises ``Parted`` if an outcome was recorded.
+        A number of a noise vector gets the value that it has there. Raises ``Parted`` if an outcome was recorded.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -191,8 +191,8 @@ class Coupled:
     def take_block(self, block: Any) -> None:
         """Assign the next recorded values to the numbers of ``block``, a noise vector.
 
-        Raises ``Parted`` if too few numbers, or outcomes, were recorded, or if the vector equals an earlier one that
-        had other values.
+        Raises ``Parted`` if too few numbers, or outcomes, were recorded, or if the examined run treats the vector as
+        equal to an earlier one that had other values.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -206,7 +206,7 @@ class Coupled:
             raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
 
     def in_block(self, block: Any, number: int) -> float:
-        """Return the recorded value of one number of a noise vector."""
+        """Return the recorded value of the number with index ``number`` of ``block``, a noise vector."""
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
@@ -348,9 +348,10 @@ class Coupled:
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
         """Return ``result``, the outcome of ``draw``, a draw among very many, if its probability is positive.
 
-        ``masses`` has the probability of each outcome. Else record a difference and return the likeliest outcome.
-        ``inside`` are the outcomes for which the program asks, an array of bools; None if it reads the outcome. Records
-        a difference if ``masses`` is not the law of the draw given its earlier answers.
+        ``masses`` has the probability of each outcome given the earlier answers. Otherwise record a difference and
+        return the likeliest outcome. ``inside`` are the outcomes for which the program asks, an array of bools; None if
+        it reads the outcome. Records a difference, too, if ``masses`` is not the law of the draw given its earlier
+        answers. ``name`` names the draw in the records.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -445,9 +446,9 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return ``result`` if its probability in ``masses`` is positive.
+        """Return ``result``, an outcome or an answer, if its probability in ``masses`` is positive.
 
-        Else record a difference and return the likeliest outcome.
+        Otherwise record a difference, with the ``name`` of the draw, and return the likeliest outcome.
         """
         if masses[result] > 0:
             self._answered.append(masses[result])
@@ -482,9 +483,9 @@ def _shown(weights: Any) -> str:
 
 
 def _draws(record: Record) -> bool:
-    """Return whether a recorded call drew a number. A call whose result has no elements draws none.
+    """Return whether the call of ``record`` drew a number.
 
-    A call without a rule counts as drawing.
+    A call whose result has no elements draws none. A call without a rule counts as drawing.
     """
     try:
         return bool(items_of(record))
@@ -509,7 +510,7 @@ class _Slot:
     def __init__(self) -> None:
         self.outcome: int | None = None
         self.number = math.nan
-        """A uniform number that gives the outcome by a look-up in the cumulated weights."""
+        """A uniform number whose look-up in the cumulative weights gives the outcome; NaN until that is read."""
 
 
 class _PathQuestion(NamedTuple):
@@ -545,7 +546,7 @@ class Gathered:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
 
@@ -575,7 +576,10 @@ class Gathered:
         return slot
 
     def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
-        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it."""
+        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it.
+
+        ``name`` names the draw.
+        """
         if slot.outcome is None:
             with nobody_answers():
                 slot.outcome = int(self._named.categorical(pmf, (name, "outcome")))
@@ -678,8 +682,8 @@ class Gathered:
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
         """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
 
-        Returns None if the interval of a number is not wider than rounding. Also returns None if ``TRIES`` attempts do
-        not reproduce the answers to comparisons of several numbers.
+        ``rng`` chooses the values. Returns None if the interval of a number is not wider than rounding, and if
+        ``TRIES`` attempts do not reproduce the answers to comparisons of several numbers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -739,7 +743,7 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Draw a value inside the interval of each number in ``known``.
+        """Draw a value inside the interval of each number in ``known``, by ``rng``.
 
         Returns False if an interval is not wider than rounding. ``wholes`` are the integers already chosen for numbers
         with very many outcomes.

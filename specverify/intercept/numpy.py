@@ -72,7 +72,10 @@ from specverify.reference import Draws, Site
 
 
 def _of_row(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of ``method`` of NumPy's generators, which draws from ``law``."""
+    """Return the replacement of ``method`` of NumPy's generators, which draws from ``law``.
+
+    ``parameters`` are the names and defaults of the parameters of the method.
+    """
 
     def answer(generator: NumpyGenerator, *args: Any, size: Any = None, out: Any = None, dtype: Any = np.float64,
                **named: Any) -> Any:  # fmt: skip
@@ -252,7 +255,8 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next number of ``function``, or an array of them, with the fixed values that ``boundary`` gives.
 
-        ``number(call)`` returns the next value for a call of this name.
+        ``number(call)`` returns the next value for a call of this name. ``size`` is the shape of the array (None: one
+        number), and ``digits`` its dtype.
         """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
@@ -309,7 +313,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether the numbers of this run have given values, instead of being symbolic."""
+        """Return whether this run gives every number a value of its own, so that no number is symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -363,7 +367,7 @@ class NumpyGenerator:
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
         """Return integers from [low, high), drawn by the method ``function``: one if ``size`` is None, else an array.
 
-        ``advance`` advances the real generator by the library's own call.
+        ``dtype`` is the type of the integers. ``advance`` advances the real generator by the library's own call.
         """
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
@@ -421,7 +425,10 @@ class NumpyGenerator:
 
 
 def _check_enumerated(call: str, number: int) -> None:
-    """Refuse a call with more than ``MOST_OUTCOMES`` outcomes, unless large-vocabulary mode holds them as a vector."""
+    """Refuse the call named ``call`` if it has more than ``MOST_OUTCOMES`` outcomes; ``number`` is how many it has.
+
+    In large-vocabulary mode they are held as a vector, and nothing is refused.
+    """
     if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
@@ -463,7 +470,7 @@ def _of_out(out: Any, size: Any) -> Any:
 
 
 def _into(out: Any, numbers: Any) -> Any:
-    """Write numbers into the caller's array ``out``, if given, and return the result.
+    """Write ``numbers`` into the caller's array ``out``, if given, and return the result.
 
     Refuses to write symbolic numbers into an array made before the block, which cannot hold them.
     """

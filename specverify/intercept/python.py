@@ -122,7 +122,10 @@ def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
 
 
 def _drawn_from(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of ``method`` of ``random.Random``, which draws from ``law``."""
+    """Return the replacement of ``method`` of ``random.Random``, which draws from ``law``.
+
+    ``parameters`` are the names and defaults of the parameters of the method.
+    """
     real = getattr(random.Random, method)
 
     def answer(self: Any, *args: Any, **named: Any) -> Any:

@@ -36,7 +36,7 @@ class Item(NamedTuple):
 
 
 def items_of(record: Record) -> list[Item]:
-    """Return the uniform numbers and outcomes that a recorded call drew, in order.
+    """Return the uniform numbers and outcomes that the call of ``record`` drew, in order.
 
     Raises ``NotRecorded`` for a call without a rule.
     """
@@ -209,7 +209,10 @@ def _counts(result: Any, n: int, pvals: Any, *_: Any) -> Iterator[Item]:
 
 
 def _heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
-    """Yield the binomial numbers in ``result`` as outcomes, with their pmf as weights if ``trials`` is small."""
+    """Yield the binomial numbers in ``result`` as outcomes, each with its pmf as weights if ``trials`` is small.
+
+    ``trials`` is the number of trials, and ``chance`` the probability of success.
+    """
     for place, n, p in np.broadcast(np.asarray(result), np.asarray(trials), np.asarray(chance)):
         ways = range(int(n) + 1) if n <= _TOLD_TRIALS else ()
         weights = np.array([math.comb(int(n), k) * p**k * (1 - p) ** (int(n) - k) for k in ways]) if ways else None
@@ -312,7 +315,7 @@ def _torch_random(result: Any, _: Any, *ends: int | None) -> Iterator[Item]:
 
 
 def _torch_order(result: Any, *_: Any) -> Iterator[Item]:
-    """Yield the outcomes of a permutation: the index of each element among the remaining ones."""
+    """Yield the outcomes of the permutation ``result``: the index of each element among the elements that are left."""
     left = sorted(result.tolist())
     for element in result.tolist():
         yield Item(outcome=left.index(element), weights=np.ones(len(left)))

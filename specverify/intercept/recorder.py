@@ -60,7 +60,7 @@ class Recorder:
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``."""
+        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
         with nobody_answers():
             return self._named.categorical(pmf, site)
 
@@ -115,7 +115,7 @@ class Recorder:
         return change()
 
     def key(self) -> Any:
-        """Make a JAX key for the next call of the program, record it and return it."""
+        """Make a JAX key for the next call of the program, append it to ``keys``, and return it."""
         with nobody_answers():
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
@@ -179,7 +179,7 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
 
 @contextmanager
 def records_in(recorder: Recorder) -> Iterator[None]:
-    """Record the calls of ``random`` and NumPy, and the keys of JAX, while the ``with`` block runs."""
+    """Record the calls of ``random`` and NumPy, and the keys of JAX, in ``recorder`` while the ``with`` block runs."""
     for library in LIBRARIES:
         RUNS.answers.setdefault(library, []).append(recorder)
     RUNS.jax.append(recorder)

@@ -171,7 +171,7 @@ class Declined:
     __slots__ = ("reason",)
 
     for_python: Final = NotImplemented
-    """The same value for Python's operator protocol, which then tries the other operand."""
+    """What an operator method returns if a rule declined, so that Python tries the other operand."""
 
     def __init__(self, reason: str) -> None:
         """Store ``reason``, a clause that states why the rule does not apply."""
@@ -314,7 +314,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self
 
     def during(self, operation: str, place: str) -> NeedsValue:
-        """Set the library operation and its line, unless they are already set, and return the refusal."""
+        """Set ``operation``, that of the library, and ``place``, its line, unless they are set; return the refusal."""
         if not self.operation and self.place in {"", place}:
             self.operation = operation
         return self.at(place)

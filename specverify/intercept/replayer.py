@@ -43,14 +43,20 @@ class Replayer(Recorder):
         """(Library, name, result) of each call; the result of a shuffle is the order that it drew."""
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
-        """Return the result of a library method with the given numbers in place of the drawn ones."""
+        """Call the library method ``real``, and return its result with the given numbers in place of the drawn ones.
+
+        The parameters are those of ``Recorder.call``.
+        """
         result = super().call(library, name, real, generator, given, named)
         if name not in NOT_DRAWING | PASSED_THROUGH:
             self.returned.append((library, name, copy(self.records[-1].result if name == "shuffle" else result)))
         return result
 
     def keep(self, record: Record) -> None:
-        """Add ``record``. For torch, also store its result, because torch's calls do not go through ``call``."""
+        """Append ``record`` to ``records``.
+
+        For torch, also store its result in ``returned``: torch does not use ``call``.
+        """
         super().keep(record)
         if record.library == "torch" and record.result.numel():
             self.returned.append(("torch", record.name, record.result))

@@ -12,8 +12,8 @@ all requests may be intended or a fault.
 ``Answers`` are the answers of one block for one library. Before a draw the real state of the generator is read, and the
 real generator is advanced by a real draw. So a copy, a repeated seed and two generators with one seed return to a state
 that was drawn from before. Generators are restored afterwards. If a global generator, or one in ``PROCESS.watched``, is
-not in the state in which the last answered draw left it, a call that is not intercepted drew from it. ``torch.streams``
-does the same for torch.
+not in the state in which the last answered draw left it, a call that is not intercepted drew from it.
+``torch.generators`` does the same for torch.
 """
 
 from __future__ import annotations
@@ -173,7 +173,10 @@ class Answers:
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Call ``change``, by which the program seeds a generator or restores a state; nothing is drawn."""
+        """Call ``change``, by which the program seeds ``generator`` or restores a state of it, and return the result.
+
+        Nothing is drawn.
+        """
         stream = self._keep(generator)
         self._kept_number(generator)
         with nobody_answers():
@@ -240,37 +243,47 @@ class AnsweredCall:
     """One intercepted call of a generator; its methods return outcomes, as ``Draws`` does, or symbolic numbers."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
-        """Store the call.
+        """Store the call of ``function`` at ``site``; ``draws`` answers its draws.
 
-        ``state`` is the state of the generator before it; None if no other draw can have the same state.
+        ``streams`` has the earlier draws of the run. ``state`` is the state of the generator before the call; None if
+        no other draw can have the same state.
         """
         self._streams, self._draws, self._state, self._function = streams, draws, state, function
         self._places = count()
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the next uniform number of the call; ``digits`` is its dtype."""
+        """Return the next uniform number of the call; ``site`` names the number, and ``digits`` is its dtype."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return the noise vector of the call: all its numbers as one object, instead of number by number."""
+        """Return the noise vector of the call: all its numbers as one object, instead of number by number.
+
+        ``site`` names the vector, ``shape`` is the shape of its array, and ``digits`` the dtype.
+        """
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
 
     def whole(self, site: Site, low: int, number: int) -> Continuous:
-        """Return a symbolic integer in ``[low, low + number)``, for a call with too many values to enumerate."""
+        """Return a symbolic integer in ``[low, low + number)``, for a call with too many values to enumerate.
+
+        ``site`` names the integer.
+        """
         return whole_number(
             Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
         )
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Draw and return the next outcome of the call."""
+        """Return the next outcome of the call, drawn now from ``pmf``; ``site`` names the decision."""
         outcome: int = self.outcome(pmf, site).value()
         return outcome
 
     def outcome(self, pmf: Pmf, site: Site) -> Categorical:
-        """Return the next outcome of the call as a symbolic outcome: it is drawn when the program reads it."""
+        """Return the next outcome of the call, from ``pmf``, as a symbolic outcome that is drawn when it is read.
+
+        ``site`` names the decision.
+        """
         draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
         return Categorical(self._draws, pmf, site, draw=draw)
 

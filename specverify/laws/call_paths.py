@@ -50,7 +50,10 @@ class WideDraw(NamedTuple):
 
 
 class CallPath(NamedTuple):
-    """One path of a call: the outcomes of its small draws, its draws over the vocabulary, and its result."""
+    """One path of a call: the outcomes of its small draws, its draws over the vocabulary, and its result.
+
+    ``ending`` is the result, ``questions`` are the small draws, and ``wide`` those over the vocabulary.
+    """
 
     ending: Ending
     weight: float

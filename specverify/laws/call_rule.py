@@ -145,7 +145,7 @@ def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
 def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
     """Return bounds on entries of a row after the program may have rounded the row and scaled it to sum 1.
 
-    ``where`` is an index or slice that selects the entries.
+    ``where`` is an index or slice that selects the entries, and ``floats`` has the rounding errors of the program.
     """
     scale = 1.0 / float(row.pmf.sum())
     pmf, doubtful = row.pmf[where], row.doubtful[where] if np.ndim(row.doubtful) else row.doubtful
@@ -156,7 +156,10 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on weights that are scaled to sum 1; ``low`` and ``high`` are bounds on the unscaled weights."""
+    """Return bounds on weights that a program with the errors ``floats`` scales to sum 1.
+
+    ``low`` and ``high`` are bounds on the weights before they are scaled.
+    """
     lows, highs = float(low.sum()), float(high.sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         least = np.where(low > 0, low / (low + np.maximum(highs - high, 0.0)), 0.0)

@@ -37,7 +37,7 @@ MANY = "many_after"
 
 
 def is_certain(shape: str) -> bool:
-    """Return whether ``shape``, the name of a kind of tables, belongs to this module."""
+    """Return whether ``shape`` is the name of a kind of tables that this module makes."""
     return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
 
 
@@ -80,7 +80,11 @@ def many_after(length: int) -> str:
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module."""
+    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module.
+
+    ``seed`` selects the rows. In the kinds of ``apart_after`` and ``far_after`` it also determines how little p and q
+    differ.
+    """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
     @cache

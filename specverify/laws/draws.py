@@ -44,9 +44,10 @@ class Question:
     """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
-        """Store a draw. ``depth`` is the number of earlier draws.
+        """Store a draw. ``depth`` is the number of earlier draws on its path.
 
-        Raises ``ValueError`` if ``pmf`` is not a probability vector.
+        Raises ``ValueError`` if ``pmf`` is not a probability vector, and ``NotAFunctionOfItsDraws`` if the path has
+        more than ``MOST_DECISIONS`` draws.
         """
         if depth == MOST_DECISIONS:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")

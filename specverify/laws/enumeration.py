@@ -35,7 +35,10 @@ class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it i
 
 
 class _Reached(NamedTuple):
-    """The probability of a state over all paths that lead to it, and observations on these paths."""
+    """The probability of a state over all paths that lead to it, and observations on these paths.
+
+    ``weight`` is the probability, and ``draws`` the largest number of draws on one of the paths.
+    """
 
     weight: Any = 0
     draws: int = 0
@@ -161,9 +164,10 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
-    For a decoder whose rounds depend on the text alone, this decides every horizon: if one round from every text gives
-    the target's law, so do several rounds (by induction from the last round), and a first round that does not is seen
-    here. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    If the rounds of the decoder depend on the text alone, this decides every horizon. If one round from every text
+    gives the target's law, so do several rounds (by induction from the last round); a first round that does not give it
+    is seen here. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    ``budget`` bounds the runs of the round.
     """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

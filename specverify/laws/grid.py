@@ -57,7 +57,7 @@ as in ``Kernel``. The last uniform draws the token after the accepted drafts."""
 
 
 class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
-    """Raised if the number of cells between the breakpoints exceeds the budget."""
+    """Raised if the cells between the breakpoints need more rows than the budget permits."""
 
 
 class GridCell(NamedTuple):
@@ -180,8 +180,8 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
     """Return the parts of a cell that is halved along each uniform in which the results at its corners differ.
 
-    If all corners agree, the cell is halved along every uniform. The result is () if the cell is too small. ``answers``
-    are the results at the points of the cell.
+    If all corners agree, the cell is halved along every uniform. A side of at most 8 ``margin`` is not halved; the
+    result is () if no side is. ``answers`` are the results at the points of the cell.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)

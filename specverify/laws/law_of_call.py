@@ -37,7 +37,10 @@ ONCE_MORE = 2
 
 
 class FailedOutcome(NamedTuple):
-    """An outcome of a draw with which the call raises an error."""
+    """An outcome of a draw with which the call raises an error, or emits no token.
+
+    ``token`` is the outcome, and ``said`` describes the failure.
+    """
 
     kept: Tokens
     """Accepted drafts before the failing outcome."""
@@ -61,7 +64,11 @@ class Behind(NamedTuple):
 
 
 class CallLaw(NamedTuple):
-    """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it."""
+    """The law of the tokens that a call emits: for each sequence of accepted drafts, the law of the token after it.
+
+    ``faults`` are outcomes with which the call fails, ``missing`` is the probability of the paths and outcomes that
+    were not followed, and ``runs`` the number of runs.
+    """
 
     behind: Mapping[Tokens, Behind]
     """Accepted drafts -> law of the token after them."""
@@ -76,7 +83,11 @@ class CallLaw(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """The law of the last token at the end of one path."""
+    """The law of the last token at the end of one path.
+
+    ``kept`` are the tokens before it, and ``masses`` the probabilities of ``values``. Other fields are as in
+    ``CallLaw`` and ``Behind``.
+    """
 
     kept: Tokens
     values: Any
@@ -189,7 +200,7 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _share(self, numbers: set[int]) -> float:
-        """Return the product of the probabilities of the path's outcomes of the draws ``numbers``."""
+        """Return the probability that the draws ``numbers`` have the outcomes that they have on the path."""
         drawn = (self._path.wide[number] for number in numbers)
         return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
@@ -231,9 +242,10 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of ``outcomes`` of a draw, and the errors that outcomes cause.
+        """Return the last token for each of ``outcomes`` of a draw, and a list of the outcomes that do not lead to one.
 
-        ``number`` is the number of the draw, ``kept`` the tokens before the last one.
+        ``number`` is the number of the draw, ``kept`` the tokens before the last one. An entry of the list is the error
+        that an outcome causes, or a sentence that the other tokens change with it.
         """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
@@ -250,7 +262,10 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return the result of the path with ``outcome`` for draw ``number``, or the error that it causes."""
+        """Return the result of the path with ``outcome`` for draw ``number``.
+
+        Returns the error if the call raises one, and a sentence if the program then makes other draws.
+        """
         self._runs += 1
         try:
             return again(self._program, self._path, {number: outcome}).ending
@@ -278,7 +293,8 @@ class _Reader:
     def _coincidences(self, number: int) -> list[int]:
         """Return outcomes of draw ``number``: the drafted tokens, and the outcomes of the other draws of the path.
 
-        A program may only compare a draw with these, an event too rare to be met by likely outcomes.
+        A program may compare a draw with one of these tokens. Such an equality is too rare to occur among likely
+        outcomes.
         """
         draw = self._path.wide[number]
         candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))

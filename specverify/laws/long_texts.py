@@ -156,7 +156,7 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 
 
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
-    """Return the next path of the iterator, or None at its end.
+    """Return the next path of the iterator ``found``, or None at its end.
 
     ``uses`` lists the uses of hidden tokens, which stand for the text before the last few tokens. Raises
     ``ReadsWholeText`` if the round used one, even if the program caught the exception.
@@ -192,7 +192,7 @@ def expectation(rounds: Rounds, factors: Factors) -> Fraction:
 
 
 def fingerprint(rounds: Rounds, factors: Factors) -> int:
-    """Return ``expectation`` modulo ``PRIME``, for integer factors."""
+    """Return ``expectation(rounds, factors)`` modulo ``PRIME``; the factors must be integers."""
     values = [1] * (len(rounds.nodes) + 1)
     for number in range(len(rounds.nodes) - 1, -1, -1):
         place, edges = rounds.nodes[number]
@@ -226,7 +226,7 @@ def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Patter
     """Return a pattern of tokens whose probability differs between ``one`` and ``other``.
 
     Returns None if the fingerprints are equal. Over the choice of the seed, None is wrong with a probability of at most
-    ``horizon / 2**61``. A pattern is a proof.
+    ``horizon / 2**61``. A pattern proves that the laws differ.
     """
     rng = random.Random(seed)  # noqa: S311 - no secrets
     horizon = max(one.horizon, other.horizon)

@@ -129,9 +129,9 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law; None if there are several.
+    """Return the only outcome of a law; None if there are several. ``probabilities`` maps outcomes to probabilities.
 
-    Outcomes that are due to rounding are ignored.
+    Outcomes of a probability up to ``RESIDUE`` are ignored.
     """
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

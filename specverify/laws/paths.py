@@ -81,10 +81,15 @@ class _OpenDraw:
 
 
 class Enumerated:
-    """An interpreter that repeats the open draws of a path, then gives each new draw its first possible outcome."""
+    """An interpreter that follows one path: it repeats recorded outcomes, then takes the first one of each new draw."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
-        """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
+        """``branches`` are the draws of the path; new ones are appended.
+
+        ``first`` fixes the outcomes of the first draws.
+
+        The enumeration and all its interpreters share ``branches``.
+        """
         self._branches, self._first = branches, first
         self.depth = 0
         self.failure: Exception | None = None
@@ -95,7 +100,7 @@ class Enumerated:
         """For each draw with outcomes that were skipped because they are too rare: their total probability."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this path.
+        """Return the outcome of this draw on the current path.
 
         Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
         """
@@ -220,9 +225,9 @@ def _next_branch(
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
 ) -> bool:
-    """Move to the next path that is not rare and whose probability is above ``least()``. Return False if there is none.
+    """Move ``branches`` to the next path that is not rare and whose probability is above ``least()``.
 
-    ``first``, ``least`` and ``rare`` are those of ``paths``.
+    Returns False if there is none. ``first``, ``least`` and ``rare`` are those of ``paths``.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0
@@ -247,7 +252,7 @@ def _advanced(branches: list[_OpenDraw], first: tuple[int, ...]) -> bool:
 
 
 def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
-    """Return whether a path of floats is so rare that rounding alone explains its existence.
+    """Return whether the path ``branches`` has so small a float probability that it may exist by rounding alone.
 
     Example: an inverse CDF whose last bound is 1 - 2**-53 has a path on which no token is selected.
     """
@@ -276,7 +281,10 @@ def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[in
 
 
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
-    """Return the possible outcomes of a run with their shares: one outcome, unless some draws were never read."""
+    """Return the possible outcomes of a run with their shares of its probability.
+
+    There are several only if some draws were never read. ``end`` is the result of the run.
+    """
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 
 

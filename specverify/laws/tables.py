@@ -112,7 +112,7 @@ def softmax_table(
 ) -> LanguageModel:
     """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``.
 
-    ``top_k`` truncates each row; None does not.
+    The logits are divided by ``temperature``. ``top_k`` truncates each row; None does not.
     """
 
     @cache

@@ -111,7 +111,10 @@ def systems_markdown() -> str:
         "",
         "## What only a trained network can show",
         "",
-        *(f"* `{row.name}`: {row.needs_training}" for row in ALGORITHMS if row.needs_training),
+        "The small tables of this project cannot show these properties. *Lost exactness* means that the law of the",
+        "output is not p; *alpha* is the probability that a draft is accepted.",
+        "",
+        *(f"* {rows}: {text}" for text, rows in _by_missing_property().items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -125,6 +128,15 @@ def shown_exactly(value: Fraction) -> str:
     return f"{value} = {decimal}" if value.denominator < 10**5 else decimal
 
 
+def _by_missing_property() -> dict[str, str]:
+    """Return, for each property that needs a trained network, the rows that it concerns."""
+    rows: dict[str, list[str]] = {}
+    for row in ALGORITHMS:
+        if row.needs_training:
+            rows.setdefault(row.needs_training, []).append(f"`{row.name}`")
+    return {text: ", ".join(names) for text, names in rows.items()}
+
+
 def _preface() -> list[str]:
     p, q = (", ".join(map(str, row)) for row in (P, Q))
     return [
@@ -134,13 +146,15 @@ def _preface() -> list[str]:
         "",
         f"* **law**: the joint law of the {HORIZON} new tokens, against that of sampling them from p. *exact*: they",
         "  are equal as rationals. Otherwise the total variation (TV) of the first new token, and that of all.",
-        "* **at temperature 0**: the same with p one-hot on its argmax, for all the new tokens.",
-        "* **first draft accepted**: the probability that the first round accepts a draft.",
-        "* **accepted drafts**: how many it accepts on average, of those that options and horizon let it draft;",
-        "  a draft that an edge commits unverified counts too.",
-        "* **is another row**: limits in which it has the rounds of another row, tokens and accepted drafts of",
-        "  each, or at least its text. Every one of them is tried in rationals by",
-        "  `test_systems.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
+        "* **at temperature 0**: the law of all new tokens if p is one-hot on its argmax.",
+        "* **first draft accepted**: the probability that the first round accepts at least one draft.",
+        "* **accepted drafts**: the mean number of accepted drafts in the first round, which drafts as many as options",
+        "  and horizon allow. In edge-cloud rows a draft that the edge device commits unverified counts too.",
+        "* **is another row**: options or special cases in which this row behaves as another row. In each round the",
+        "  tokens and the number of accepted drafts have the same joint law; *the text alone* means that only the law",
+        "  of the whole text is equal. *always*: for all values of the options that both rows share. The test",
+        "  `test_systems.py::test_a_row_is_another_one_in_its_limit` covers every case in rationals; a further test of",
+        "  a single case is named in parentheses.",
         "* **proved for all V and gamma**: the theorem of `proofs/` that the row is an instance of, or why there is",
         f"  none. {len(covered_rows())} of {len(ALGORITHMS)} rows are covered; [proofs](proofs.md) states them.",
         "  Theorems whose name ends in `_law` give the law of a biased row, the others losslessness for the target",

@@ -234,7 +234,8 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return ``verdict`` with the changes that the subject made to the process.
 
-    Notes are added to the figures. A new fault changes the status to UNUSABLE, except for REFUTED and REFUSED.
+    Notes are added to the figures. A fault that the statement does not mention changes the status to UNUSABLE, except
+    for REFUTED and REFUSED.
     """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]

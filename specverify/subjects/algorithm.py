@@ -55,8 +55,9 @@ def sampled_setting(
 ) -> SampledSetting:
     """Return a float64 setting to sample of ``algorithm``, with the options of its last example.
 
-    ``top_k`` None means no truncation; ``detect`` is the total variation to detect. ``method`` chooses between dividing
-    the samples among paths and drawing them run by run.
+    ``vocabulary``, ``temperature``, ``top_k`` (None: no truncation) and ``horizon`` are those of the models and texts.
+    ``detect`` is the total variation to detect. ``method`` chooses between dividing the samples among paths and drawing
+    them run by run.
     """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)
@@ -79,9 +80,10 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 
 
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
-    """Return a task of a float64 table model, truncated to ``top_k`` tokens, and of a similar drafter.
+    """Return a task with float64 tables: a target truncated to ``top_k`` tokens, and a similar drafter.
 
-    The drafter keeps further tokens, so it also drafts tokens that have probability 0 under the target.
+    The drafter keeps further tokens, so it also drafts tokens that have probability 0 under the target. Both tables
+    have this ``temperature``.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
@@ -121,7 +123,7 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 
 
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
-    """Return a program that serves ``prompt`` and another prompt in one batch.
+    """Return a program that serves ``prompt`` and another prompt in one batch, by ``algorithm`` with ``options``.
 
     The outcome of the program is the pair of the two texts.
     """

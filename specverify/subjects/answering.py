@@ -63,7 +63,10 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario: a program of draws that returns one answer for each request."""
+    """An engine in one scenario: a program of draws that returns one answer for each request.
+
+    ``open`` returns a context manager that yields the program.
+    """
 
     name: str
     requests: tuple[Facts, ...]
@@ -78,8 +81,8 @@ def answering_calls(
 ) -> tuple[Answering, ...]:
     """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
 
-    ``plain`` is the call without speculation, or the law of its texts. ``names`` are the values that the calls return
-    with the tokens.
+    ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of its texts. ``names`` are
+    the values that the calls return with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
@@ -147,7 +150,10 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """An engine factory whose calls return only tokens, without the values called ``names``."""
+    """A factory of engines whose calls return only tokens, without the values called ``names``.
+
+    ``make`` is the factory of the engines that return both.
+    """
 
     make: Callable[[EngineScenario], Any]
     names: tuple[str, ...]
@@ -162,7 +168,10 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return the factory ``make`` with calls that return only tokens; the values called ``names`` are dropped."""
+    """Return a factory of the same engines as ``make``, whose calls return only tokens.
+
+    The values called ``names``, which the calls return with the tokens, are dropped.
+    """
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)

@@ -72,7 +72,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
     """Return the verifier's answer without interception and with seeded libraries; None if it raises.
 
-    The verifier gets tensors if its code names torch, else NumPy arrays.
+    ``attempt(verify, convert)`` makes the call. The verifier gets tensors if its code names torch, else NumPy arrays.
     """
     convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
     with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
@@ -83,8 +83,8 @@ def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
 def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
     """Return whether the ``first`` answer differs from all later answers, which are equal to each other.
 
-    Such a verifier keeps state from its first call. One with an unseeded generator rarely answers in this way by
-    chance.
+    ``attempt(verify, convert)`` makes a call. A verifier with such answers keeps state from its first call; one with an
+    unseeded generator rarely answers in this way by chance.
     """
     if not _is_of_numbers(first):
         return False
@@ -130,8 +130,8 @@ def _chosen(
 ) -> Convert:
     """Return the conversion of arguments to the kind of arrays that the verifier accepts.
 
-    ``answers`` receives the results of the calls by kind of arrays, ``refusals`` the refusals of kinds without any
-    result.
+    ``attempt(verify, convert)`` makes a call. ``answers`` receives the results of the calls by kind of arrays,
+    ``refusals`` the refusals of kinds without any result.
     """
 
     def outcome(convert: Convert) -> _Attempted:

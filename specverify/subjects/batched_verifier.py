@@ -53,10 +53,10 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a row after the prompt and another row after a longer text.
 
-    The first row of the batch is rejected at once: an implementation that compacts the remaining rows moves both. Paths
-    multiply, so a vocabulary above 2 has one draft per row. The second row has one draft fewer if ``verify`` takes
-    lengths and there are two. The outcome is a pair of texts of one more token than drafts; the target continues
-    shorter ones, so each should have the law of the target.
+    ``arguments`` describes the arguments of ``verify``. The first row of the batch is rejected at once: an
+    implementation that compacts the remaining rows moves both. Paths multiply, so a vocabulary above 2 has one draft
+    per row. The second row has one draft fewer if ``verify`` takes lengths and there are two. The outcome is a pair of
+    texts of one more token than drafts; the target continues shorter ones, so each should have the law of the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
@@ -65,9 +65,10 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides one draft for each of several rows.
+    """Return one call that decides several rows, each with one draft.
 
-    Their texts differ from the prompt in one token.
+    There is a row for each token of the prompt; its text is the prompt with this token replaced by 1. ``arguments``
+    describes the arguments of ``verify``.
     """
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
@@ -82,7 +83,7 @@ def _of_random_rows(
 ) -> EngineProgram:
     """Return one call that decides one random row for each entry of ``rows``, after the certain rows ``before``.
 
-    An entry is (text before the drafts, number of drafts).
+    An entry is (text before the drafts, number of drafts). ``arguments`` describes the arguments of ``verify``.
     """
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 

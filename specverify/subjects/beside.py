@@ -219,7 +219,7 @@ def value_of(beside: Any, name: str) -> Any:
 
 
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
-    """Return name -> value of row ``row`` of an answer.
+    """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
 
     If ``rows`` is not 0, the answer is of a batch of that many rows, with a list for each name or a list of objects.
     """
@@ -281,7 +281,7 @@ def _holds_row(item: Any) -> bool:
 
 
 def _is_whole(item: Any) -> bool:
-    """Return whether an item is one whole number, such as a token id; a symbolic number stays symbolic."""
+    """Return whether an item is one whole number, such as a token id; the value of a symbolic number is not forced."""
     if hasattr(item, "dtype"):
         return math.prod(getattr(item, "shape", ())) == 1 and "int" in str(item.dtype)
     return hasattr(item, "__index__")

@@ -30,7 +30,12 @@ MOST_COPIES = 3
 
 
 class CacheUnderTest(NamedTuple):
-    """Functions that create, change and read a cache."""
+    """Functions that create, change and read a cache.
+
+    ``make()`` returns an empty cache. ``append(cache, tokens)`` and ``crop(cache, length)`` change it in place or
+    return a new one, and ``read(cache)`` returns its tokens. ``capacity`` is the largest number of tokens that it is
+    filled with.
+    """
 
     make: Callable[[], Any]
     append: Callable[[Any, Tokens], Any]
@@ -50,14 +55,17 @@ class CacheUnderTest(NamedTuple):
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and the list with the same operations."""
+    """The first difference between a cache and a list with the same operations; ``said`` describes it.
+
+    It is seen after the last of ``operations``.
+    """
 
     operations: tuple[Operation, ...]
     said: str
 
 
 class _CacheState(NamedTuple):
-    """A cache, and the list that its content must equal."""
+    """A cache, ``made``, and the list of tokens that its content must equal, ``expected``."""
 
     made: Any
     expected: Tokens
@@ -104,7 +112,8 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
 def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:
     """Describe how a recurrent state differs from that of a new cache that is fed the kept tokens one by one.
 
-    Returns None if they are equal; ``who`` names the cache in the description.
+    ``held`` has the cache with the state, and the kept tokens; ``who`` names the cache in the description. Returns None
+    if the states are equal.
     """
     fresh = cache.make()
     for token in held.expected:
@@ -123,9 +132,9 @@ def _array(value: Any) -> Any:
 
 
 def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given: Any) -> list[_CacheState]:
-    """Apply one operation, ``name`` with the argument ``given``, and return the cache and its copies.
+    """Apply one operation, ``name`` with the argument ``given``, to ``all_held``; return the cache and its copies.
 
-    The operation may change a cache in place or return a new one.
+    ``all_held`` are the cache and its copies before it. The operation may change a cache in place or return a new one.
     """
 
     def copied(held: _CacheState) -> _CacheState:
@@ -260,7 +269,7 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
 
 
 def undoes_last_append(operations: Sequence[Operation]) -> bool:
-    """Return whether each crop follows an append and removes at most the tokens of that append.
+    """Return whether each crop in ``operations`` follows an append and removes at most the tokens of that append.
 
     A recurrent state cannot be cropped to before the start of the last round.
     """

@@ -117,10 +117,10 @@ def _next_seed() -> int:
 
 
 def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call without its required seed arguments, which get the next seeds.
+    """Return ``function`` as a call that passes the next seeds to its required seed arguments.
 
-    Returns ``function`` itself if it has none. Raises ``UnusableSubject`` if a parameter object cannot be made from a
-    seed alone.
+    The returned call does not take these arguments. Returns ``function`` itself if it has none. Raises
+    ``UnusableSubject`` if a parameter object cannot be made from a seed alone.
     """
     signature = _signature(function)
     if signature is None:
@@ -237,9 +237,9 @@ def _names_seed(name: str) -> bool:
 
 
 def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
-    """Return the argument for the prompt: one with a name such as ``prompt``, else the first that is no seed.
+    """Return the argument for the prompt among ``required``, the required arguments; None if there is none.
 
-    None if there is no such argument.
+    It is the one with a name such as ``prompt``, else the first that needs no seed.
     """
     free = [item for item in required if not _names_seed(item.name)]
     named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]
@@ -299,7 +299,8 @@ def _places(
 ) -> list[str | None]:
     """Return the order of positional arguments: the name of each seed argument, and None for the prompt.
 
-    ``makers`` maps the names of the seed arguments to the functions that make their values.
+    The order ends before the first argument of ``signature`` that is neither. ``makers`` maps the names of the seed
+    arguments to the functions that make their values.
     """
     places: list[str | None] = []
     for item in signature.parameters.values():

@@ -22,7 +22,10 @@ MOST_TOLD = 40
 
 
 class KeptCall(NamedTuple):
-    """A recorded call of a verifier."""
+    """A recorded call of a verifier.
+
+    ``answer`` is its result, and ``read(answer)`` returns the emitted tokens.
+    """
 
     names: tuple[str, ...]
     """The names of the arguments."""
@@ -76,7 +79,7 @@ class RefusedForm:
     """A conversion to a kind of arrays that the verifier may not accept, because interception refused every attempt."""
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
-        """Store the conversion, and the refusal of the first attempt."""
+        """Store the conversion ``convert``, and the refusal of the first attempt."""
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:

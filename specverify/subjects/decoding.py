@@ -80,9 +80,10 @@ def tiny_llama(seed: int) -> Llama:
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
     """Return the function from tokens to the pmf ``[vocabulary]`` of the next token, with the sampling options applied.
 
-    The order is penalty, temperature, top-k, top-p, min-p. The function raises ``UnusableSubject`` if a truncation or
-    an argmax is within ``CLEAR`` of a tie: an engine with floats of another precision might decide the tie differently,
-    and a right engine would be refuted.
+    ``decoding`` has the options; they are applied in the order penalty, temperature, top-k, top-p, min-p. ``model``
+    gives the logits; None: the small model with ``TARGET_SEED``. The function raises ``UnusableSubject`` if a
+    truncation or an argmax is within ``CLEAR`` of a tie: an engine with floats of another precision might decide the
+    tie differently, and a right engine would be refuted.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)
@@ -106,7 +107,7 @@ def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens
 
 
 def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens, float]:
-    """Return the law of the new tokens of a call without speculation, in float64."""
+    """Return the law of the new tokens of the call ``decoding`` without speculation, in float64."""
     task = Task(target=next_pmf(decoding, model), horizon=decoding.horizon, eos=decoding.eos)
     law = target_law(task, decoding.prompt)
     total = sum(law.values())
@@ -142,7 +143,7 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject of the examination ``row``; samples decide about it."""
+    """Return the subject of the examination ``row``, which is examined by samples only."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

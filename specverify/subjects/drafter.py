@@ -35,7 +35,7 @@ MOST_PATHS = 2000
 def drafter_subject(
     propose: Propose, name: str, prompts: Sequence[Tokens], gammas: Sequence[int] | None = None
 ) -> Subject:
-    """Return the subject of a drafter after several prompts at several gammas.
+    """Return the subject of the drafter ``propose`` after several prompts at several gammas.
 
     The default gammas are ``GAMMAS``, and after the last prompt also ``DEEP_GAMMAS`` if there are at most
     ``MOST_PATHS`` paths.

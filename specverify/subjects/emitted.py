@@ -52,8 +52,8 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 def ends_left_open(least: int = 1) -> Iterator[None]:
     """In the ``with`` block, leave the last token of rows with at least ``least`` tokens symbolic.
 
-    It stays symbolic (``Undecided``) only if it was never read. In a shorter row, which is continued, it is forced as
-    usual. ``least=0`` leaves none symbolic.
+    It stays symbolic (``Undecided``) only if it was never read. In a shorter row, after which the decode continues, the
+    last token is read as usual. ``least=0`` leaves none symbolic.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -146,7 +146,10 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
-    """Raise ``UnusableSubject`` if ``answer`` has numbers of a type that cannot hold tokens, or is a coroutine."""
+    """Raise ``UnusableSubject`` if ``answer`` has numbers of a type that cannot hold tokens, or is a coroutine.
+
+    ``who`` names the verifier or the row in the message.
+    """
     if inspect.iscoroutine(answer):
         answer.close()
         raise UnusableSubject(f"{who} returned a coroutine, expected the tokens: call it through asyncio.run")

@@ -74,9 +74,9 @@ def engine_subject(
 ) -> Subject:
     """Return the subject of one call with and without speculation; by default it claims to be lossless.
 
-    ``plain`` may also be the law of the new tokens. Forward passes of ``models`` are cached by content between runs. An
-    ``observer`` records both calls while they run. ``logits`` are the target's logits, whose argmax both calls take in
-    greedy decoding.
+    ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of the new tokens. Forward
+    passes of ``models`` are cached by content between runs. An ``observer`` records both calls while they run.
+    ``logits`` are the target's logits, whose argmax both calls take in greedy decoding.
     """
     subject = Subject(
         name=name,
@@ -176,9 +176,10 @@ def opened(
 def watched(
     observer: Observer, speculative: Decode, plain: Decode | None, models: ModelsWithPasses, horizon: int | None = None
 ) -> Iterator[Watched]:
-    """Yield both calls as programs that return the observer's record of a run.
+    """Yield the calls ``speculative`` and ``plain`` as programs that return the observer's record of a run.
 
-    If ``plain`` is None, the records of the call without speculation are empty.
+    New tokens beyond ``horizon`` are cut off (None: none are). If ``plain`` is None, the records of the call without
+    speculation are empty.
     """
 
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
@@ -220,9 +221,10 @@ LOOKS = 4
 
 @lru_cache(maxsize=16)
 def _rows_returned(decode: Decode) -> int | None:
-    """Return the number of texts that a call returns; None if it cannot be determined, which the checks report.
+    """Return the number of texts that the call ``decode`` returns; None if no result can be read.
 
-    Raises ``UnusableSubject`` for a generator whose pieces are the whole text so far.
+    The checks report a call without a readable result. Raises ``UnusableSubject`` for a generator whose pieces are the
+    whole text so far.
     """
     growing, result = list[bool](), None
     for seed in range(LOOKS):

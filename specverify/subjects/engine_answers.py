@@ -301,7 +301,7 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row, without padding and without the prompt.
+    """Return the new tokens of each row of ``found``, without padding and without the prompt.
 
     ``in_front`` states that rows begin with their prompt. ``horizon`` is the requested number of tokens, and ``eos``
     are the end tokens. Raises ``UnusableSubject`` if the result contains lengths and it is not certain which tokens
@@ -357,7 +357,8 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    One repeated padding id may precede the prompt, up to the length ``longest`` of the call's longest prompt.
+    ``elements`` are the tokens of the row. One repeated padding id may precede the prompt, up to the length ``longest``
+    of the call's longest prompt.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):

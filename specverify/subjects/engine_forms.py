@@ -48,7 +48,10 @@ PLAIN_FORM: Final = EngineForm()
 
 
 class ProbedCall(NamedTuple):
-    """A call made to determine the form of an engine."""
+    """A call made to determine the form of an engine.
+
+    ``prompts`` are passed as a list if ``batched``, and ``horizon`` is the number of new tokens that each should get.
+    """
 
     fresh: Callable[[], Callable[..., Any]]
     """Creates the engine and returns its call."""

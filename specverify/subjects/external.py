@@ -227,9 +227,9 @@ def _load(name: str) -> Any:
 
 
 def _file_said(place: str, attribute: str) -> str:
-    """Return the error message for a subject that is named by a file path and not by a module.
+    """Return the error message for a subject that is named by the file ``place`` and not by a module.
 
-    The message contains the name to write instead.
+    The message contains the name to write instead; ``attribute`` is the name inside the file.
     """
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""

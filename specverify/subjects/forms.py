@@ -69,7 +69,7 @@ def form_of_chains(name: str | None) -> Form | None:
 def tree_form(form: str, drafts: Any, same_tree: Any) -> Form:
     """Return the form ``form`` ("tree" or "batched_tree") for trees drawn by ``drafts``.
 
-    Raises ``ValueError`` if there is no such form.
+    ``same_tree`` states that all trees of a batch have one shape. Raises ``ValueError`` if there is no such form.
     """
     if drafts is None:
         raise argument_error("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")

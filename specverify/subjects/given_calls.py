@@ -108,9 +108,10 @@ def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) 
 def _run(
     verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
-    """Call ``verify`` with intercepted draws and return ``read(result)``, the tokens; the last one may stay symbolic.
+    """Call ``verify`` on ``arrays`` with intercepted draws, and return the emitted tokens as ``read`` from its result.
 
-    ``boundary`` gives random numbers values near an end of their range; with None they stay symbolic.
+    The last token may stay symbolic. ``boundary`` gives random numbers values near an end of their range; with None
+    they stay symbolic.
     """
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):

@@ -26,7 +26,10 @@ PADDED = 128
 
 
 class HardCall(NamedTuple):
-    """The description of a hard call; its large arrays are generated only when ``call()`` runs."""
+    """The description of a hard call; its large arrays are generated only when ``call()`` runs.
+
+    ``shape`` is the kind of its rows, a key of ``SHAPES``; the other fields are the arguments of ``hard_calls``.
+    """
 
     shape: str
     vocabulary: int

@@ -30,7 +30,10 @@ class KernelBatch(NamedTuple):
 
 
 def run(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> Any:
-    """Call the kernel with the positional and keyword arguments from ``arguments_of``, and return its result."""
+    """Call the kernel and return its result.
+
+    ``by_place`` are its positional and ``by_name`` its keyword arguments, from ``arguments_of``.
+    """
     return kernel.call(*in_places(kernel, by_place, by_name), **by_keyword(kernel, by_name))
 
 
@@ -53,7 +56,7 @@ def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
 
 
 def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and the keyword arguments of the kernel, as arrays of its library.
+    """Return the positional and the keyword arguments of the kernel for ``batch``, as arrays of its library.
 
     ``random`` contains the arguments after the drafts: uniforms ``[B, gamma]`` and those of the last draw, a seed and
     an offset, or nothing.
@@ -78,25 +81,27 @@ def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) ->
 
 
 def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
-    """Return the first ``lengths[b]`` entries of every row b, concatenated."""
+    """Return the first ``lengths[b]`` entries of every row b of ``values``, concatenated."""
     if (lengths == values.shape[1]).all():
         return values.reshape(-1, *values.shape[2:])
     return values[as_given(kernel, np.arange(values.shape[1]) < lengths[:, None], "bool")]
 
 
 def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
-    """Call the kernel and return its tokens in its library, ``[B, gamma + 1]`` with -1 after the end of a row.
+    """Call the kernel on ``batch``; return its tokens, ``[B, gamma + 1]`` with -1 after the end of a row.
 
-    ``random`` are the arguments after the drafts. Raises ``UnusableSubject`` for a result of another shape or kind.
+    They are an array of the kernel's library. ``random`` are the arguments after the drafts. Raises ``UnusableSubject``
+    for a result of another shape or kind.
     """
     by_place, by_name = arguments_of(kernel, batch, random)
     return tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)
 
 
 def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: KernelBatch) -> Any:
-    """Return the tokens in a kernel's result, in the form of ``called``.
+    """Return the tokens in a kernel's result ``answer``, in the form of ``called``.
 
-    With flat arguments the result may be only as wide as the longest row.
+    ``by_name`` are the keyword arguments of the call, among them output arrays, and ``batch`` its rows. With flat
+    arguments the result may be only as wide as the longest row.
     """
     tokens, numbers = _parts(kernel, answer, by_name)
     rows, gamma = batch.drafts.shape
@@ -121,8 +126,9 @@ def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Kerne
 def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, Any]:
     """Return the tokens of a kernel's result, and the numbers per row that mark the end of each row.
 
-    The numbers are of tokens or of accepted drafts, by the kernel's convention; None if padding marks the end. Raises
-    ``UnusableSubject`` if the result does not have the form of the convention.
+    The numbers are of tokens or of accepted drafts, by the kernel's convention; None if padding marks the end. They are
+    in ``answer``, or in output arrays in ``by_name``. Raises ``UnusableSubject`` if the result does not have the form
+    of the convention.
     """
     ends = kernel.convention.ends
     if "out" in by_name:

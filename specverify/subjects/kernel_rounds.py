@@ -171,7 +171,7 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens in one launch of the rows ``cases``, in this order.
+    """Return the kernel's tokens in one launch of the rows ``cases`` with these ``uniforms``, in this order.
 
     Tokens are numbered as in ``launched``.
     """

@@ -93,7 +93,10 @@ def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
 
 
 def _lengths(design: Design, kinds: Any) -> Any:
-    """Return the number of drafts of each row as a NumPy array; computed on the host only if rows differ."""
+    """Return the number of drafts of each row as a NumPy array; ``kinds`` are the kinds of the rows.
+
+    It is computed on the host only if rows of the design differ in it.
+    """
     lengths = design.batch.lengths
     if (lengths == lengths[0]).all():
         return np.full(kinds.shape[0], lengths[0])
@@ -112,7 +115,7 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
     """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
 
-    ``text_of`` converts a column number to the tokens. ``samples`` is the number of rows.
+    ``text_of`` converts a column number to the tokens. ``samples`` is the number of rows, drawn by the calls ``calls``.
     """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)

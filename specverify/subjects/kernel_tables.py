@@ -33,7 +33,10 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """A target, a draft model, and the number of drafts of the round after the prompt; each defines one exact law."""
+    """A target, a draft model, and the number of drafts of the round after the prompt; each defines one exact law.
+
+    ``length`` is the number of drafts.
+    """
 
     name: str
     target: LanguageModel
@@ -117,7 +120,7 @@ def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
 
     After the prompt an unlikely token has more mass under p than under q; after any longer text an unlikely token has
     less. These pmfs reveal a kernel with a threshold that treats the difference as zero or the token as impossible.
-    8-bit floats can represent the pmfs for 2^-7.
+    Floats with 8 significant bits (bfloat16) hold the pmfs exactly for 2^-7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

@@ -127,7 +127,10 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 
 
 class WithVocabulary(NamedTuple):
-    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have."""
+    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have.
+
+    ``make`` is the factory itself.
+    """
 
     make: Make
     vocabulary: int
@@ -148,7 +151,10 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
 
 
 class WithParameters(NamedTuple):
-    """A factory of an engine whose calls get the parameters of each row of the batch."""
+    """A factory of an engine whose calls get the parameters of each row of the batch.
+
+    The engine that ``make`` creates has the parameters in ``Made.parameters``.
+    """
 
     make: Make
     place: int | None = None
@@ -181,7 +187,10 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """A factory of an engine with a fixed number of drafts per round."""
+    """A factory of an engine with a fixed number of drafts per round.
+
+    It calls ``make`` with scenarios whose ``gamma`` is set.
+    """
 
     make: Make
     gamma: int
@@ -374,7 +383,10 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def form_in(make: Make, which: str) -> EngineForm:
-    """Return the form in which the call ``which`` takes prompts and returns tokens, determined in a few scenarios."""
+    """Return the form in which the call ``which`` of the engine takes prompts and returns tokens.
+
+    ``which`` is "speculative" or "plain". The form is determined by calls in a few scenarios.
+    """
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
         batched = made_in(make, scenario).batched
@@ -544,7 +556,7 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
 
 
 def _first(end: Any) -> Tokens:
-    """Return the outcome of a run; the first possible one if the outcome is ``Undecided``."""
+    """Return the outcome ``end`` of a run; the first possible one if it is ``Undecided``."""
     tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
     return tokens
 
@@ -651,7 +663,8 @@ def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Toke
 def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int, Tokens] | None:
     """Return the position of the first token of ``new`` that a constraint forbids, and the tokens that it allows there.
 
-    Returns None if it forbids none of them. Raises ``UnusableSubject`` for an invalid mask.
+    ``allowed(new)`` returns the constraint on the token after ``new``. Returns None if it forbids none of them. Raises
+    ``UnusableSubject`` for an invalid mask.
     """
     for place, token in enumerate(new):
         weights = allowed_after(allowed, new[:place])

@@ -42,7 +42,11 @@ class Served(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """An engine in one scenario, to be run with its own random numbers."""
+    """An engine in one scenario, to be run with its own random numbers.
+
+    ``make`` creates the engine with speculation, and ``plain`` the same without (None: there is none). ``takes_seed``,
+    ``takes_prompt``, ``batched`` and ``seeds_each_row`` describe what its calls take.
+    """
 
     name: str
     prompt: Tokens
@@ -79,7 +83,10 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing of speculative and plain calls for each scenario, of the engine that ``make`` creates."""
+    """Return one pairing for each scenario, with speculative and plain calls of the engine.
+
+    ``make`` creates the engine.
+    """
     return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 

@@ -122,7 +122,10 @@ class _OfGloo(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """The result of a job that cannot end: ranks wait in different calls, or one ended while another waits."""
+    """The result of a job that cannot end: ranks wait in different calls, or one ended while another waits.
+
+    ``said`` describes it.
+    """
 
     said: str
 

@@ -29,7 +29,7 @@ _DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BF
 
 
 class _Emitted(NamedTuple):
-    """One possible result of a call, with its probability and its rounding record."""
+    """One possible result of a call, ``answer``, with its probability ``mass`` and the observed rounding."""
 
     answer: Any
     mass: float

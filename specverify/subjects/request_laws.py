@@ -21,8 +21,8 @@ def law_of_texts(
 ) -> dict[Tokens, float]:
     """Return the law of the new tokens after ``prompt``, with ``cut`` applied to each text.
 
-    ``pmf`` takes the new tokens only. A text ends after ``horizon`` tokens or with one of ``ends``, which ``cut`` gets
-    too.
+    ``pmf`` takes the new tokens only. A text ends after ``horizon`` tokens, or with the first token in ``ends``;
+    ``cut`` gets the text with this token.
     """
     task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
     exact = target_law(task, prompt)

@@ -107,7 +107,10 @@ def _conversation(scenario: Scenario) -> Requests:
 
 
 def _continued(scenario: Scenario) -> Requests:
-    """Return two requests: the second prompt is the first prompt and its new tokens, all of which may be cached."""
+    """Return two requests: the prompt of the second is the prompt of the first followed by its new tokens.
+
+    So the engine may have cached all tokens of the second prompt.
+    """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     return Requests(scenario, (scenario.prompt + answer,))
 
@@ -209,9 +212,10 @@ MANY_ROWS: Final = (
 
 
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
-    """Return the lists of requests to examine an engine with; with ``stops``, also texts that end.
+    """Return the lists of requests with which the engine call ``decode`` is examined.
 
-    A ``batched`` engine also gets a batch of ``rows`` requests, if that is more than one.
+    With ``stops`` there are also texts that end. A ``batched`` engine also gets a batch of ``rows`` requests, if that
+    is more than one. An engine that takes no prompt gets none.
     """
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
@@ -231,8 +235,9 @@ def texts_of(
 ) -> list[Any]:
     """Return the row of new tokens for each prompt, not yet converted to integers.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing. Raises ``UnusableSubject`` if the result
-    does not have one row for each prompt.
+    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing; ``form`` states how prompts are passed and
+    where the new tokens are in a row. ``horizon`` is the number of new tokens, and ``eos`` are the end tokens. Raises
+    ``UnusableSubject`` if the result does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
     enough = partial(has_tokens, wanted) if horizon and not batched else _never
@@ -258,8 +263,8 @@ def served_each(
 ) -> tuple[Tokens, ...]:
     """Return the text of each request, cut at its horizon.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for a result that is no new
-    tokens.
+    ``decode`` takes a prompt, or if ``batched`` a list of them; ``form`` states how prompts are passed and where the
+    new tokens are in a row. Raises ``UnusableSubject`` for a result that is no new tokens.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
@@ -272,7 +277,7 @@ def served_each(
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
-    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token.
+    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token (one of ``eos``).
 
     The repetition may be padding.
     """

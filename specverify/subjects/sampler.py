@@ -30,7 +30,7 @@ class Sampler(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """The sampled texts of one call and the values reported with them."""
+    """The sampled sequences of one call (``tokens``) and the values reported with them."""
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
@@ -38,7 +38,7 @@ class SampledText(NamedTuple):
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sampled sequences; raises the errors of ``answered``."""
+    """Return ``number`` sequences from one call of the sampler with this seed; raises the errors of ``answered``."""
     return answered(sampler, seed, number).tokens
 
 

@@ -30,7 +30,7 @@ class Intercepted(NamedTuple):
     build: Callable[[Task, Context], Decoder]
     """``build(task, context)`` returns the decoder; each call of the verifier runs in a context of its own."""
     answered: Callable[..., AbstractContextManager[None]]
-    """``answered(draws, forced_uniform)`` returns the usual context of a call.
+    """``answered(draws, forced_uniform)`` returns the context in which ``draws`` answers the random calls of a call.
 
     Uniforms get the forced value, if given.
     """
@@ -135,9 +135,10 @@ class Forward(NamedTuple):
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return the number of committed tokens at ``forward``.
+    """Return the number of committed tokens, prompt included, before the forward pass ``forward``.
 
-    A cache with entries contains all committed tokens but the last; before the first pass, the prompt is committed.
+    A cache with entries contains all committed tokens but the last; before the first pass, only the prompt is
+    committed.
     """
     return max(len(prompt), forward.held + 1)
 
@@ -344,7 +345,7 @@ class Subject(NamedTuple):
 
 
 class InScenario(NamedTuple):
-    """A variant in a scenario. The two determine the draws of a decode and its law."""
+    """A variant in a scenario: together they determine the draws of a decode and its law."""
 
     variant: Variant
     scenario: Scenario

@@ -18,7 +18,10 @@ from specverify.subjects.tree_answers import TreeAnswer, read_answer, read_answe
 
 
 class TreeRows(NamedTuple):
-    """The arguments of a call of a verifier for one tree."""
+    """The arguments of a call of a verifier for one tree.
+
+    ``parents`` has the parent of each node (-1: the root), and ``tokens`` its token.
+    """
 
     p: Any
     """Target probabilities ``[nodes + 1, vocabulary]``."""
@@ -29,7 +32,10 @@ class TreeRows(NamedTuple):
 
 
 def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the pmfs p and q with which a verifier decides ``draft``."""
+    """Return the pmfs p and q with which a verifier decides ``draft`` after the text ``prefix``.
+
+    ``target`` gives p and ``q_of`` gives q.
+    """
     texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
     p = np.stack([np.asarray(target(text)) for text in texts])
     q = np.stack([np.asarray(q_of(texts[1 + parent])) for parent in draft.parents])
@@ -37,7 +43,10 @@ def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: D
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
-    """Return two neighbours for a tree like ``rows``: one accepted along its last children, one rejected at once."""
+    """Return two neighbours for a tree like ``rows``: one accepted along its last children, one rejected at once.
+
+    They have the shape of ``rows`` if ``same_tree``, else shapes of their own with as many nodes.
+    """
     count = len(rows.parents)
     path, pairs = tuple(range(-1, count - 1)), tuple((node - 2) // 2 if node > 1 else -1 for node in range(count))
     shapes = (rows.parents, rows.parents) if same_tree else (path, pairs)
@@ -45,11 +54,11 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 
 
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
-    """Return a tree that is accepted or rejected with certainty, in the vocabulary and dtype of ``like``.
+    """Return a tree of the shape ``parents`` that is accepted or rejected with certainty.
 
-    If ``accepted``, p is certain of the last token everywhere, and of the first token after a leaf; the last child of
-    every node is the last token. Otherwise p is certain of the first token, which no child has if there are enough
-    other tokens.
+    It has the vocabulary and dtype of the rows ``like``. If ``accepted``, p is certain of the last token everywhere,
+    and of the first token after a leaf; the last child of every node is the last token. Otherwise p is certain of the
+    first token, which no child has if there are enough other tokens.
     """
     vocabulary = like.shape[1]
     rows = np.zeros((len(parents) + 1, vocabulary), dtype=like.dtype)
@@ -98,7 +107,10 @@ def attempt_of(form: Form) -> Attempt:
 
 
 def _arrays(form: Form, trees: Sequence[TreeRows]) -> dict[str, Any]:
-    """Return the arguments of a call by name, stacked in a batch; without q for top-k drafts."""
+    """Return the arguments of a call for ``trees`` by name; without q for top-k drafts.
+
+    They are stacked if the verifier takes a batch.
+    """
     columns = [np.stack([np.asarray(tree[place]) for tree in trees]) for place in range(4)]
     given = dict(zip(TreeRows._fields, columns if form.batched else [column[0] for column in columns], strict=True))
     return {name: array for name, array in given.items() if name != "q" or form.drafts != "top_k"}

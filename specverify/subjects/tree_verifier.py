@@ -68,7 +68,10 @@ MINE = 2
 
 
 class TreeDrafting(NamedTuple):
-    """One method of drawing a tree of drafts, with the data for its examination."""
+    """One method of drawing a tree of drafts, with the data for its examination.
+
+    ``pick`` draws the children of a node, and ``scenarios`` are those in which verifiers of such trees are examined.
+    """
 
     pick: Pick
     best: Verifier
@@ -210,7 +213,10 @@ def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
 
 
 def accepted_of(draft: Draft, emitted: Tokens) -> int:
-    """Return how many of the emitted tokens, except the last, lie on a path of the tree."""
+    """Return how many of the first emitted tokens form a path from the root of the tree ``draft``.
+
+    The last emitted token is not counted.
+    """
     nodes: Tokens = (-1,)
     for place, token in enumerate(emitted[:-1]):
         nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
@@ -257,6 +263,6 @@ def _depth(parents: Tokens) -> int:
 
 
 def _common(one: Tokens, other: Tokens) -> int:
-    """Return the length of the common prefix of two trees' parents."""
+    """Return the length of the common prefix of ``one`` and ``other``, the parents of two trees."""
     least = min(len(one), len(other))
     return next((place for place in range(least) if one[place] != other[place]), least)

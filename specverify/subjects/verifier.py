@@ -125,9 +125,10 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
-    ``company`` gives the neighbours (None: alone). A round without drafts reaches the verifier only in a batch with
-    rows that have drafts. ``answered(draws)`` is the context of the call; by default it intercepts random calls. The
-    models of ``task`` are ``processed`` ones for a verifier of logits.
+    ``arguments`` describes the arguments of ``verify``, and ``company`` gives the neighbours (None: alone). A round
+    without drafts reaches the verifier only in a batch with rows that have drafts. ``answered(draws)`` is the context
+    of the call; by default it intercepts random calls. The models of ``task`` are ``processed`` ones for a verifier of
+    logits.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

@@ -43,7 +43,7 @@ MOST_TEXTS = 512
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
-    """Return the variant of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
+    """Return the variant called ``label`` of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
 
     ``answered(draws)`` is the context of the verifier's calls. ``more`` are further fields of ``Variant``.
     """

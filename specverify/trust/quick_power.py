@@ -330,11 +330,13 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
     together = (
-        f"The full plan refutes {full} of {len(lines)} bugs and was not run on {unknown} others. "
-        f"Quick refutes {quick}: at least {1000 * quick // (full + unknown) / 10}% of what the full plan refutes."
+        f"The full plan refutes {full} of the {len(lines) - unknown} bugs that it was run on. It was not run on "
+        f"{unknown} others, which quick does not refute. Quick refutes {quick} bugs: {1000 * quick // full / 10}% of "
+        f"those that the full plan refutes, or {1000 * quick // (full + unknown) / 10}% if the full plan refutes the "
+        "others too."
     )
     missed = [line for line in lines if line["full"] and not line["quick"]]
-    listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
+    listed = [f"* {line['bug']} ({line['kind']}), by `{line['full']}`" for line in missed]
     unsaid = [f"* {line['bug']} ({line['kind']})" for line in lines if line["full"] is None]
     return "\n".join(
         [
@@ -372,9 +374,14 @@ list is the same on every machine, and does not depend on time: `specverify/run/
 The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most
 remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
 (`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
-If no case of the list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is
-not in the table below gets at most a third of its cases, and at most sixteen of each check: all variants with one
-generic scenario of three tokens, then the scenarios that refute most for rows, then cases at even distances.
+If no case of the list can be enumerated for a subject, other cases are tried until one can.
+
+A kind of subject that is not in the table below has no list. It gets at most a third of its cases, and at most sixteen
+of each check, in this order:
+
+1. every variant of the subject with one generic scenario of three tokens;
+2. the scenarios that refute most bugs of the kind `row`;
+3. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
 this page.

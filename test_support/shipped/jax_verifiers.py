@@ -126,7 +126,7 @@ ROWS = (
         seconds=SECONDS,
     ),
     Shipped(
-        "the same with pmfs, coins and replacements of one key",
+        "tpu-inference, `rejection_sample` with pmfs, coins and replacements of one key",
         partial(tpu_inference, mended=ONE_KEY),
         tpu_inference,
         dict(form="row", claims=LOSSLESS),

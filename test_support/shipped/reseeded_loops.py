@@ -100,7 +100,7 @@ ROWS = (
         unanswered=True,
     ),
     Shipped(
-        "the same, each coin seeded by its own place",
+        "PEARL with each coin seeded by its own place",
         lambda: partial(pearl, mended=OF_ITS_PLACE),
         pearl,
         expected=frozenset({BOUNDARY}),

@@ -153,29 +153,31 @@ SOURCES = {
     "torch.multinomial": lambda p: (
         lambda: int(torch.multinomial(torch.tensor([1 - p, p], dtype=torch.float64), 1)) == 1
     ),
-    "torch.Generator of the module": lambda p: lambda: bool(torch.rand((), generator=MODULE_TORCH) < p),
+    "torch.rand with a Generator of the module": lambda p: lambda: bool(torch.rand((), generator=MODULE_TORCH) < p),
     "Tensor.uniform_": lambda p: lambda: bool(torch.empty(()).uniform_() < p),
     "Tensor.exponential_ in a race": lambda p: (
         lambda: bool((torch.tensor([1 - p, p]) / torch.empty(2).exponential_()).argmax())
     ),
     "torch imported inside the call": by_a_local_import,
     "torch.rand in a thread": lambda p: lambda: in_a_thread(lambda: bool(torch.rand(()) < p)),
-    "torch.rand in a pool made before": lambda p: lambda: POOL.submit(lambda: bool(torch.rand(()) < p)).result(),
+    "torch.rand in a thread pool made before the run": lambda p: (
+        lambda: POOL.submit(lambda: bool(torch.rand(()) < p)).result()
+    ),
     "np.random.random": lambda p: lambda: np.random.random() < p,
     "np.random.random in a thread": lambda p: lambda: in_a_thread(lambda: np.random.random() < p),
     "from numpy.random import random": lambda p: lambda: numpy_random_by_name() < p,
     "np.random.default_rng() in the call": lambda p: lambda: np.random.default_rng().random() < p,
     "default_rng(0) of the module": lambda p: lambda: MODULE_GENERATOR.random() < p,
     "default_rng(0) in a closure": lambda p: of_generator(np.random.default_rng(0), p),
-    "its bound method of the module": lambda p: lambda: BOUND() < p,
-    "its bound method in a closure": lambda p: of_function(MODULE_GENERATOR.random, p),
-    "its bound method in a slot": lambda p: lambda: HOLDER.draw() < p,
-    "its bound method as a default": lambda p: lambda: by_default() < p,
-    "its bound method in a partial": lambda p: lambda: bool(PARTIAL()[0] < p),
+    "default_rng(0).random kept in the module": lambda p: lambda: BOUND() < p,
+    "default_rng(0).random kept in a closure": lambda p: of_function(MODULE_GENERATOR.random, p),
+    "default_rng(0).random kept in a slot": lambda p: lambda: HOLDER.draw() < p,
+    "default_rng(0).random as a default argument": lambda p: lambda: by_default() < p,
+    "default_rng(0).random in a functools.partial": lambda p: lambda: bool(PARTIAL()[0] < p),
     "RandomState(0) of the module": lambda p: lambda: MODULE_STATE.random_sample() < p,
-    "its bound method in a class": lambda p: lambda: Holder.of_class() < p,
+    "RandomState(0).rand kept in a class": lambda p: lambda: Holder.of_class() < p,
     "np.random.random in a list": lambda p: lambda: IN_A_LIST[0]() < p,
-    "Generator of a Philox": lambda p: lambda: np.random.Generator(np.random.Philox(3)).random() < p,
+    "Generator of a Philox in the call": lambda p: lambda: np.random.Generator(np.random.Philox(3)).random() < p,
     "two generators of one seed": lambda p: lambda: alike(p),
     "random.random": lambda p: lambda: random.random() < p,
     "random.choices": lambda p: lambda: random.choices([True, False], [p, 1 - p])[0],
@@ -183,7 +185,7 @@ SOURCES = {
     "random.Random(0) of the module": lambda p: lambda: MODULE_RANDOM.random() < p,
     "random.SystemRandom": lambda p: lambda: random.SystemRandom().random() < p,
     "secrets.randbelow": lambda p: lambda: secrets.randbelow(10) < 10 * p,
-    "secrets.SystemRandom kept": lambda p: of_generator(secrets.SystemRandom(), p),
+    "secrets.SystemRandom kept in a closure": lambda p: of_generator(secrets.SystemRandom(), p),
     "torch.poisson": lambda p: lambda: bool(torch.poisson(torch.tensor(-math.log(p))) < 1),
     "torch.randn": lambda p: lambda: bool(torch.randn(()) < NORMAL.inv_cdf(p)),
     "np.random.normal": lambda p: lambda: np.random.normal() < NORMAL.inv_cdf(p),
@@ -198,10 +200,12 @@ HIDDEN = {
     "torch.distributions.Gamma": lambda p: lambda: bool(torch.distributions.Gamma(1.0, 1.0).sample() < p),
     "np.random.gamma": lambda p: lambda: np.random.gamma(2) < p,
     "random.gammavariate": lambda p: lambda: random.gammavariate(2, 1) < p,
-    "a bound method in a tuple": lambda p: lambda: IN_A_TUPLE[0]() < p,
-    "torch.rand in a thread that stood before": lambda p: lambda: by_an_old_thread(lambda: bool(torch.rand(()) < p)),
+    "RandomState(0).random_sample kept in a tuple": lambda p: lambda: IN_A_TUPLE[0]() < p,
+    "torch.rand in a thread started before the run": lambda p: (
+        lambda: by_an_old_thread(lambda: bool(torch.rand(()) < p))
+    ),
     "torch.distributions.Beta": lambda p: lambda: bool(torch.distributions.Beta(1.0, 1.0).sample() < p),
-    "torch.binomial of many": lambda p: (
+    "torch.binomial of 1000 trials": lambda p: (
         lambda: bool(torch.binomial(torch.tensor(1000.0), torch.tensor(0.5)) < 1000 * p)
     ),
     "F.dropout": lambda p: lambda: bool(torch.nn.functional.dropout(torch.ones(()), 1 - p) > 0),
@@ -212,10 +216,10 @@ HIDDEN = {
     "uuid.uuid4": lambda p: lambda: uuid.uuid4().int % 1000 < 1000 * p,
     "/dev/urandom": lambda p: lambda: device(p),
     "time.time_ns": lambda p: lambda: time.time_ns() % 1000 < 1000 * p,
-    "seconds of a clock": lambda p: lambda: int(time.time()) % 10 < 10 * p,
+    "time.time in whole seconds": lambda p: lambda: int(time.time()) % 10 < 10 * p,
     "datetime.now": lambda p: lambda: datetime.now(UTC).second % 10 < 10 * p,
     "a child process": lambda p: lambda: child(p),
     "a socket": lambda p: lambda: over_a_socket(p),
     "a generator written in Python": congruential,
-    "a value asked for and the refusal swallowed": lambda p: lambda: swallowing(p),
+    "float of a uniform, with the refusal caught": lambda p: lambda: swallowing(p),
 }

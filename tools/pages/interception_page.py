@@ -20,26 +20,34 @@ SECTIONS = {"NumPy": NUMPY, "random and secrets": RANDOM, "torch": TORCH}
 MOST_SHOWN = 4
 HEAD = f"""# What happens to a call that draws
 
-While foreign code is enumerated, the random calls of torch, NumPy and Python's `random` are answered. Here is every
-public call of them that draws, or might, each by an example. A test derives the list from the libraries that are
-installed: an operation of torch that has the tag `nondeterministic_seeded`, a function or class of torch whose code
-names one, a distribution, a public name of `np.random`, `random` or `secrets` that stands in no line here makes it fail
-by name, and so does a line whose call is gone. Other tests run each line.
+While foreign code is enumerated, the random calls of torch, NumPy and Python's `random` are answered. This page lists
+every public call of them that draws, or might, with an example. A test compares the page with the installed libraries.
+It fails, and names the call, if one of these has no line here: an operation of torch with the tag
+`nondeterministic_seeded`; a function or class of torch whose code uses one; a distribution; a public name of
+`np.random`, `random` or `secrets`. It also fails if a line names a call that no longer exists. Other tests run the
+examples.
 
-* **answered**: it has an exact law, which is compared with what the library draws by itself. The sample is planned: the
-  number of draws, and the total variation that they see, miss with probability {MISS:g} at most. All lines together
-  accuse a right answer with probability {ALARM:g} at most, and every sample must first reject a law that is
-  planted. `nox -s properties` sees 0.02.
-* **many outcomes**: answered as well, but the outcomes are more than are followed; the verdict says what is missing.
+* **answered**: it has an exact law, which is compared with a sample that the library draws itself. The last column has
+  the sample size and the total variation that the sample detects with probability {1 - MISS:g} or more. The probability
+  of any false alarm, over all lines, is at most {ALARM:g}. Each test must also reject a deliberately wrong law.
+  `nox -s properties` uses larger samples, which detect 0.02.
+* **many outcomes**: answered as well, but the call has more outcomes than are enumerated. The verdict states the
+  probability of those that are missing.
 * **refused**: the run ends with the file and line of the call, and the verdict is UNKNOWN.
-* **harmless**: it draws nothing, or sets where a stream stands.
-* **from outside**: the bytes are the operating system's, and a replay gets others. If a token depends on them, the
+* **harmless**: it draws nothing, or only sets the state of a generator.
+* **from outside**: its bytes come from the operating system, and a replay gets others. If a token depends on them, the
   verdict is UNKNOWN.
-* **not here**: it cannot be called without another device. Operations with the tag are looked after wherever they are
-  called, so they are refused where they draw.
+* **not here**: it cannot be called without another device. Operations with the tag `nondeterministic_seeded` are
+  intercepted on every device, so such a call is refused where it draws.
 
-A continuous random number has no value. It can be compared, looked up, raced; what needs its value is refused. Two
-draws from one state of a generator are one draw; a generator with a fixed seed is taken to give fresh numbers.
+A continuous random number stays symbolic. It can be compared with a number, looked up in a cumulative sum, or used in a
+race; code that needs its value is refused. Two draws from the same state of a generator return the same number. A
+generator with a fixed seed is treated as if its numbers were fresh.
+
+In the examples `_` stands for each owner of the call: a generator or the module. `rng`, `state`, `generator`, `system`
+and `bits` are generators, `STATE` is a saved state of one. `attempt(f)` calls f and ignores that it is not implemented.
+`P` is the pmf (0.5, 0.125, 0.375) and `CDF` its cumulative sum. Other names in capitals are fixed inputs and layers of
+torch: `ONES` and `HEADS` are tensors of ones, `SQUARE` and `CUBE` tensors of small integers, `LSTM` is a layer.
 
 `python -m tools.pages.interception_page docs/interception.md` writes this page.
 """
@@ -52,7 +60,7 @@ def page() -> str:
     parts = [HEAD, "\n", _counts()]
     for name, library in SECTIONS.items():
         parts.append(
-            f"\n## {name}\n\n| of | example | what happens | its law, or why not | sample |\n|---|---|---|---|---|\n"
+            f"\n## {name}\n\n| call | example | what happens | its law, or why not | sample |\n|---|---|---|---|---|\n"
         )
         parts += [_row(library, line) for line in lines_of(library)]
     return "".join(parts)

@@ -13,10 +13,10 @@ HEAD = f"""# Where an engine takes its randomness from
 
 Each line is an engine that tosses one coin by that source of random numbers. The right engine gets heads with
 probability {RIGHT}, like the call without speculation; the wrong engine with probability {WRONG}. A source that is
-*answered* has an exact law: the right engine holds and the wrong one is refuted. A source that cannot be answered
-leaves both UNKNOWN; the verdict *names* the file, the line and the way out. No right engine is refuted, and no wrong
-one holds. `engine_tests/soundness/test_sources_of_randomness.py` compares each line with what is computed, and
-`tools/pages/sources_page.py` writes the page. [Soundness](soundness.md) lists what could still be missed.
+*answered* has an exact law: the right engine holds and the wrong one is refuted. A source that cannot be answered is
+*named*: both engines are UNKNOWN, and the verdict has the file, the line and the way out. No right engine is refuted,
+and no wrong one holds. `engine_tests/soundness/test_sources_of_randomness.py` compares each line with what is computed,
+and `tools/pages/sources_page.py` writes the page. [Soundness](soundness.md) lists what could still be missed.
 
 | source | right engine | wrong engine | draws are |
 |---|---|---|---|

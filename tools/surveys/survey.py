@@ -35,7 +35,8 @@ from specverify.subjects.decoding import NOTHING_DRAFTED
 from specverify.subjects.subject import UnusableSubject
 
 BEGIN, END = "<!-- table -->\n", "<!-- end -->\n"
-HEAD = "| what | verdict | samples | detectable TV | TV seen | s | beside |\n|---|---|---:|---:|---:|---:|---|\n"
+COLUMNS = ("what", "verdict", "samples", "detectable TV", "TV of the sample", "seconds", "remarks")
+HEAD = f"| {' | '.join(COLUMNS)} |\n|---|---|---:|---:|---:|---:|---|\n"
 CHECK_NAMES = ("samples_fit_law", "samples_agree")
 CHECKS = tuple(word for name in CHECK_NAMES for word in ("--check", name))
 NOT_COVERED = "not covered"

@@ -31,5 +31,5 @@ def test_vectors_are_filled_by_the_ends_of_their_names():
 
     assert "fill_(1.0)" in rule(norm=1.0)
     assert 'fill_(0.0 if name.endswith("bias") else 1.0)' in rule(norm=1.0, first_bias=0.0)
-    with pytest.raises(NoScript, match="one dimension"):
+    with pytest.raises(NoScript, match="one-dimensional weights"):
         rule(norm=1.0, other=3.0)

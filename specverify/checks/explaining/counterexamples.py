@@ -179,7 +179,7 @@ def program_counterexample(
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
     """Return the sentence that ``engine`` chooses a token without a draw: the argmax of p; "" if it does not.
 
-    The models must be those of a scenario, and the engine must serve a single request.
+    Returns "" also unless the engine runs with the models of a scenario and serves a single request.
     """
     if program.trace is None or program.split is not None:
         return ""
@@ -289,7 +289,7 @@ def right_alone(program: EngineProgram, index: int) -> str:
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return a phrase for the position of request ``index``: the requests that are served in the same batch.
+    """Return a phrase that states with which other requests request ``index`` is served.
 
     The phrase is parsed from ``name``, the name of a setting such as ``A beside B, then C beside D``.
     """
@@ -316,9 +316,9 @@ def _token_named(
 ) -> str:
     """Return the sentence about the wrong rule that explains the law of the first wrong token; "" if none is found.
 
-    ``rows`` maps texts to the rows of p and q; q is the draft model's row, or without models the row of the first draw.
-    ``size`` is the vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as
-    rounds.
+    ``difference`` has this law and the expected one, and ``heaviest`` the most probable paths. ``rows`` maps texts to
+    the rows of p and q; q is the draft model's row, or without models the row of the first draw. ``size`` is the
+    vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -379,9 +379,10 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
-    """Return the sentence that the first ``number`` new tokens come from fewer than ``number`` draws.
+    """Return the sentence that the first ``number`` new tokens come from fewer draws; "" if they do not.
 
-    Returns "" if they do not.
+    ``heaviest`` are the most probable paths, of which the first is examined. ``p`` is the expected law of the first
+    wrong token.
     """
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number)

@@ -34,7 +34,10 @@ def rule_of_candidates(
 
 
 def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, prompt: Tokens) -> TreeRound | None:
-    """Return the first round of a path as a tree of siblings; None if it draws no candidates, or emits no token."""
+    """Return the first round of a path as a tree of siblings; None if it draws no candidates, or emits no token.
+
+    ``items`` are the draws of the path and ``new`` its new tokens after ``prompt``; ``target`` gives p.
+    """
     shown = [item for item in items if item.high - item.low < 1 - NEAR]
     count = 1
     while count < len(shown) and are_without_replacement(shown[count - 1], shown[count]):
@@ -47,7 +50,10 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
 
 
 def _example(rounds: Sequence[TreeRound]) -> str:
-    """Return a clause with the q of the second candidate, in the draft model's row and without the first candidate."""
+    """Return a clause with two values of q for candidate 2: in the draft model's row, and without candidate 1.
+
+    The first of ``rounds`` that emits candidate 2 is the example; "" if none emits it.
+    """
     one = next((one for one in rounds if one.emitted == one.draft.tokens[1:2]), None)
     if one is None:
         return ""

@@ -45,9 +45,9 @@ class KeptPaths:
             at += 1
 
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
-        """Return the ``number`` most probable paths, each with its weight.
+        """Return the ``number`` paths with the largest weights, as (weight, path).
 
-        ``share(outcome)`` returns the part of the outcome's probability that counts.
+        The weight is the probability of the path times ``share(outcome)``, a number of at most 1.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -68,7 +68,10 @@ class KeptPaths:
 
 
 class PathDraw(NamedTuple):
-    """One draw of a path: a coin, or a token from a pmf."""
+    """One draw of a path: a coin, or a token from a pmf.
+
+    ``call`` is the name of the random call, and ``place`` its program line.
+    """
 
     call: str
     place: str
@@ -206,7 +209,7 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
 
 
 def told(drawn: Sequence[PathDraw]) -> str:
-    """Format draws as one line; draws with a certain outcome are omitted."""
+    """Format the draws ``drawn`` as one line; draws with a certain outcome are omitted."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 

@@ -73,7 +73,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that p has an additional temperature; "" unless every path follows the rule with such a p.
 
-    ``read`` are the paths already read, with their models.
+    ``all_paths`` are the paths of the engine, and ``read`` the readings of those that could be read, with their models.
     """
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
@@ -90,18 +90,21 @@ def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading
 
 
 def _begins_with_test(items: Sequence[PathDraw]) -> bool:
-    """Return whether the first draw of a path is a coin: the program then tests a draft that no draw produced."""
+    """Return whether the first draw of a path is a coin: the program then tests a draft that no draw produced.
+
+    ``items`` are the draws of the path.
+    """
     first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
     return first is not None and not first.is_lookup
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
-    """Return whether at least half of the paths could be read as rounds."""
+    """Return whether at least half of the paths could be read as rounds; ``readings`` has None for the others."""
     return 2 * sum(reading is not None for reading in readings) >= len(readings) > 0
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Read all paths twice.
+    """Return the reading of each path, None if it cannot be read; the paths are read twice.
 
     In the second pass each program line is restricted to the roles that it has on most paths.
     """
@@ -113,7 +116,10 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 
 
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
-    """Return text -> the row from which the draft after this text is drawn on most paths."""
+    """Return text -> the row from which most paths draw the draft after this text.
+
+    ``readings`` are those of the paths.
+    """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):
         for i, row in enumerate(one.q):
@@ -243,7 +249,7 @@ def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a clause about a draft that no draw produced but that is tested with another bound than p.
 
     Such a draft has q = 1, so p is the right bound. The clause states which q would give the observed bound as p/q.
-    Returns "" if there is no such draft.
+    ``read`` are the paths with their models. Returns "" if there is no such draft.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -337,15 +343,18 @@ def _other_rows(
 def drawn_again(all_paths: Sequence[NewPath]) -> str:
     """Return the sentence that a token is drawn from p twice, and the first draw discarded; "" if it is not.
 
-    The queries show the text of a draw: the text of the last query to the target. At least two paths must discard a
-    draw from p for a second draw after the same text, whose outcome they emit.
+    A draw belongs to the text of the last query to the target before it. At least two of ``all_paths`` must discard a
+    draw from p, and emit the outcome of a second draw from p after the same text.
     """
     shown = [said for path in all_paths if (said := _first_drawn_again(*path))]
     return shown[0] if len(shown) > 1 else ""
 
 
 def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -> str:
-    """Return the sentence about the first token that a path draws from p twice; "" if there is none."""
+    """Return the sentence about the first token that a path draws from p twice; "" if there is none.
+
+    ``items`` are the draws of the path, and ``new`` its new tokens.
+    """
     open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
     for one, other in pairwise(open_ones):
         texts = [

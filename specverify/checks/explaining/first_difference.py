@@ -46,7 +46,11 @@ class Difference(NamedTuple):
 
 
 class _FirstTexts(NamedTuple):
-    """The shortest prefixes whose probability differs from the expected one."""
+    """The shortest prefixes whose probability differs from the expected one.
+
+    ``masses`` and ``expected`` map each prefix of this length to its probability. The prefix with the largest excess
+    consists of the tokens ``before`` and ``token``.
+    """
 
     masses: Mapping[Tokens, Any]
     expected: Mapping[Tokens, Any]
@@ -138,7 +142,10 @@ def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
 
 
 def _token_laws(place: _FirstTexts) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
-    """Return the observed and the expected law of the first differing token, given the tokens before it."""
+    """Return the observed and the expected law of the first differing token, given the tokens before it.
+
+    ``place`` has the prefixes that end with this token.
+    """
     laws = []
     for masses in (place.masses, place.expected):
         here = {key[-1]: mass for key, mass in masses.items() if key[:-1] == place.before}
@@ -165,7 +172,7 @@ def _sentence(place: _FirstTexts) -> str:
 
 
 def _rows(place: _FirstTexts) -> tuple[str, ...]:
-    """Return table lines with the differing prefixes; those with too much probability come first."""
+    """Return table lines with the differing prefixes in ``place``; those with too much probability come first."""
     result = []
     for text in place.masses.keys() | place.expected.keys():
         does, ought = place.masses.get(text, 0), place.expected.get(text, 0)

@@ -41,7 +41,10 @@ Law = Mapping[int, Any]
 
 
 class GivenDrafts(NamedTuple):
-    """The conditional law of a round given its drafts: acceptance, replacement and bonus."""
+    """The conditional law of a round given its drafts: acceptance, replacement and bonus.
+
+    ``prefix`` is the text before the round, and ``rows`` are the models' rows of p and q along the drafts.
+    """
 
     prefix: Tokens
     drafts: Tokens
@@ -246,10 +249,10 @@ def _unprocessed(model: Processed) -> LanguageModel:
 
 
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
-    """Return the number of accepted drafts of a round; for a verifier, which returns only tokens, it is inferred.
+    """Return the number of accepted drafts of the round ``done``.
 
-    With ``bonus``, every round ends in one more token. So a round that emits exactly its drafts counts as one that
-    rejected the last draft and replaced it by the same token.
+    A verifier returns only tokens, so its number is inferred. With ``bonus``, every round ends in one more token: a
+    round that emits exactly its drafts counts as one that rejected the last draft and replaced it by the same token.
     """
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 

@@ -60,7 +60,7 @@ _ACCEPT = (
 
 
 def accept_rule(observed: Sequence[Accepted]) -> str:
-    """Return the acceptance formula with one free number that fits all observations; "" if none does."""
+    """Return the acceptance formula with one free number that fits all observations ``observed``; "" if none does."""
     told = [
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
@@ -74,7 +74,7 @@ def accept_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _cut_rule(observed: Sequence[Accepted]) -> str:
-    """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit.
+    """Return the rule min(1, min(p, c)/q), with one c for each row of p; "" if it does not fit ``observed``.
 
     At least two tokens of one row must show its c.
     """
@@ -96,14 +96,14 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
-    """Return whether too rare acceptance is seen at two different probabilities of ``row``, a row of p."""
+    """Return whether ``observed`` has too rare acceptance at two different probabilities of ``row``, a row of p."""
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 
 
 def _coarse_coin(observed: Sequence[Accepted]) -> str:
-    """Return the rule in which the coin has few values, such as 256; "" if no such number fits.
+    """Return the rule in which the coin has few values, such as 256; "" if no such number fits ``observed``.
 
-    The number is a power of two or ten. The coin is k/c, and the draft is accepted if k/c < p/q.
+    The number of values c is a power of two or ten. The coin is k/c, and the draft is accepted if k/c < p/q.
     """
     rules = [(min(1.0, one.p / one.q), one) for one in observed if one.q > 0]
     for values in sorted([*(2**k for k in range(1, 17)), *(10**k for k in range(1, 6))]):
@@ -200,7 +200,7 @@ _REPLACE = (
 
 
 def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
-    """Return the replacement formula with one free number that fits all observations; "" if none does.
+    """Return the replacement formula with one free number that fits all observations ``observed``; "" if none does.
 
     The power 1/temperature, if it fits too, is named as a second application of ``temperature`` to the residual.
     Observations in which max(p - q, 0) is 0 everywhere are skipped: programs treat this case separately.
@@ -233,7 +233,11 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return how much the rounding of ``law`` can change the free number of a formula, whose solution is ``number``."""
+    """Return how much the rounding of ``law`` can change the free number of a formula.
+
+    ``family`` is the formula, ``one`` the observation with the law ``law``, and ``number`` the solution without
+    rounding.
+    """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
 
@@ -250,7 +254,10 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c if the rounds use norm(p^c) instead of p, solved from a bonus or an acceptance; 0 if none fits."""
+    """Return c if the rounds use norm(p^c) instead of p; 0 if no c fits.
+
+    c is computed from the first observed acceptance or bonus that determines it.
+    """
     for given in all_given:
         for i, seen in enumerate(given.accept):
             p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]

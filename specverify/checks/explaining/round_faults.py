@@ -130,7 +130,10 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 
 
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
-    """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not."""
+    """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
+
+    ``wrong`` are the wrong parts of the rounds, and ``parameters`` the sampling parameters as text.
+    """
     if not {"replace", "bonus"} <= set(wrong):
         return None
     name = _name(all_given, "replace", parameters)
@@ -273,7 +276,10 @@ def _joined(fitting: Sequence[str], part: str) -> str:
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Describe the wrong sampling parameters whose rows explain the bonus or the replacement; "" if none do."""
+    """Return the sentence about wrong sampling parameters whose rows explain ``part``; "" if none do.
+
+    ``part`` is "replace" or "bonus" ("" is returned for "accept"), and ``parameters`` are the right parameters as text.
+    """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
@@ -319,7 +325,10 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
-    """Return the sentence about wrong rows of p or q with which the rounds follow the rule; "" if none fit."""
+    """Return the sentence about wrong rows of p or q with which the rounds follow the rule; "" if none fit.
+
+    ``parameters`` are the sampling parameters as text.
+    """
     if not _tells(all_given):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"

@@ -56,7 +56,10 @@ ROLES: Mapping[str, frozenset[str]] = {
 
 
 class Models(NamedTuple):
-    """The models and queries with which a path is read."""
+    """The models and queries with which a path is read.
+
+    The path begins after ``prompt`` and has at most ``horizon`` new tokens.
+    """
 
     p: LanguageModel
     q: LanguageModel | None
@@ -78,7 +81,11 @@ class Models(NamedTuple):
 
 
 class ReadRound(NamedTuple):
-    """One round of a path, with the role and the probability of each of its draws."""
+    """One round of a path, with the role and the probability of each of its draws.
+
+    ``text`` is the text before the round, ``drafts`` its drafts, and ``fault`` its first deviation from the rule, or
+    "".
+    """
 
     text: Tokens
     drafts: Tokens
@@ -98,7 +105,10 @@ class ReadRound(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A path described as rounds of speculative decoding."""
+    """A path described as rounds of speculative decoding.
+
+    ``words`` has a description of each round, and ``cost`` is the sum of the costs of all deviations and unusual steps.
+    """
 
     words: tuple[str, ...]
     fault: str
@@ -110,7 +120,11 @@ class Reading(NamedTuple):
 
 
 class _DraftReading(NamedTuple):
-    """Draws that are read as the drafts of a round."""
+    """Draws that are read as the drafts of a round.
+
+    ``tokens`` are the drafts, ``q`` the rows that they are drawn from, and ``places`` the program lines. ``next`` is
+    the index of the next draw, ``cost`` the cost of the reading, and ``fault`` the first deviation, or "".
+    """
 
     tokens: Tokens
     q: tuple[Row, ...]
@@ -123,7 +137,12 @@ class _DraftReading(NamedTuple):
 
 
 class _RoundReading(NamedTuple):
-    """A partly read round: everything before its last token."""
+    """A partly read round: everything before its last token.
+
+    ``text`` is the text before the round, ``drafted`` its drafts, and ``accept`` the acceptance probabilities of those
+    tested so far. ``rejected`` are texts that end in a rejected draft. The other fields become those of the completed
+    round.
+    """
 
     text: Tokens
     drafted: _DraftReading
@@ -154,7 +173,11 @@ class _RoundReading(NamedTuple):
 
 
 class _Alternative(NamedTuple):
-    """One reading of the next draws as a round, with its cost and the state after it."""
+    """One reading of the next draws as a round, with its cost and the state after it.
+
+    ``next`` is the index of the next draw, ``text`` the text after the round, and ``rejected`` are texts that end in a
+    rejected draft. ``used`` are the texts whose rows decide the round; ``ended``: no round follows.
+    """
 
     next: int
     text: Tokens
@@ -210,7 +233,10 @@ def _is_readable(item: PathDraw) -> bool:
 
 
 class _PathReader:
-    """Search for the reading of one path with the lowest cost (deviations from the rule)."""
+    """Search for the reading of one path with the lowest cost.
+
+    Deviations from the rule and unusual steps have costs.
+    """
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
@@ -589,6 +615,7 @@ class _PathReader:
         """Return the name of the only known row of p in which ``token`` is certain; "" if no row or several rows fit.
 
         Returns "" also if the token is certain in q or in the residual after ``here``: a certain token fits many rows.
+        ``rejected`` are texts that end in a rejected draft.
         """
         if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
             return ""
@@ -612,9 +639,10 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the next token without a draw, in the form of ``_token`` and with its arguments.
+        """Yield the readings of the next token, after ``here``, as one that no draw produced.
 
-        Such a token is certain, is the last token of the path, or is chosen by the program.
+        Such a token is certain, is the last token of the path, or is chosen by the program. Arguments and yielded
+        tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -782,7 +810,7 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
 
 
 def _at(place: str) -> str:
-    """Convert ", file:line" to " (file:line)"; "" stays ""."""
+    """Return ``place``, a text like ", file:line", as " (file:line)"; "" stays ""."""
     return f" ({place[2:]})" if place else ""
 
 

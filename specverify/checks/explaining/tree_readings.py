@@ -211,8 +211,9 @@ class _Walk:
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
         """Return whether the coin ``item`` tests ``child``, which the rule would accept with certainty.
 
-        ``seen`` is the bound of the coin, ``accepted`` its result, and ``left`` the residual before the test. If the
-        coin may also test another child, no later deviation of this round is reported.
+        ``seen`` is the bound of the coin, ``accepted`` its result, ``text`` the text at the parent of ``child``, and
+        ``left`` the residual before the test. If the coin may also test another child, no later deviation of this round
+        is reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False
@@ -264,9 +265,9 @@ class _Walk:
         )
 
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
-        """Describe the ``token`` after the last accepted node.
+        """Describe the ``token`` after the last accepted node, at which the text is ``text``.
 
-        ``left`` is the residual, used if a child was ``rejected``.
+        ``left`` is the residual, from which the token is drawn if a child was ``rejected``.
         """
         rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")

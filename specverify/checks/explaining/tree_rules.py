@@ -32,7 +32,10 @@ class TreeLevel(NamedTuple):
 
 
 class TreeRound(NamedTuple):
-    """A round with a draft tree on one path of a decode."""
+    """A round with a draft tree on one path of a decode.
+
+    ``prefix`` is the text before the round, ``target`` the model that gives p, and ``emitted`` are the emitted tokens.
+    """
 
     draft: Draft
     prefix: Tokens
@@ -110,7 +113,7 @@ def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
 
 
 def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
-    """Return whether a rule predicts the draws of a round.
+    """Return whether a rule predicts the draws of the round ``one``.
 
     The rule predicts the acceptance probability of each tested child, and the pmf of the last drawn token. ``q_rule``
     returns the q of a child, and ``residual`` the row r after the rejection of a child.

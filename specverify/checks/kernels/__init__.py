@@ -76,7 +76,7 @@ class Precision(NamedTuple):
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
     """Return the precision at which a total variation of ``tv`` is detected.
 
-    Raises ``ValueError`` for an invalid number.
+    ``alarm`` is the probability that any test refutes a right kernel. Raises ``ValueError`` for an invalid number.
     """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")

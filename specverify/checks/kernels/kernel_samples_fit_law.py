@@ -32,7 +32,11 @@ COARSER = 5
 
 
 class SampledKernel(NamedTuple):
-    """A kernel in a situation (models and number of drafts), and the total variation to detect."""
+    """A kernel in a situation (models and number of drafts), and the total variation to detect.
+
+    ``vocabulary`` is the vocabulary size, ``tv`` the total variation, and ``calls`` are the rows and seeds of the
+    calls.
+    """
 
     kernel: Kernel
     situation: Situation
@@ -53,7 +57,7 @@ class SampledKernel(NamedTuple):
 
 
 def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the count of each emitted text in ``samples`` rows."""
+    """Return the count of each emitted text in ``samples`` rows; ``sampled`` is the kernel in a situation."""
     result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
@@ -62,9 +66,10 @@ def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
 
 
 def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of texts of ``samples`` rows, all with one token more than the situation has drafts.
+    """Return the counts of the texts of ``samples`` rows, each continued to one token more than there are drafts.
 
-    Samples of the target continue shorter texts. Outcomes that are no texts stay unchanged.
+    The target draws the tokens that a shorter text lacks. Outcomes that are no texts stay unchanged. ``sampled`` is the
+    kernel in a situation.
     """
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
@@ -80,7 +85,7 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
 
 
 def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
-    """Return number of accepted drafts -> count in ``samples`` rows."""
+    """Return number of accepted drafts -> how many of ``samples`` rows accept this many."""
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
         result[len(tokens) - 1] += count
@@ -88,7 +93,7 @@ def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
 
 
 def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
-    """Return the law of the number of drafts that the rule accepts."""
+    """Return the law of the number of drafts that the rule accepts in the situation of ``sampled``."""
     here, law = sampled.situation, Counter[int]()
     for draft, p, q, weight in drafted((here.target, here.draft), PROMPT, here.length):
         for path in paths(partial(verified, sampled.kernel, draft, p, q)):
@@ -151,7 +156,8 @@ def situations_to_sample(
 ) -> list[SampledKernel]:
     """Return the situations to sample: one for each gamma, and one for each larger vocabulary.
 
-    The detectable total variation is ``tv`` for the first group, and ``large_tv`` for the larger vocabularies.
+    The detectable total variation is ``tv`` in the situations for the gammas, and ``large_tv`` in those for the larger
+    vocabularies. ``calls`` are the rows and seeds of the calls.
     """
     result = [
         SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)
@@ -161,7 +167,10 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return situations with more drafts and few random rows; [] if the kernel does not run on this many drafts."""
+    """Return situations with more drafts and few random rows; [] if the kernel does not run on this many drafts.
+
+    ``tv`` is the detectable total variation, and ``calls`` are the rows and seeds of the calls.
+    """
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
         for seed, places in enumerate(((0, 3), (1, 4), (2, 3)))
@@ -174,7 +183,7 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
 
 
 def checks_of(all_sampled: Sequence[SampledKernel], alarm: float) -> tuple[Check, ...]:
-    """Return the checks of the sampled situations; ``alarm`` is the false-alarm rate of each check."""
+    """Return the checks of ``all_sampled``, the sampled situations; ``alarm`` is the false-alarm rate of each check."""
     small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
     large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
     fits = {

@@ -16,7 +16,10 @@ Examine = Callable[[Conditions], Examination]
 def kernel_check(
     name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
 ) -> Check:
-    """Return a check of one kernel; ``examined`` maps the name of each setting to its examination."""
+    """Return a check of one kernel; ``examined`` maps the name of each setting to its examination.
+
+    The other arguments are the fields of the check.
+    """
     return Check(name, summary, claim, evidence, (of_names(examined),))
 
 

@@ -37,7 +37,10 @@ LAGS = tuple(2**i for i in range(11))
 
 
 class Repeats(NamedTuple):
-    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none."""
+    """Descriptions of repeated bits between ``rows`` and between ``calls``; "" if there are none.
+
+    ``samples`` is the number of bits that were compared.
+    """
 
     rows: str
     calls: str
@@ -104,12 +107,15 @@ def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _alike(lines: Any) -> tuple[int, int] | None:
-    """Return the indices of two equal rows of an array, or None."""
+    """Return the indices of two equal rows of the array ``lines``; None if all rows differ."""
     return next(iter(_equal(np.packbits(lines, axis=1))), None)
 
 
 def _equal(lines: Any) -> list[tuple[int, int]]:
-    """Return pairs of equal rows of an array; the second of a pair is the first row with this content."""
+    """Return pairs of indices of equal rows of the array ``lines``.
+
+    Each row that equals an earlier one gives a pair: the first row with its content, and the row itself.
+    """
     _, first, inverse = np.unique(lines, axis=0, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     return [(int(earlier[i]), int(i)) for i in np.flatnonzero(earlier != np.arange(len(lines)))]
@@ -118,7 +124,8 @@ def _equal(lines: Any) -> list[tuple[int, int]]:
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
     """Return tables by name; each counts the pairs of bits that two rows of one call show.
 
-    There is one table for each pair of kinds of rows and each distance between the two rows.
+    There is one table for each pair of kinds of rows and each distance between the two rows, with about ``samples``
+    pairs in each.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -139,7 +146,7 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
     """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
 
-    There is one table for each pair of kinds of rows.
+    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2

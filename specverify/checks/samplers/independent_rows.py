@@ -32,7 +32,12 @@ CellOf = Callable[[Tokens], int]
 
 
 class IndependencePlan(NamedTuple):
-    """The settings of an independence test, fixed before the first sample."""
+    """The settings of an independence test, fixed before the first sample.
+
+    ``check`` is the name of the check, and ``cell`` maps a text to one of four cells. ``alarm`` is the false-alarm
+    rate. The check holds if the dependence is at most ``tv``; ``error`` is the probability that it holds for a larger
+    one. At most ``most_couples`` couples are counted.
+    """
 
     what: str
     """The tested quantity in words, such as ``rows of one call``."""
@@ -45,7 +50,11 @@ class IndependencePlan(NamedTuple):
 
 
 class IndependenceFound(NamedTuple):
-    """The counts and the evidence of an independence test so far."""
+    """The counts and the evidence of an independence test so far.
+
+    Couples are taken two by two. ``straight`` counts the first of the two, and ``crossed`` the row of the second with
+    the other row of the first; the law of ``crossed`` is the product law.
+    """
 
     evidence: Array = NO_COUPLES_YET
     joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
@@ -77,7 +86,7 @@ def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
 def couples_seen(
     plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return the evidence with the couples ``(left[i], right[i])`` added.
+    """Return the evidence ``found`` with the couples ``(left[i], right[i])`` added.
 
     An odd last couple waits for the next batch.
     """
@@ -105,7 +114,11 @@ def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequ
 
 
 def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Status:
-    """Return REFUTED, HOLDS (dependence at most ``plan.tv``), NOT_APPLICABLE (constant output), or UNKNOWN so far."""
+    """Return the status that the evidence ``found`` gives so far.
+
+    REFUTED: the rows are dependent. HOLDS: the dependence is at most ``plan.tv``. NOT_APPLICABLE: the output is nearly
+    constant. UNKNOWN: more samples would decide.
+    """
     if evidence(found.evidence) >= -math.log(plan.alarm):
         return Status.REFUTED
     if _is_constant(found):
@@ -114,7 +127,7 @@ def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Sta
 
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
-    """Return the verdict on the subject ``name`` from the couples so far."""
+    """Return the verdict on the subject ``name`` from the evidence ``found``; ``notes`` are added to it."""
     status, couples = independence_status(plan, found), found.couples
     bound = _dependence(plan, found)
     same = np.trace(found.joint) / max(couples, 1)

@@ -32,7 +32,10 @@ View = Callable[[Tokens], Hashable]
 
 
 class Compared(NamedTuple):
-    """The counts and evidence of one function of sequences, from both samplers."""
+    """The counts and evidence of one function of sequences, from both samplers.
+
+    ``ours`` are the counts from the tested sampler, and ``theirs`` those from the plain one.
+    """
 
     ours: Mapping[Hashable, int] = {}
     theirs: Mapping[Hashable, int] = {}
@@ -40,7 +43,11 @@ class Compared(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """The settings of a comparison of two samplers, fixed before the first sample that counts as evidence."""
+    """The settings of a comparison of two samplers, fixed before the first sample that counts as evidence.
+
+    ``frequent`` are the sequences with a cell of their own. ``alarm`` is the false-alarm rate. The check holds if the
+    distance is at most ``tv``; ``error`` is the probability that it holds for a larger distance.
+    """
 
     frequent: frozenset[Tokens]
     alarm: float
@@ -50,7 +57,11 @@ class ReferencePlan(NamedTuple):
 
 
 class ReferenceFound(NamedTuple):
-    """The counts and the evidence of a comparison so far."""
+    """The counts and the evidence of a comparison so far.
+
+    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is their number from each
+    sampler.
+    """
 
     compared: Mapping[str, Compared]
     samples: int = 0
@@ -73,7 +84,8 @@ def plan_reference(
     """Return the plan of a comparison; ``pilot`` is a sample of the plain sampler that gives no evidence.
 
     ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
-    that it holds for a larger distance.
+    that it holds for a larger distance. ``most_samples`` is the largest number of samples, at which the bound on the
+    distance is made tightest.
     """
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tv, most_samples)
@@ -115,7 +127,10 @@ def _compared(past: Compared, ours: Counter[Hashable], theirs: Counter[Hashable]
 
 
 def log_evidence(found: ReferenceFound) -> float:
-    """Return the logarithm of the e-value against the hypothesis that both samplers have the same law."""
+    """Return the logarithm of the e-value against the hypothesis that both samplers have the same law.
+
+    ``found`` has the counts and the evidence so far.
+    """
     return float(log_mean([evidence(item.evidence) for item in found.compared.values()]))
 
 
@@ -133,7 +148,10 @@ def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
 
 
 def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
-    """Return REFUTED, HOLDS (distance at most ``plan.tv``), or UNKNOWN so far."""
+    """Return the status that the evidence ``found`` gives so far.
+
+    REFUTED: the laws differ. HOLDS: their distance is at most ``plan.tv``. UNKNOWN: more samples would decide.
+    """
     if log_evidence(found) >= -math.log(plan.alarm):
         return Status.REFUTED
     return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
@@ -166,7 +184,10 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Return a counterexample with the outcomes of ``view`` whose counts differ the most."""
+    """Return a counterexample with the outcomes whose counts differ the most.
+
+    ``view`` is the name of the function of sequences whose values are the outcomes.
+    """
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)
     return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")

@@ -21,7 +21,12 @@ MISS = 0.1
 
 
 class LawPlan(NamedTuple):
-    """The settings of a test against a known law, fixed before the first sample."""
+    """The settings of a test against a known law, fixed before the first sample.
+
+    ``views`` are the partitions of the outcomes that give evidence against the law, and ``bound`` is the partition on
+    which the distance is bounded. ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``.
+    ``rounding`` is the largest relative error of the law.
+    """
 
     law: KnownLaw
     views: tuple[Coarsening, ...]
@@ -59,8 +64,8 @@ def plan_law(
     """Return the plan of a test against ``law``.
 
     ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
-    that it holds for a larger distance. ``rounding`` is the largest relative error of the law. ``draft`` and ``more``
-    give further partitions of the outcomes.
+    that it holds for a larger distance. ``most_samples`` is the largest number of samples, and ``rounding`` the largest
+    relative error of the law. ``draft`` and ``more`` give further partitions of the outcomes.
     """
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
@@ -73,7 +78,7 @@ def law_begun(plan: LawPlan) -> LawFound:
 
 
 def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
-    """Return the counts with the outcomes ``rows`` of one more batch added."""
+    """Return the counts ``found`` with the outcomes ``rows`` of one more batch added."""
     places = plan.law.places(rows)
     wrong = (places < 0) | (plan.law.masses[places] == 0)
     impossible = dict(found.impossible)
@@ -107,14 +112,18 @@ def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
 
 
 def _observed(plan: LawPlan, found: LawFound) -> float:
-    """Return the total variation of the sampled shares from the law, on the cells used for the bound."""
+    """Return the total variation of the sampled shares from the law, on the cells from which the bound is computed."""
     shares = plan.bound.counts(found.counts) / found.samples
     outside = sum(found.impossible.values()) / found.samples
     return min(float(np.abs(shares - plan.bound.masses).sum() + outside) / 2, 1.0)
 
 
 def law_status(plan: LawPlan, found: LawFound) -> Status:
-    """Return REFUTED, HOLDS (distance at most ``plan.tv``), or UNKNOWN so far."""
+    """Return the status that the counts ``found`` give so far.
+
+    REFUTED: the sampler does not have the law. HOLDS: its distance from the law is at most ``plan.tv``. UNKNOWN: more
+    samples would decide.
+    """
     if log_evidence(plan, found) >= -math.log(plan.alarm):
         return Status.REFUTED
     return Status.HOLDS if law_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
@@ -184,7 +193,7 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Return a counterexample with the outcomes whose counts deviate the most, in standard deviations."""
+    """Return a counterexample with the outcomes whose counts deviate the most from the law, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
     cells = plan.bound.masses
@@ -203,7 +212,10 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Return one line per partition: the smallest total variation between its cells that would have been refuted."""
+    """Return one line per partition of the outcomes, with its power at ``samples`` samples.
+
+    The line states the smallest total variation between the cells of the partition that would have been refuted.
+    """
     lines = []
     for view in plan.views:
         cells = len(view.masses)

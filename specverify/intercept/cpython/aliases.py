@@ -178,7 +178,8 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
     """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
 
-    Yields nothing for a holder that cannot be changed, such as a tuple.
+    ``everything`` has the classes of the process, because an attribute of a class is changed in another way. Yields
+    nothing for a holder that cannot be changed, such as a tuple.
     """
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
@@ -200,7 +201,10 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the class attributes that refer to ``holder``, the object of a static method."""
+    """Yield the class attributes that refer to ``holder``, the object of a static method.
+
+    ``everything`` has the classes of the process.
+    """
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
@@ -216,7 +220,8 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
     """Return the place of ``key`` in the dictionary ``holder``.
 
-    An attribute of a class is set by ``setattr``, which invalidates the method cache of the class.
+    If ``holder`` holds the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
+    invalidates the method cache of the class.
     """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:

@@ -1,6 +1,6 @@
 """A JAX array whose elements may be symbolic.
 
-To JAX it is a tracer: it has a shape and a dtype, and every primitive applied to it reaches ``evaluation``. It holds an
+To JAX it is a tracer: it has a shape and a dtype, and ``calls`` evaluates every primitive applied to it. It holds an
 object array of elements: numbers, symbolic numbers, and outcomes that are drawn when they are read. Converting it to
 numbers (``bool``, ``int``, ``np.asarray``) forces the elements; a symbolic number without a value becomes a symbolic
 float.
@@ -32,7 +32,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
     """
 
     def __init__(self, trace: Any, aval: Any, elements: np.ndarray[Any, Any]) -> None:
-        """Wrap ``elements``; ``aval`` is JAX's description of the shape and the dtype."""
+        """Wrap ``elements`` as a tracer of ``trace``; ``aval`` is JAX's description of the shape and the dtype."""
         super().__init__(trace, aval)
         self.elements = elements
 
@@ -151,7 +151,10 @@ def has_no_value(*operands: Any) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Return an operand as a JAX array of plain numbers, drawing outcomes if needed; refuses symbolic numbers."""
+    """Return ``value``, an operand, as a JAX array of plain numbers, drawing outcomes if needed.
+
+    Refuses symbolic numbers.
+    """
     if not isinstance(value, SymbolicTracer):
         return value
     numbers = [known(element) for element in value.elements.flat]

@@ -163,9 +163,10 @@ _LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the results of a primitive on concrete numbers, computed by JAX or taken from the cache.
+    """Return the results of ``primitive`` on concrete ``operands``, computed by JAX or taken from the cache.
 
-    ``equation`` is the equation of a traced function that applies the primitive, or None.
+    ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies the
+    primitive, or None.
     """
     key = _key(primitive, operands, parameters, equation)
     before = None if key is None else PROCESS.jax_computed.get(key)
@@ -191,7 +192,10 @@ def _forget() -> None:
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
-    """Return the cache key of a computation; None if it must not be cached."""
+    """Return the cache key of a computation: ``primitive``, its ``operands`` and ``parameters``, or the ``equation``.
+
+    Returns None if the computation must not be cached.
+    """
     if primitive.name == CALLS_BACK:
         return None
     try:
@@ -250,19 +254,22 @@ class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at with
     """A JAX trace that answers random primitives and evaluates all others."""
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
-        """Return the result of a primitive: an array, or a list of arrays if it has several results."""
+        """Return the result of ``primitive`` on the operands ``tracers``: an array, or a list of several.
+
+        ``params`` are the parameters of the primitive.
+        """
         result = computed(primitive, list(tracers), params)
         return result if primitive.multiple_results else result[0]
 
     def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
-        """Call ``fun`` itself; derivatives are not needed."""
+        """Call ``fun`` itself on ``tracers``, so that its primitives reach this trace; derivatives are not needed."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
     def process_custom_vjp_call(
         self, _primitive: Any, fun: Any, _fwd: Any, _bwd: Any, tracers: Sequence[Any], /, **_: Any
     ) -> Any:
-        """Call ``fun`` itself; derivatives are not needed."""
+        """Call ``fun`` itself on ``tracers``, so that its primitives reach this trace; derivatives are not needed."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
@@ -281,7 +288,7 @@ TRACE = AnsweringTrace()
 
 
 def _as_array(value: SymbolicFloat) -> SymbolicTracer:
-    """Return a symbolic Python number as an array, so that it can be used with JAX arrays.
+    """Return ``value``, a symbolic Python number, as an array, so that it can be used with JAX arrays.
 
     Refused while JAX traces a function: a number drawn then would be the same in every later call.
     """
@@ -305,9 +312,10 @@ for _kind in (SymbolicFloat, SymbolicInt):
 
 
 def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the results of a primitive on operands that may be symbolic.
+    """Return the results of ``primitive`` on ``operands``, which may be symbolic.
 
-    ``equation`` is the equation of a traced function that applies the primitive, or None.
+    ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies the
+    primitive, or None.
     """
     operands, name = collapsed(operands), primitive.name
     open_ones = any(isinstance(operand, SymbolicTracer) for operand in operands)
@@ -375,15 +383,19 @@ def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
 
 
 def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    """Return JAX's descriptions (shape and dtype) of the results of a primitive."""
+    """Return JAX's descriptions (shape and dtype) of the results of ``primitive`` on ``operands``.
+
+    ``parameters`` are those of the primitive.
+    """
     result, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
     return list(result) if primitive.multiple_results else [result]
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return the random bits that a primitive draws, as an array of symbolic elements.
+    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``, as a symbolic array.
 
-    Refuses primitives that draw in another way, and keys that depend on a symbolic number.
+    ``parameters`` are those of the primitive. Refuses primitives that draw in another way, and keys that depend on a
+    symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
@@ -407,7 +419,10 @@ _INNER = {"_where", "clip"}
 
 
 def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
-    """Evaluate ``closed``, a traced function; draws inside functions of JAX itself are named after these functions."""
+    """Return the results of ``closed``, a traced function, on ``operands``.
+
+    Draws inside a function of JAX itself are named after this function.
+    """
     jaxpr = getattr(closed, "jaxpr", closed)
     consts = getattr(closed, "consts", ())
     debug: Any = getattr(jaxpr, "debug_info", None)
@@ -580,8 +595,8 @@ def line_of(equation: Any) -> str:
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
     """Context manager: while it is open, ``draws`` answers JAX's random calls.
 
-    Yields a function that returns a context manager, which another thread enters. ``forced_uniform`` gives every
-    uniform a fixed value instead: see ``boundary_of``.
+    Yields a function; another thread enters the context manager that it returns, so that its calls are answered too.
+    ``forced_uniform`` gives every uniform a fixed value instead: see ``boundary_of``.
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:

@@ -50,14 +50,14 @@ class Source:
     """One random word (integer of fixed width); all numbers computed from the word refer to it."""
 
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
-        """Create a random word of ``width`` bits.
+        """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
 
         ``draw(way)`` returns the draw of the word for one use: ``("uniform", width)`` or ``("rest", number, width)``.
         ``word`` is its recorded value, if there is one.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
-        """The word as a share of all words."""
+        """The word divided by the number of words, a uniform number."""
 
     def rest(self, number: int) -> Deferred:
         """Return the word modulo ``number`` as an outcome; ``number`` must be far smaller than the number of words.
@@ -86,7 +86,7 @@ class Bits(Deferred):
     def shifted(self, by: int) -> Any:
         """Return the bits shifted right by ``by``: the last ``by`` bits are dropped.
 
-        ``Declined`` if that is not possible.
+        Returns ``Declined`` if none would be left, or if other bits stand before them.
         """
         return (
             Bits(self.source, self.kept - by)
@@ -95,7 +95,7 @@ class Bits(Deferred):
         )
 
     def placed_under(self, number: int) -> Any:
-        """Return the bits combined with the higher bits of ``number`` (bitwise or). ``Declined`` if they overlap."""
+        """Return the bits combined with the higher bits of ``number`` (bitwise or); ``Declined`` if the two overlap."""
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
             Bits(self.source, self.kept, number)
@@ -104,7 +104,7 @@ class Bits(Deferred):
         )
 
     def masked(self, mask: int) -> Any:
-        """Return the last bits, selected by ``mask``. ``Declined`` unless ``mask`` is 2**n - 1."""
+        """Return the last bits, selected by ``mask``; ``Declined`` unless ``mask`` is 2**n - 1."""
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
@@ -133,9 +133,9 @@ class Bits(Deferred):
         return Continuous(self.source.uniform).then(times(2.0**self.kept)).then(plus(float(self.under)))
 
     def as_float(self, dtype: Any) -> Any:
-        """Return the float in [1, 2) with these bits.
+        """Return the float of type ``dtype`` in [1, 2) with these bits.
 
-        ``Declined`` unless they fill the significand and the exponent is that of 1.
+        Returns ``Declined`` unless the bits fill the significand and the exponent is that of 1.
         """
         info = jax.numpy.finfo(dtype)
         one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
@@ -157,10 +157,10 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _KeyStreams(Streams):
-    """The keys from which one run drew numbers. A part of each key differs in every run."""
+    """The states from which one run drew numbers: each has the number of the run, a key and a position."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the part of a key that is equal in every run, to identify the draw when runs are compared."""
+        """Return the part of ``state`` that identifies a draw when runs are compared: all but the number of the run."""
         return state and state[0][1:]
 
 

@@ -429,7 +429,10 @@ _MOVEMENT = {name: row.family for name, row in OF_JAX.items() if row.family in {
 
 
 def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
-    """Return the elements after an operation that only moves them; ``Declined`` for any other operation."""
+    """Return the elements of ``operands`` after ``primitive``, if it only moves elements; otherwise ``Declined``.
+
+    ``parameters`` are those of the primitive, and ``results`` JAX's descriptions of its results.
+    """
     name = primitive.name
     if name in _PUT:  # what is put stands behind the places
         operands = [operands[0], operands[2], operands[1]]
@@ -458,7 +461,10 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
 
 
 def filler(parameters: dict[str, Any], dtype: Any) -> Any:
-    """Return the value that a gather returns for indices out of range: ``fill_value``, or JAX's default."""
+    """Return the value that a gather returns for indices out of range.
+
+    It is ``fill_value`` in ``parameters``; if that is missing, JAX's default for ``dtype``.
+    """
     value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
     if value is not None:
         return new_array(value).astype(dtype).item()
@@ -642,7 +648,10 @@ def _is_ordinary(array: Any) -> bool:
 
 
 def computed_by_numpy(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any | None:
-    """Return the result of a primitive on concrete numbers as a JAX array; None if JAX must compute it."""
+    """Return the result of ``primitive`` on concrete ``operands`` as a JAX array; None if JAX must compute it.
+
+    ``parameters`` are those of the primitive.
+    """
     if primitive.name not in _BY_NUMPY or any(getattr(operand, "committed", False) for operand in operands):
         return None
     avals = [core.typeof(operand) for operand in operands]

@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the symbolic operand, then the plain number, of an operation on one of each in either order.
+    """Return the symbolic one of the operands ``left`` and ``right``, then the other one, a plain number.
 
     Refuses two symbolic operands; ``what`` describes the operation in the message.
     """
@@ -62,9 +62,9 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
-    """Return the sum or product (``name``) or another function of two symbolic numbers; a number minus itself is 0.
+    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
-    If one of them has few integer values, that one is drawn first.
+    A number minus itself is 0. If one of the numbers has few integer values, it is drawn first.
     """
     if name == ADD and right == left.then(times(-1.0)):
         return 0.0
@@ -76,7 +76,7 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 
 
 def _sign(value: Symbolic, what: str) -> float:
-    """Return the sign of a symbolic number, 1 or -1 (1 for 0); refuses a number that can have both signs.
+    """Return the sign of ``value``, a symbolic number: 1 or -1 (1 for 0). Refuses a number that can have both signs.
 
     ``what`` is the beginning of the message of the refusal.
     """
@@ -267,7 +267,7 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger of two operands.
+    """Return the larger of two operands, plain or symbolic numbers.
 
     The result is symbolic unless the known intervals determine which operand is larger.
     """
@@ -321,7 +321,7 @@ def floored(value: Symbolic) -> Operand:
 
 
 def truncated(value: Symbolic) -> Operand:
-    """Return ``value`` rounded towards 0."""
+    """Return ``value`` rounded towards 0: drawn if it has few possible values, else a symbolic integer."""
     low, _ = value.ends()
     if low >= 0 or not value.below(0.0):
         return floored(value)
@@ -329,7 +329,7 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the nearest integer, ties to even, -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``, of two the even one; -0.0 for a number just below 0.
 
     Refuses numbers for which a tie has positive probability.
     """
@@ -384,22 +384,22 @@ def heaviside(value: Operand, at_zero: Operand) -> Operand:
 
 
 def remainder(left: Operand, right: Operand) -> Operand:
-    """Return the remainder with the sign of ``right``, as Python's ``%``."""
+    """Return the remainder of ``left / right`` with the sign of ``right``, as Python's ``%``."""
     return _rest(floor_divided(left, right), left, right)
 
 
 def fmod(left: Operand, right: Operand) -> Operand:
-    """Return the remainder with the sign of ``left``, as C's ``fmod``."""
+    """Return the remainder of ``left / right`` with the sign of ``left``, as C's ``fmod``."""
     return _rest(_of_any(truncated, np.trunc, divided(left, right)), left, right)
 
 
 def ceiled(value: Symbolic) -> Operand:
-    """Return the smallest integer that is at least ``value``."""
+    """Return the smallest integer that is at least ``value``: drawn if it has few possible values, else symbolic."""
     return negative(_of_any(floored, np.floor, negative(value)))
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return the image of a symbolic number under the monotone function ``name`` of ``steps.RULES``."""
+    """Return the image of ``value``, a symbolic number, under the monotone function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 

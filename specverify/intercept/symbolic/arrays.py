@@ -1,7 +1,7 @@
 """NumPy arrays with symbolic random numbers as elements, and arrays that stand for very long noise vectors.
 
-Operations on elements call ``algebra``, ``comparisons`` and ``races``. Sorting, argmax and lookups take and return
-object arrays of numbers and symbolic numbers. An array of very many random numbers holds, in every element of its
+Operations on elements apply the rules of ``primitives``. Sorting, argmax and lookups take and return object arrays
+of numbers and symbolic numbers. An array of very many random numbers holds, in every element of its
 memory, one object that refuses all operations. So code that reads the memory without a rule is refused, and never
 computes with wrong values.
 """
@@ -108,7 +108,7 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
 
 
 def running(name: str, array: Any, axis: Any) -> Any:
-    """Return the cumulative maximum or minimum (``name``) along an axis."""
+    """Return the cumulative maximum or minimum (``name``) of ``array`` along an axis."""
     rule: Any = PRIMITIVES[name].scalar
     return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 
@@ -129,7 +129,7 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
 
 
 def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
-    """Return the sorted elements along an axis as symbolic numbers, without drawing anything."""
+    """Return the elements of ``array`` sorted along an axis, as symbolic numbers, without drawing anything."""
 
     def values(row: list[Any]) -> list[list[Any]]:
         ranked, _ = asked(rows.ordered, row, _ASK, range(len(row)), largest=False)
@@ -150,14 +150,14 @@ def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
 
 
 def searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Return the insertion indices of ``v`` in the sorted ``a``, as ``np.searchsorted``."""
+    """Return the insertion indices of the values ``v`` in the sorted array ``a``, as ``np.searchsorted`` does."""
     bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
     places = [_looked_up(bounds, value, side) for value in as_objects(v).flat]
     return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
 
 
 def digitized(x: Any, bins: Any, right: bool = False) -> Any:
-    """Return the index of the bin of each number, as ``np.digitize``; ``bins`` may decrease."""
+    """Return the index of the bin of each number in ``x``, as ``np.digitize`` does; ``bins`` may decrease."""
     edges = np.asarray(bins).tolist()
     if len(edges) > 1 and edges[0] > edges[-1]:
         return len(edges) - searched(edges[::-1], x, "left" if right else "right")
@@ -165,7 +165,10 @@ def digitized(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
-    """Return the insertion index of ``value``, plain or symbolic, in the sorted plain ``bounds``."""
+    """Return the insertion index of ``value``, plain or symbolic, in the sorted plain ``bounds``.
+
+    ``side`` is "left" or "right", as in ``np.searchsorted``.
+    """
     if any(isinstance(bound, SymbolicFloat) for bound in bounds):
         raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, SymbolicFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
@@ -521,7 +524,7 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array.transpose(*axes))
 
     def copy(self, *_: Any, **__: Any) -> Any:
-        """Return another array of the same random numbers, with memory of its own."""
+        """Return another array of the same random numbers; a later write to one of them does not change the other."""
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:

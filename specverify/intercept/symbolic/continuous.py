@@ -317,7 +317,7 @@ _EXPONENTIAL = (LOG, times(-1.0))
 
 
 def exponential(uniform: Uniform) -> Continuous:
-    """Return an exponential number of rate 1: ``-log u``."""
+    """Return the exponential number ``-log(uniform)``, of rate 1."""
     return Continuous(uniform, _EXPONENTIAL)
 
 
@@ -386,9 +386,9 @@ class Joined(NamedTuple):
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the number is below ``bound``, drawn given all earlier answers.
 
-        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default
-        the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms
-        have taken part in a race.
+        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the line that compares, by
+        default the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if a
+        uniform in the number has taken part in a race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))
@@ -470,7 +470,7 @@ def any_symbolic(values: Iterable[Any]) -> bool:
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
-    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
+    """Return ``left`` and ``right``, symbolic numbers, combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
     Raises ``NeedsValue`` if the result has more than ``MOST_PARTS`` uniforms.
     """

@@ -1,6 +1,6 @@
 """Symbolic random numbers as Python numbers, ``SymbolicFloat`` and ``SymbolicInt``; the outcome of a run.
 
-Their methods call ``algebra`` and ``comparisons``. An operation without a rule needs the value, and is refused with the
+Their methods apply the rules of ``primitives``. An operation without a rule needs the value, and is refused with the
 name of the operation and the line of the foreign code.
 """
 
@@ -316,7 +316,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return every value of an unread draw with its probability, and count the draw for the rounding bound."""
+    """Return every value of the unread draw ``element`` with its probability; count the draw for the rounding bound."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

@@ -51,7 +51,10 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class Family(Enum):
-    """The kinds of operation; a front end treats the operands of a row by its kind before it applies the rule."""
+    """The kinds of operation.
+
+    A front end prepares the operands of a row by its kind, and then applies the rule of the row.
+    """
 
     ARITHMETIC = "arithmetic"
     CLAMP = "clamp"
@@ -219,17 +222,18 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of an operation that maps integers to integers and is rounded once in floats.
+    """Return the row of ``name``, an operation that maps integers to integers and is rounded once in floats.
 
-    Every library therefore computes the operation to the same bit. ``more`` are further fields of the row.
+    Every library therefore computes the operation to the same bit. ``scalar`` and ``vector`` are its rules for symbolic
+    numbers and noise vectors; ``more`` are further fields of the row.
     """
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the row of a unary function; ``formula`` writes it in basic operations, for scalars and vectors alike.
+    """Return the row of ``name``, a function of one number; ``formula`` writes it in basic operations.
 
-    ``more`` are further fields of the row.
+    The formula applies to scalars and to noise vectors. ``more`` are further fields of the row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -483,7 +487,7 @@ OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer of the comparison ``name``; for plain numbers the result of NumPy.
+    """Return the answer of the comparison ``name`` of ``operands``; for plain numbers the result of NumPy.
 
     ``place`` is the line of the program that compares, by default the current line.
     """
@@ -774,7 +778,10 @@ ROWS = table(
 
 
 def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
-    """Return the row of ``name``, which only moves elements; the library itself computes the positions."""
+    """Return the row of ``name``, which only moves elements: the library itself computes the positions.
+
+    ``family`` is the kind of movement, and ``more`` are further fields of the row.
+    """
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
 

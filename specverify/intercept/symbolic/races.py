@@ -10,8 +10,8 @@ probability, and a number added to the uniform shortens the tail; the law is exa
 
 **Scores.** Numbers may be ratios, multiples, powers or sums of the noise; each form is inverted to obtain the times.
 
-**Known orders.** The decided part of an order is kept (``order``): the next rank, the best of two blocks and a repeated
-comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
+**Known orders.** The decided part of an order is kept (``uniform``): the next rank, the best of two blocks and a
+repeated comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
 
 **A second race** of the same noise with other weights is possible once. Let clocks race at rates w, and let a be the
 first, at time T, exponential with rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh
@@ -412,7 +412,7 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before all others of ``runners``.
+    """Return the clock that is known to have rung before all others of ``runners``; it need not be one of them.
 
     Returns None if there is no such clock, or if the order of the others among themselves is partly known too.
     """
@@ -445,8 +445,9 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
     """Return the index of each possible ``winner`` of ``entries`` with its probability, without drawing.
 
-    If an entry is the maximum of several clocks, its index occurs once for each of them. Returns None if one of the
-    numbers was compared before, because then a draw determines more than the winner. Raises the errors of ``winner``.
+    Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
+    for each of them. Returns None if one of the numbers was compared before, because then a draw determines more than
+    the winner.
     """
     if any(map(few, entries)):
         return None
@@ -490,7 +491,7 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the element at ``rank``, as ``ranked`` does.
+    """Return the index of the element at ``rank``, as ``ranked`` does with the same parameters.
 
     If the numbers form no race in the direction in which ``rank`` counts, the rank is counted from the other end.
     """
@@ -657,9 +658,9 @@ def _reweighted(
 ) -> int:
     """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
 
-    ``runners`` are the clocks of the first race. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if
-    more than the first clock is requested (``once`` is False), or if the earlier race decided more than its first
-    clock.
+    ``runners`` are the clocks of the first race, ``drawn`` the uniforms of the second, and ``scores`` the numbers that
+    race in it. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is
+    requested (``once`` is False), or if the earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:

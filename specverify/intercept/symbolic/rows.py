@@ -101,7 +101,7 @@ def reduced(
 
 
 def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
-    """Return an array with the results of ``rule`` for every prefix of each row along ``axis``.
+    """Return an array with the results of ``rule`` for every prefix of each row of ``elements`` along ``axis``.
 
     With ``reverse`` these are the results for every suffix.
     """
@@ -139,7 +139,10 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return the elements of ``arrays`` after ``move``, which returns several arrays; otherwise like ``moved``."""
+    """Return the elements of ``arrays`` after ``move``, which returns several arrays.
+
+    The parameters are those of ``moved``.
+    """
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
         places.append(np.arange(first, first + elements.size).reshape(elements.shape))
@@ -387,7 +390,7 @@ def one_rank(_: int, rank: int | None) -> range:
 
 
 def middle_rank(length: int, _: int | None) -> range:
-    """Return a range with the rank of the median; the lower one if there are two."""
+    """Return a range with the rank of the median of a row of this ``length``; the lower one if there are two."""
     return one_rank(length, (length + 1) // 2)
 
 
@@ -397,7 +400,7 @@ def middle_rank(length: int, _: int | None) -> range:
 def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
     """Return how many of the sorted ``bounds`` are below ``element``, or with ``right`` at most equal to it.
 
-    The answer is drawn when it is read.
+    The answer is drawn when it is read; ``ask`` has the line for a refusal.
     """
     if isinstance(element, SYMBOLIC):
         return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))

@@ -390,7 +390,7 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
 
 
 def _is_plain(formula: Any) -> bool:
-    """Return whether a quantity is a single uniform without steps and limits."""
+    """Return whether ``formula`` is a single uniform without steps and limits."""
     return formula.name == "uniform" and not formula.steps and (formula.low, formula.high) == (-inf, inf)
 
 
@@ -562,7 +562,7 @@ def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
 
 
 def _integral(pieces: list[_Segment]) -> list[_Segment]:
-    """Return the integral from the start of a piecewise polynomial up to t, as a piecewise polynomial in t."""
+    """Return the integral of a piecewise polynomial from its start to t, as a piecewise polynomial in t."""
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
         result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
@@ -572,7 +572,7 @@ def _integral(pieces: list[_Segment]) -> list[_Segment]:
 
 
 def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
-    """Return the piecewise polynomial restricted to ``window``, and 0 after it; [] for an empty window."""
+    """Return the piecewise polynomial ``pieces`` restricted to ``window``, and 0 after it; [] for an empty window."""
     if window.low >= window.high:
         return []
     low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)

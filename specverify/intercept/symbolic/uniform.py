@@ -191,7 +191,7 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform of ``made`` that agrees with all answers, chosen one after the other.
+    """Return a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses one after the other.
 
     Returns None if that is not possible: for uniforms that were compared jointly, for races of clamped noise, and for
     intervals narrower than the resolution of floats.
@@ -223,7 +223,10 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return a ring time for each clock of the tree below ``root``; None if no well separated times are found."""
+    """Return a ring time, drawn by ``rng``, for each clock of the tree below ``root``.
+
+    Returns None if no well separated times are found.
+    """
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
         _ring(root, 0.0, times, rng)
@@ -234,7 +237,7 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Sample the ring times of the clocks of a tree into ``times``.
+    """Draw the ring times of the clocks of a tree by ``rng``, and store them in ``times``.
 
     The first clock, ``root``, rings later than ``after``; the clocks of its subtrees ring after it.
     """
@@ -264,7 +267,7 @@ class Known:
         self.raced: Raced | None = None
         """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
-        """The clock of the number in the known order; None if the number may not race again."""
+        """The clock of the number in the known order; None before its first race, and if it cannot race again."""
         self.place: Place | None = None
         """The rank of the number among the numbers of its race; set when it is compared with a number."""
         self.together: Together | None = None
@@ -318,7 +321,7 @@ class Uniform:
     def cut(self) -> bool:
         """Return whether a comparison of this number has narrowed its interval.
 
-        Comparisons through another draw that returned the same number count too.
+        If another draw returned the same number, comparisons through that draw count too.
         """
         if self._known is None and not self.draw.made_before:
             return False
@@ -423,8 +426,8 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
 
-        ``lies(u)`` is the index for a value u of the uniform; ``question`` names the comparison in the site of the
-        draw.
+        ``lies(u)`` is the index for a value u of the uniform, and ``constraint`` is what the answers say about the
+        numbers. ``question`` names the comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
@@ -444,8 +447,9 @@ def look(draw: Draw) -> None:
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal with the ``code`` of a reason, a sentence ``reason``, and the current line of the foreign code.
+    """Return a refusal for ``reason``, a sentence, with the current line of the foreign code.
 
-    ``operation`` is the operation of the user's library; "" if the caller adds it later.
+    ``code`` is the key of the kind of refusal in ``REASONS``. ``operation`` is the operation of the user's library; ""
+    if the caller adds it later.
     """
     return NeedsValue(code, reason, operation).at(caller())

@@ -157,7 +157,10 @@ class NoiseBlock:
     """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """Store the call: ``draw`` identifies the generator state, and ``size`` is the number of uniforms."""
+        """Store the call at ``site``, whose comparisons ``draws`` answers.
+
+        ``draw`` identifies the generator state, and ``size`` is the number of uniforms.
+        """
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
         coupled = mode().coupled
@@ -393,7 +396,7 @@ def negative(value: Many) -> Many:
 
 
 def _sign(value: Many) -> float:
-    """Return the common sign of the symbolic elements, 1 or -1.
+    """Return the common sign of the symbolic elements of ``value``, 1 or -1.
 
     Raises ``RuleDeclined`` if signs differ or are unknown.
     """
@@ -511,6 +514,6 @@ def subtract(left: Any, right: Any) -> Many:
 
 
 def square(value: Many) -> Many:
-    """Return the squares; declines a vector whose elements have different signs."""
+    """Return the squares of a noise vector; declines a vector whose elements have different signs."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

@@ -89,7 +89,10 @@ def _rows(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Replace torch's ``vmap``: call ``func`` in a loop over the rows and stack the results."""
+    """Replace torch's ``vmap``: call ``func`` in a loop over the rows and stack the results.
+
+    The parameters are those of torch's function.
+    """
     number, dims, flat, spec = functorch._process_batched_inputs(in_dims, args, func)  # noqa: SLF001 - as vmap has it
     begin, result = torch.get_rng_state(), []
     for row in range(number):
@@ -163,7 +166,7 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of a call that needs special handling.
+        """Return the result of the call ``func(*args, **named)``, which needs special handling.
 
         Such a call draws, writes, converts to numbers, or has symbolic arguments (then ``lazy`` is True).
         """

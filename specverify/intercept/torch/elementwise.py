@@ -65,7 +65,7 @@ def result_type(name: str, *operands: Any) -> torch.dtype:
 
 
 def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two operands rounded as torch does before it computes or compares in 16-bit floats.
+    """Return two operands rounded as torch rounds them before it computes or compares in 16-bit floats.
 
     A single number, of Python or of another dtype, is rounded too if the other operand is a 16-bit tensor.
     """
@@ -79,7 +79,7 @@ def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def rounds_at_the_end(name: str) -> bool:
-    """Return whether torch rounds the result of the function ``name`` to 16 bits, but not its operands."""
+    """Return whether torch rounds only the result of the function ``name`` to 16 bits, and not its operands."""
     return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
 
 
@@ -423,9 +423,9 @@ def _single(operand: Any, number: Any) -> Any:
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return the product of two ``elements``; if the first is 0, the second is not forced.
+    """Return the product of two ``elements`` by ``function``; if the first is 0, the second is not forced.
 
-    If one of ``operands`` is a bool mask, its element counts as the first.
+    If the second of ``operands`` is a bool mask, its element counts as the first.
     """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

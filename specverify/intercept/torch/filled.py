@@ -264,9 +264,9 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of a call that writes symbolic numbers into a tensor; for any other call ``Declined``.
+    """Return the result of ``func(*args, **kwargs)``, a call that writes symbolic numbers into a tensor.
 
-    ``filled`` are the tensors that hold symbolic numbers.
+    Returns ``Declined`` for any other call. ``filled`` are the tensors that hold symbolic numbers.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)

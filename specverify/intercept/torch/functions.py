@@ -127,7 +127,8 @@ class TorchDraws:
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
         """Return the random numbers of one call as a noise vector, for tensors too large for single elements.
 
-        ``like`` gives shape and dtype, ``site`` names the call, and ``noise`` is the law.
+        ``like`` gives shape and dtype, ``site`` names the call, ``noise`` is the law, and ``generator`` is the real
+        generator.
         """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
@@ -192,7 +193,7 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
 
     16-bit floats have few values, so two of them may be equal. In such a ``dtype`` uniform noise is an integer times
     the resolution, and exponential noise is refused, unless 16-bit numbers are treated as continuous
-    (``continuous_in_16_bits``).
+    (``continuous_in_16_bits``). ``call`` is the name of the function, for the refusal.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):
@@ -206,7 +207,10 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
 
 
 def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
-    """Return an ordinary tensor of uniforms, or of ``exponentials``, with the fixed values of ``boundary``."""
+    """Return an ordinary tensor of uniforms, or of ``exponentials``, with the fixed values of ``boundary``.
+
+    ``like`` gives shape and dtype, and ``call`` is the name of the function that draws.
+    """
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
         often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
@@ -225,7 +229,7 @@ def _multinomial(
 ) -> Any:
     """Replace ``torch.multinomial``: draw each row by categorical draws.
 
-    Without replacement the row is renormalised after each draw.
+    Without replacement the row is renormalised after each draw. ``run`` answers the draws.
     """
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
@@ -364,7 +368,7 @@ def _law(
 ) -> Any:
     """Return numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
 
-    ``fill`` draws them from the real generator; ``call`` is the name of the function.
+    ``run`` answers the draws, and ``fill`` draws from the real ``generator``. ``call`` is the name of the function.
     """
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:
@@ -402,7 +406,10 @@ _MOST_OF_LAW = 4096
 
 
 def _drawn_from(method: Any, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the replacement of ``method``, a tensor method that fills a tensor with numbers of ``law``."""
+    """Return the replacement of ``method``, a tensor method that fills a tensor with numbers of ``law``.
+
+    ``parameters`` are the names and defaults of the parameters of the method.
+    """
 
     def answer(run: TorchDraws, tensor: Any, *args: Any, generator: Any = None, **named: Any) -> Any:
         given, _ = bound(parameters, args, named)
@@ -491,8 +498,8 @@ def _equally(
 ) -> Any:
     """Return integers in ``[low, high)``, the pair ``ends``, in the shape of ``like``.
 
-    They are outcomes if there are few values to enumerate, else symbolic integers. ``advance`` draws from the real
-    ``generator``.
+    They are outcomes if there are few values to enumerate, else symbolic integers. ``run`` answers the draws, ``call``
+    is the name of the function, and ``advance`` draws from the real ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)
@@ -553,12 +560,12 @@ def _randperm(
 
 
 def name_of(func: Any) -> str:
-    """Return the name of a function, or of an operation of ``torch.ops``, without its module."""
+    """Return the name of ``func``, a function or an operation of ``torch.ops``, without its module."""
     return getattr(func, "__name__", str(func))
 
 
 def full_name_of(func: Any) -> str:
-    """Return the name of a function with its module, as users write it: ``torch.nn.functional.dropout``."""
+    """Return the name of ``func`` with its module, as users write it, such as ``torch.nn.functional.dropout``."""
     name = name_of(func)
     places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.Tensor": torch.Tensor}
     return next((f"{where}.{name}" for where, place in places.items() if getattr(place, name, None) is func), name)

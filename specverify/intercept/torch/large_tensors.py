@@ -59,7 +59,7 @@ def _tensors(operands: Iterable[Any]) -> list[Any]:
 
 
 def _as_tensors(condition: Any, *cases: Any) -> list[Any]:
-    """Return the operands of ``where`` as tensors."""
+    """Return ``condition`` and ``cases``, the operands of ``where``, as tensors."""
     return [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in cases)]
 
 
@@ -72,7 +72,7 @@ def _is_open(content: Any) -> bool:
 
 
 def _arithmetic(name: str) -> Handler:
-    """Return the handler of the arithmetic operation ``name``."""
+    """Return the handler of the arithmetic operation or clamp ``name`` on noise vectors."""
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
@@ -124,7 +124,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with a condition and two cases, of which at least one is a noise vector."""
+    """Handle ``where``: select ``left`` or ``right`` by ``condition``, if at least one of the two is a noise vector."""
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
@@ -448,7 +448,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where`` with a condition and two cases; a symbolic condition is not forced."""
+    """Handle ``where``: select ``left`` or ``right`` by ``condition``; a symbolic condition is not forced."""
     given = _as_tensors(condition, left, right)
     held = _elements(given)
     if not any(isinstance(element, Deferred) for element in held) or any_symbolic(held):
@@ -467,7 +467,7 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Return ``table[outcome]`` or ``table[row, outcome]`` for symbolic outcomes and a plain table.
+    """Return the elements of the plain ``table`` at ``indices``, of which the last are symbolic outcomes.
 
     The result stays symbolic.
     """

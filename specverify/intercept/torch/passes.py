@@ -4,7 +4,7 @@ The key is the content of every input and of the whole cache, bit for bit, so a 
 hidden. A cached pass leaves the model's cache as the real pass did. A pass with an input whose content cannot be read
 is computed every time.
 
-An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``alternatives``. The program
+An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``tensors``. The program
 has to be run for each outcome only if the token's row, or its entry in the cache, is used.
 
 A digest represents the content of a value: two values have equal digests only if they have the same content. Every part
@@ -52,7 +52,7 @@ _PLAIN = {
     range,
 }
 _OF_NUMPY = {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
-"""Dtypes that NumPy has as well, without complex numbers."""
+"""Real dtypes that NumPy has as well, so that the content of a tensor is read as a NumPy array."""
 
 
 _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
@@ -141,7 +141,10 @@ def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> N
 
 @lru_cache(maxsize=4096)
 def _holds_more(kind: type) -> bool:
-    """Return whether objects of this type have state besides attributes and items: a C type, or a type with slots."""
+    """Return whether objects of the type ``kind`` have state besides attributes and items.
+
+    That is so for a C type, and for a type with slots.
+    """
     return any(vars(base).get("__slots__") or not _in_python(base) for base in set(kind.__mro__) - _READ)
 
 
@@ -243,7 +246,8 @@ def _by_name(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return ``args`` and ``kwargs`` in which as many arguments as possible are passed by name.
 
-    The argument that is the cache is then found however the program passes it.
+    ``signature`` is that of the forward pass. The argument that is the cache is then found however the program passes
+    it.
     """
     kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
     named = dict(zip((one.name for one in kinds), args, strict=False))
@@ -312,7 +316,7 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass returned another object than ``cache``, the cache that the pass received.
+    """Return whether ``output``, that of a pass, has another object than ``cache``, the cache that the pass received.
 
     The content of the cache that the next pass reads is then unknown. ``name`` is the argument that is the cache.
     """
@@ -326,13 +330,13 @@ def _state(cache: Any) -> dict[str, Any]:
 def _several_positions(given: Sequence[Any]) -> bool:
     """Return whether a symbolic argument among ``given`` has several elements.
 
-    Then perhaps only some of the elements depend on the draw.
+    Only then can some of its elements depend on an unread draw and others not.
     """
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 
 
 def _settled(value: Any) -> Any:
-    """Force every symbolic tensor inside a cache; return the cache, which is changed in place where possible."""
+    """Force every symbolic tensor inside ``value``, a cache, and return it; it is changed in place where possible."""
     if isinstance(value, torch.Tensor):
         return look_at(value)
     if isinstance(value, dict):

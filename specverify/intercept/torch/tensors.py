@@ -77,7 +77,7 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 
 @cache
 def names_of_arguments(packet: Any) -> list[list[str]]:
-    """Return the names of the arguments of each overload of an operation.
+    """Return the names of the arguments of each overload of ``packet``, an operation of ``torch.ops``.
 
     Overloads with an ``out`` argument are left out.
     """
@@ -86,7 +86,7 @@ def names_of_arguments(packet: Any) -> list[list[str]]:
 
 
 def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
-    """Return the arguments of a call by their names in the schema of the operation; None for omitted arguments."""
+    """Return the arguments of a call of ``packet`` by their names in its schema; None for omitted arguments."""
     names = next(
         each for each in names_of_arguments(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]}
     )
@@ -94,7 +94,7 @@ def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
 
 
 def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
-    """Return (bounds, values) from the arguments of ``searchsorted`` or ``bucketize``.
+    """Return (bounds, values) from the arguments of ``packet``, which is ``searchsorted`` or ``bucketize``.
 
     The two operations take these arguments in opposite orders.
     """
@@ -104,7 +104,7 @@ def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
 
 @cache
 def gives_pairs(packet: Any) -> bool:
-    """Return whether an operation, such as ``max`` along a dimension, returns values and indices."""
+    """Return whether ``packet``, an operation such as ``max``, has an overload that returns values and indices."""
     return max(len(getattr(packet, name)._schema.returns) for name in packet.overloads()) == 2  # noqa: SLF001
 
 
@@ -155,7 +155,7 @@ class SymbolicTensor(torch.Tensor):
     _seen: int
 
     def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
-        """Return a tensor without storage, which may outlive the inference mode in which it is made."""
+        """Return a tensor of ``elements`` without storage, which may outlive the inference mode in which it is made."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
@@ -232,7 +232,7 @@ class SymbolicTensor(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]  # torch leaves ``args`` and ``kwargs`` out at times
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[Any, Any] | None = None
     ) -> Any:
-        """Apply the rule of an operation; without a rule, force every element and run the operation."""
+        """Apply the rule of the operation ``func``; without a rule, force every element and run the operation."""
         kwargs = kwargs or {}
         _, handler, shares, writes, reshapes = known_operation(func)
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
@@ -262,7 +262,7 @@ def _no_rule(func: Any, *, writes: bool) -> Declined:
 
 
 def look_at(tensor: Any) -> Any:
-    """Return an ordinary tensor with the values of all elements.
+    """Return ``tensor`` as an ordinary tensor with the values of all elements; any other value unchanged.
 
     Raises ``NeedsValue`` for a continuous symbolic number.
     """
@@ -279,9 +279,9 @@ def _read(tensor: SymbolicTensor) -> torch.Tensor:
 
 
 def stored(tensor: Any) -> Any:
-    """Return the ordinary tensor that replaces a symbolic tensor from now on; its elements are forced.
+    """Return the ordinary tensor that replaces ``tensor``, a symbolic tensor, from now on; any other value unchanged.
 
-    A view becomes a view of its forced base.
+    The elements are forced. A view becomes a view of its forced base.
     """
     if not isinstance(tensor, SymbolicTensor):
         return tensor
@@ -336,10 +336,10 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 
 
 def is_settled(value: Any, shares: bool) -> bool:
-    """Return whether an argument of an operation has no symbolic element, also inside lists and tuples.
+    """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
-    ``shares``: the result of the operation is a view of the argument. A later write of symbolic numbers to the view
-    would change the argument, so the argument must then be an ordinary tensor.
+    ``shares`` states that the operation writes to an argument or returns a view of one. The argument must then also be
+    an ordinary tensor, because a later write of symbolic numbers would change it.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -358,7 +358,7 @@ def in_all(change: Callable[[Any], Any], value: Any) -> Any:
 
 
 def elements_of(value: Any) -> np.ndarray[Any, Any]:
-    """Return the elements of a tensor or a number as an object array."""
+    """Return the elements of ``value``, a tensor or a number, as an object array."""
     if isinstance(value, SymbolicTensor):
         return elements_of(stored(value)) if is_stored(value) else value.elements
     if isinstance(value, torch.Tensor) and value.ndim:
@@ -405,7 +405,7 @@ def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> S
 
 
 def view_of(viewed: View) -> SymbolicTensor:
-    """Return the symbolic tensor of a view, and add it to the views of its base."""
+    """Return the symbolic tensor of the view ``viewed``, and add it to the views of its base."""
     made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
     made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
     viewed.base.views.append(ref(made))
@@ -413,7 +413,7 @@ def view_of(viewed: View) -> SymbolicTensor:
 
 
 def picked(tensor: SymbolicTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | Many | Crossing:
-    """Return the elements at the flat indices ``places``, in the shape of ``places``."""
+    """Return the elements of ``tensor`` at the flat indices ``places``, in the shape of ``places``."""
 
     def take(array: Any) -> Any:
         return array.ravel()[places.ravel()].reshape(places.shape)
