@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
     summary: str
     names: Callable[[], Iterable[str]]
-    """Returns the names after the slash. It may import the engine."""
+    """``names()`` returns the names after the slash; it may import the library."""
 
 
 class Reproducer(NamedTuple):
@@ -60,20 +60,20 @@ class Engine(NamedTuple):
     prefix: str
     """Prefix of the names of its subjects, which are ``PREFIX:NAME``."""
     requirement: str
-    """The argument of ``pip install`` for it, such as a distribution with an extra."""
+    """The argument of ``pip install`` that installs the library, such as a distribution with an extra."""
     subjects: Mapping[str, str]
     """NAME -> one-line description of the subject."""
     load: Callable[[str], Subject]
-    """Returns the subject NAME, or ``TABLE/NAME`` of a table. It may import the engine."""
+    """``load(name)`` returns the subject NAME, or ``TABLE/NAME`` of a table; it may import the library."""
     tables: Mapping[str, Table] = {}
     """TABLE -> its description and the names in it."""
     reproducer: Reproducer | None = None
     reads: Callable[[Any], ReadPass | None] = lambda model: None
-    """``reads(model)`` returns a function that describes the cache and the input of a call of ``model``; None if
-    unknown."""
+    """``reads(model)`` returns a function that describes the cache and the input of a call of ``model``; None if the
+    model is not of this library."""
     passes: Callable[[Any], Passes | None] = no_passes
-    """``passes(model)`` describes the data on which forward passes depend, so that they can be cached; None if unknown.
-    """
+    """``passes(model)`` describes the data on which forward passes of ``model`` depend, so that they can be cached;
+    None if the model is not of this library."""
 
 
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:

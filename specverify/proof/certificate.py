@@ -35,7 +35,7 @@ from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, Unkno
 from specverify.reference import Tokens
 
 CERTIFIED = ("law", "stopping", "joint")
-"""Statements that have certificates. Their right-hand side is the target's law, which the checker computes itself."""
+"""Statements that have certificates. They state that a law is the target's, which the checker computes itself."""
 _RELATIONS = {
     frozenset({NEGATIVE}): "<",
     frozenset({ZERO}): "=",
@@ -340,7 +340,7 @@ def _ratio(weight: Any) -> tuple[Polynomial, tuple[Polynomial, ...]]:
 
 
 def common_numerator(ratios: Sequence[tuple[Polynomial, tuple[Polynomial, ...]]]) -> Polynomial:
-    """Return the numerator of a sum of ratios over their least common product of denominators."""
+    """Return the numerator of the sum of ``ratios``, written over the least common product of their denominators."""
     common: Counter[Polynomial] = Counter()
     for _, below in ratios:
         common |= Counter(below)

@@ -32,13 +32,15 @@ _INEQUATION = frozenset({NEGATIVE, POSITIVE})
 
 
 class Contradictions:
-    """Searches for contradictions among conditions. ``number_of`` maps a polynomial to its index in the certificate."""
+    """Searches for contradictions among conditions on polynomials, and caches what it found.
+
+    ``number_of`` maps a polynomial to its index in the certificate.
+    """
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Start with an empty cache of results.
+        """Start with an empty cache of results. ``number_of`` is described at the class.
 
-        Results are cached because the same few conditions contradict each other at many places. ``number_of`` maps a
-        polynomial to its index in the certificate.
+        Results are cached because the same few conditions contradict each other at many places of a certificate.
         """
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}

@@ -173,7 +173,7 @@ class Feasibility:
 
 
 def spoken(polynomial: Polynomial) -> Any:
-    """Return the polynomial as a z3 term in the reals x0, x1, ..."""
+    """Return the polynomial as a term of z3 in the real unknowns x0, x1, ..."""
     terms = []
     for monomial, value in polynomial.terms.items():
         factors = [z3.Real(f"x{unknown}") for unknown in monomial]

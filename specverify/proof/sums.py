@@ -25,7 +25,11 @@ LARGEST_DENOMINATOR = 16
 
 
 class ConditionalWeight(NamedTuple):
-    """A weight and its conditions. Conditions in ``drawn`` only state that a drawn outcome has positive probability."""
+    """A weight that counts only where its conditions hold.
+
+    The conditions in ``drawn``, which are also in ``conditions``, only state that a drawn outcome has positive
+    probability.
+    """
 
     weight: Any
     conditions: tuple[SignCondition, ...] = ()

@@ -50,7 +50,7 @@ def cosine_of(masses: Array) -> Any:
 def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
     """Return the calibration of PyTorch's comparison of two samples of 10 000 numbers, at its declared rate of 1e-3.
 
-    ``runs`` is the number of right samples, ``seed`` that of all samples.
+    ``runs`` is the number of right samples that are tested, ``seed`` the seed of all samples.
     """
     law = np.full(5000, 1 / 5000)
     return calibrate(
@@ -68,8 +68,8 @@ def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
 def flashinfer_cosine(runs: int = 50, seed: int = 0) -> Calibration:
     """Return the calibration of FlashInfer's comparison of 5 000 000 draws with a law of 32 000 tokens.
 
-    The logits of the law have a standard deviation of 5. ``runs`` is the number of right samples, ``seed`` that of all
-    samples.
+    The logits of the law have a standard deviation of 5. ``runs`` is the number of right samples that are tested,
+    ``seed`` the seed of the law and of all samples.
     """
     masses = softmax(5.0 * np.random.default_rng(seed).standard_normal(32_000))
     return calibrate(

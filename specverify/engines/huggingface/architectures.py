@@ -27,7 +27,7 @@ WEIGHT_SCALE = 0.7
 """Standard deviation of every weight matrix: 16 normalised hidden units make logits of standard deviation 2.8."""
 
 WINDOW = 4
-"""Sliding windows are shorter than a prompt of five tokens, so caches forget from the first forward on."""
+"""Length of sliding windows. It is below the five tokens of a prompt, so caches drop entries from the first pass on."""
 
 
 class Architecture(NamedTuple):

@@ -91,7 +91,7 @@ def uses() -> dict[str, list[str]]:
 
 
 def used_by(engine: GenerateCall) -> set[str]:
-    """Return the options that a speculative call of ``engine`` passes or its models' generation configs set."""
+    """Return the options that a speculative call of ``engine`` passes, or that its models' generation configs set."""
     passed: set[str] = set()
 
     def record(*_: Any, generation_config: Any = None, **named: Any) -> Any:

@@ -23,7 +23,10 @@ WEIGHT = 0.7
 
 
 def ensemble_engine(setting: EngineSetting) -> GenerateCall:
-    """Return assisted generation verified against the mixture of p and q, with weight ``WEIGHT`` on p."""
+    """Return a call of assisted generation that verifies drafts against the mixture of p and q.
+
+    The weight of p is ``WEIGHT``.
+    """
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
     drafting, call = {"assistant_ensemble_weight": WEIGHT}, {"assistant_model": assistant}

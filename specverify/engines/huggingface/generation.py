@@ -93,20 +93,20 @@ PASSES = Passes("past_key_values", layers_of)
 
 
 def assisted_engine(setting: EngineSetting) -> GenerateCall:
-    """Return assisted generation with a draft model."""
+    """Return a call of ``generate`` that drafts by a second model, the assistant."""
     assistant = build_assistant(setting)
     drafts_as(assistant, setting)
     return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
 
 
 def prompt_lookup_engine(setting: EngineSetting) -> GenerateCall:
-    """Return generation with drafts copied from the prompt."""
+    """Return a call of ``generate`` whose drafts are copied from the prompt and the new tokens."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return call_of(setting, build_target(setting), drafting=drafting)
 
 
 def early_exit_engine(setting: EngineSetting) -> GenerateCall:
-    """Return generation with drafts from the target's own first layer."""
+    """Return a call of ``generate`` that drafts by the first layer of the target itself."""
     target = build_target(setting)
     drafts_as(target, setting)
     return call_of(setting, target, drafting={"assistant_early_exit": 1})

@@ -179,7 +179,7 @@ def rows_alone() -> dict[str, AloneRow]:
 
 
 def alone_engine(setting: EngineSetting) -> GenerateCall:
-    """Return generation by the target alone, without speculation."""
+    """Return a call of ``generate`` by the target alone, without speculation."""
     return call_of(setting, build_target(setting))
 
 

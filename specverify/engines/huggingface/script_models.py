@@ -170,9 +170,9 @@ def _config_code(config: Any, like: Any, written: Written) -> str:
 
 
 def settings_code(model: Any, name: str) -> Iterator[str]:
-    """Yield the statement that sets the model's generation config.
+    """Yield the statement that sets the generation config of ``model``, which is called ``name`` in the script.
 
-    It is repeated at every call, because calls write to it.
+    The statement is repeated at every call, because calls write to the config.
     """
     config = getattr(model, "generation_config", None)
     if config is None:

@@ -27,14 +27,14 @@ IN_ORDER, REVERSED = "xdcbya", "aybcdx"
 
 
 def twin_engine(setting: EngineSetting) -> GenerateCall:
-    """Return assisted generation in which the assistant is a copy of the target."""
+    """Return a call of assisted generation in which the assistant is a copy of the target."""
     assistant = build_target(setting)
     drafts_as(assistant, setting)
     return call_of(setting, build_target(setting), (assistant,), call={"assistant_model": assistant})
 
 
 def mtp_engine(layers: int) -> Build:
-    """Return a builder of drafts from the target's own multi-token prediction layers, one token per layer."""
+    """Return a builder of a call that drafts by the target's own multi-token prediction layers, one token per layer."""
 
     def build(setting: EngineSetting) -> GenerateCall:
         target = mtp_target(setting.vocabulary, TARGET_SEED, layers)
@@ -44,7 +44,7 @@ def mtp_engine(layers: int) -> Build:
 
 
 def dflash_engine(setting: EngineSetting) -> GenerateCall:
-    """Return drafting by one pass of a block-diffusion drafter over the target's hidden states."""
+    """Return a call that drafts by one pass of a block-diffusion drafter over the target's hidden states."""
     target = build_target(setting)
     assistant = dflash_assistant(target, ASSISTANT_SEED, setting.gamma + 1)
     drafting, call = {"speculation_type": "dflash"}, {"assistant_model": assistant}
@@ -70,7 +70,10 @@ def universal_engine(order: str | None) -> Build:
 
 
 def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
-    """Return assisted generation by the assistant of ``pair``; the library modifies this assistant."""
+    """Return a call of assisted generation that drafts by the assistant of ``pair``, which has another tokenizer.
+
+    The library modifies this assistant.
+    """
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
@@ -103,7 +106,10 @@ def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> Gen
 
 
 def table_engine(setting: EngineSetting) -> GenerateCall:
-    """Return assisted generation with table models; their cache stores token ids and is checked in each pass."""
+    """Return a call of assisted generation on table models, whose cache stores token ids.
+
+    Each forward pass checks the cache.
+    """
     target = build_table(setting.vocabulary, TABLE_SEED)
     assistant = build_table(setting.vocabulary, TABLE_SEED, side="draft")
     drafts_as(assistant, setting)
@@ -111,6 +117,6 @@ def table_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def table_lookup_engine(setting: EngineSetting) -> GenerateCall:
-    """Return prompt lookup with a table model as target."""
+    """Return a call with prompt lookup on a table model."""
     drafting = {"prompt_lookup_num_tokens": setting.gamma, "max_matching_ngram_size": 2}
     return call_of(setting, build_table(setting.vocabulary, TABLE_SEED), drafting=drafting)

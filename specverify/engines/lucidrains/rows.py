@@ -24,7 +24,7 @@ DECODINGS: Mapping[str, Decoding] = {
 }
 BATCH = 64
 COARSE = 0.15
-"""Total variation to detect; single rows are decoded about twenty times a second."""
+"""Total variation to detect. It is large because single rows are decoded only about twenty times a second."""
 
 
 def law(decoding: Decoding) -> dict[Tokens, float]:

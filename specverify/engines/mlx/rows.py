@@ -15,7 +15,7 @@ from specverify.reference import Task, Tokens, min_p, softmax, top_k, top_p
 from specverify.subjects.decoding import TARGET_SEED, Decoding, Row, decoding_law, tiny_llama
 
 COARSE = 0.2
-"""Total variation to detect, at about fifty texts per second."""
+"""Total variation to detect. It is large because only about fifty texts are decoded per second."""
 XTC = (("sampler", (("xtc_probability", 0.5), ("xtc_threshold", 0.1))),)
 NARROW = Decoding(top_k=2)
 

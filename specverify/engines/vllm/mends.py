@@ -98,7 +98,7 @@ MENDS: Final = (
 
 @contextmanager
 def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
-    """While the ``with`` block runs, replace the faulty code by these fixes."""
+    """In the ``with`` block, replace the faulty code of each of ``mends`` by its fix."""
     restored = [_put(mend.where, mend.make) for mend in mends]
     try:
         yield
