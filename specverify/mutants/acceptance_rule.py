@@ -765,7 +765,8 @@ def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0,
     """BiLD whose rollback removes one token too many.
 
     The rollback should remove the tokens from the first unlikely one on (``-log p > rollback``). Here it also removes
-    the token before it, on which both models agreed. The small model stops where its largest q is below ``fallback``.
+    the token before it, to which the large model did not object. The small model stops where its largest q is below
+    ``fallback``.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -896,8 +897,8 @@ suffixes_judged_by_argmax = planted(
 def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
     """FLy without its entropy test.
 
-    FLy excuses a mismatching draft if the drafts after it, in a ``window``, match and the entropy of p is at least
-    ``threshold``. This mutant also excuses it where the target is certain.
+    FLy excuses a mismatching draft if the drafts after it, in a ``window``, match and the target is uncertain (an
+    entropy of at least ``threshold``). This mutant also excuses it where the target is certain.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)

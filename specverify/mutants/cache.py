@@ -155,7 +155,7 @@ def reset_instead_of_rollback(
     citation="MLC-LLM PR #2664 (8290a970)",
 )
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
-    """Return one reused entry more than the whole pages up to ``boundary`` hold.
+    """Return one reused entry more than the whole pages up to ``boundary`` hold; 0 if they hold none.
 
     So the token after the reused prefix is never fed.
     """

@@ -293,7 +293,7 @@ def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
     citation="vLLM PR #26498 (issue #26191)",
 )
 def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
-    """Return the drafter's cache after the tokens ``fed``, with an entry for padding if there was one token.
+    """Return the drafter's cache after the tokens ``fed``, with a further entry, for padding, if one token was fed.
 
     A row of one token is padded to two, and the padding is then treated as a token.
     """

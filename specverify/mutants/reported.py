@@ -27,7 +27,10 @@ from specverify.reference import Tokens
 def accepted_reported_as_certain(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return probability 1 for an accepted draft, whatever its target probability."""
+    """Return the probability of a token to report: 1 for an accepted draft, whatever its target probability is.
+
+    For other tokens the right probability is returned.
+    """
     return ONE if index < accepted else rows[index][token]
 
 

@@ -156,7 +156,10 @@ def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tup
     citation="vLLM issue #40875, PR #56531",
 )
 def plain_state_elsewhere(drafts: int) -> int:
-    """Return another slot for the state in rounds without drafts, so that the next round reads an old state."""
+    """Return slot 1 for the recurrent state after a round without drafts, and the right slot, 0, after other rounds.
+
+    The round after one without drafts then reads an old state from slot 0.
+    """
     return 0 if drafts else 1
 
 
@@ -303,5 +306,8 @@ def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     citation="transformers PR #48280 (regression of #47447)",
 )
 def window_shows_spare_entries(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
-    """Return as many entries as the window has, counted from the oldest stored entry instead of the newest."""
+    """Return ``window`` entries, counted from the oldest stored entry instead of the newest.
+
+    ``spare`` entries older than the window are stored too, and should not be visible.
+    """
     return entries[-window - spare :][:window] if window else entries
