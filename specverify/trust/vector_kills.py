@@ -38,7 +38,7 @@ class VectorRow(NamedTuple):
 
 
 def vector_row(name: str) -> VectorRow:
-    """Return the results of the test vectors on the mutant ``name``."""
+    """Return the results of the test vectors on the mutant ``name``: which refute it, and how many it answered."""
     mutant = next(item for item in mutants() if item.name == name)
     bug, control = sides(mutant)
     killers: dict[str, str] = {}

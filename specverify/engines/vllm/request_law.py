@@ -78,7 +78,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
     """Return whether the text is within thinking that has at least ``thinking_token_budget`` tokens already.
 
-    Thinking goes from the start token to the end token of ``THINKING``.
+    Thinking begins with the first token of ``THINKING`` and ends with the second.
     """
     tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
     marks = [place for place, token in enumerate(tokens) if token in THINKING]
@@ -105,7 +105,10 @@ def ends(asked: Request) -> Tokens:
 
 
 def _masked(asked: Request, new: Tokens, logits: Any) -> Any:
-    """Return ``logits`` with the bias, and -inf for tokens that are not allowed, end a bad word, or end early."""
+    """Return ``logits`` with the bias added, and -inf for every token that cannot be drawn.
+
+    These are tokens that are not allowed, that complete a bad word, or that would end the text too early.
+    """
     if allowed := asked.option("allowed_token_ids") or asked.option("letters"):
         logits[np.setdiff1d(np.arange(len(logits)), allowed)] = -np.inf
     for word in asked.option("_bad_words_token_ids", ()):

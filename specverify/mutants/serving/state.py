@@ -30,7 +30,7 @@ class Running(NamedTuple):
     tokens: Tokens
     """The earlier conversation, the prompt and all committed tokens."""
     start: int
-    """Number of entries of ``tokens`` that belong to the prompt."""
+    """Number of entries of ``tokens`` before the first new token."""
     history: Tokens
     """Tokens passed to logits processors as committed."""
     corpus: Tokens = ()
@@ -78,7 +78,7 @@ class EngineState(NamedTuple):
     steps: int = 0
 
     def of(self, number: int) -> Running:
-        """Return the request with this number."""
+        """Return the admitted request with this number."""
         return next(running for running in self.running if running.number == number)
 
     def replaced(self, changed: Running) -> EngineState:
