@@ -50,7 +50,7 @@ class GivenDrafts(NamedTuple):
     drafts: Tokens
     rows: ModelRows
     raw: ModelRows | None
-    """The same rows before sampling parameters are applied; None if there are no parameters."""
+    """The rows before sampling parameters are applied; None if there are no parameters."""
     accept: tuple[Any, ...]
     """P(draft i is accepted | the earlier drafts are accepted), for each draft whose test is reached."""
     replace: Mapping[int, Law]
