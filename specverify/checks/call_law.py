@@ -39,10 +39,10 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
 
 
 def _of_another_rule(found: Finding, wrong: str) -> Finding:
-    """Return the verdict on a program that follows another rule and deviates from speculative sampling by ``found``.
+    """Return the verdict on a program that follows another rule than speculative sampling.
 
-    ``wrong`` describes how the program misses the target's law on small rows; if it is "", the verdict is undecided,
-    else a refutation.
+    ``found`` states how its law differs from that of speculative sampling, and ``wrong`` how the program misses the
+    target's law on small rows. If ``wrong`` is "", the verdict is undecided, else a refutation.
     """
     if wrong:
         return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)

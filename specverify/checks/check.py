@@ -144,7 +144,8 @@ class Check(NamedTuple):
     def obstacle(self, subject: Subject) -> str | None:
         """Return why the check examines no situation of ``subject``, or None if it examines some.
 
-        The reason is that of the first part whose kind of situation the subject has, else that of the last part.
+        If the check has several parts, the reason is that of the first part for a kind of situation that the subject
+        has; if it has none of these kinds, that of the last part.
         """
         if any(part.obstacle(subject) is None for part in self.examines):
             return None
@@ -310,7 +311,7 @@ def paths_of_whole(here: InScenario) -> float:
 
 
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
-    """Return the rounding error of a probability over ``decisions`` decisions; 0 for rationals.
+    """Return the largest rounding error of a probability that results from ``decisions`` decisions; 0 for rationals.
 
     ``epsilon`` is the spacing of the floats at 1.
     """

@@ -39,10 +39,10 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode, with states merged that end in the same last tokens.
+    """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
 
-    The number of tokens compared is the number that the models read, or a few more. At most ``budget`` runs are made.
-    Raises ``DoesNotApply`` if the states cannot be merged.
+    States are compared by as many tokens as the models read, or by a few more. At most ``budget`` runs are made. Raises
+    ``DoesNotApply`` if the states cannot be merged.
     """
     for more in MORE:
         try:

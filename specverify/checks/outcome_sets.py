@@ -24,8 +24,9 @@ def examine_outcomes(
 ) -> Callable[[InScenario, Conditions], Examination]:
     """Return an examination that finds the most probable outcome with a fault.
 
-    ``held`` is the sentence if there is none. Float outcomes are ignored up to the probability that ``forgives``
-    attributes to rounding. ``cause`` returns the sentence about the step that makes an outcome faulty, or "".
+    ``fault(task, prompt, new)`` describes what is wrong with the new tokens, and ``held`` is the sentence if no outcome
+    has a fault. Float outcomes are ignored up to the probability that ``forgives`` attributes to rounding. ``cause``
+    returns the sentence about the step that makes an outcome faulty, or "".
     """
 
     def examine(situation: InScenario, conditions: Conditions) -> Examination:

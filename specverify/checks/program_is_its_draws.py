@@ -306,7 +306,7 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
     """Return ``held``, or, if the description ``fault`` is not empty, an unknown result that contains it.
 
-    ``fault`` describes how the program behaves with plain numbers where it behaves differently with symbolic ones.
+    ``fault`` describes a difference between the program's behaviour with plain numbers and with symbolic ones.
     ``where`` names the case.
     """
     if not fault:

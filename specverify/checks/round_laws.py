@@ -30,10 +30,10 @@ class FirstRound(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
-    """Return the round after the prompt, and the rounds from a few of the unfinished states that can follow it.
+    """Return the enumerated round after the prompt, and the rounds from a few unfinished states after it.
 
-    A decoder with memoised calls has no state, so each of its rounds is the first after another prompt: only the round
-    after the prompt is returned.
+    If the calls of a verifier are memoised, its rounds depend on the text alone; then only the round after the prompt
+    is returned.
     """
     decoder = here.remembering
     start = decoder.init(here.prompt)

@@ -20,7 +20,10 @@ from specverify.subjects.subject import InScenario
 
 
 def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Examination:
-    """Compare the mean number of accepted drafts in the first rounds with that of ``best`` on the same drafts."""
+    """Compare the mean number of accepted drafts in the first rounds with that of the best known rule.
+
+    ``best(task)`` returns the decoder with this rule, which decides the same drafts.
+    """
     decoder, runs = best(situation.task), 0
     for state, masses, count, _, within in first_rounds(situation):
         accepted = sum(number * mass for (_, number), mass in masses.items())

@@ -108,10 +108,10 @@ def _raised(run: Callable[[], Any]) -> str:
 
 
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
-    """Describe how the program behaves with plain values where it behaves otherwise with symbolic numbers, on one path.
+    """Describe the difference between a run with symbolic numbers and a run with plain values on the same path.
 
     ``run`` is the program with symbolic numbers, ``valued`` the same with values, and ``seed`` samples the path.
-    Returns "" if there is no difference, or if no values of the numbers are known that lead to the path.
+    Returns "" if there is no difference, or if no values that lead to the path can be determined.
     """
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
@@ -147,8 +147,8 @@ def _compared(
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
     """Yield the decisions without some of those made at ``sites``.
 
-    An outcome that is never read is not drawn. A tensor of random numbers with values is read at other places than a
-    symbolic one, so one of several outcomes at a site may be drawn in one run only.
+    An outcome that is never read is not drawn. Which of several outcomes at a site are read may differ between a run
+    with plain values and one with symbolic numbers.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

@@ -200,7 +200,7 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _share(self, numbers: set[int]) -> float:
-        """Return the product of the probabilities of the path's outcomes of the draws ``numbers``."""
+        """Return the probability that the draws ``numbers`` have the outcomes that they have on the path."""
         drawn = (self._path.wide[number] for number in numbers)
         return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
@@ -293,7 +293,8 @@ class _Reader:
     def _coincidences(self, number: int) -> list[int]:
         """Return outcomes of draw ``number``: the drafted tokens, and the outcomes of the other draws of the path.
 
-        A program may only compare a draw with these, an event too rare to be met by likely outcomes.
+        A program may compare a draw with one of these tokens. Such an equality is too rare to occur among likely
+        outcomes.
         """
         draw = self._path.wide[number]
         candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))

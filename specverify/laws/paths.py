@@ -84,7 +84,12 @@ class Enumerated:
     """An interpreter that follows one path: it repeats recorded outcomes, then takes the first one of each new draw."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
-        """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
+        """``branches`` are the draws of the path; new ones are appended.
+
+        ``first`` fixes the outcomes of the first draws.
+
+        The enumeration and all its interpreters share ``branches``.
+        """
         self._branches, self._first = branches, first
         self.depth = 0
         self.failure: Exception | None = None

@@ -73,7 +73,10 @@ def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[La
 
 
 def _pmf(rng: random.Random, vocabulary: int) -> Any:
-    """Return a pmf without token 0, and with or without the last one; at least two tokens are possible."""
+    """Return a pmf in which at least two tokens are possible.
+
+    Token 0 has probability 0, and in half of the cases the last token too if the vocabulary has more than three tokens.
+    """
     weights = [0, *(rng.randint(1, 5) for _ in range(vocabulary - 1))]
     if vocabulary > 3 and rng.random() < 0.5:
         weights[-1] = 0

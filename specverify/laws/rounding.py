@@ -110,7 +110,10 @@ def of_lookup(epsilon: float, cells: int) -> float:
 
 
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
-    """Return the total variation by which rounding can change a law; no float counts as finer than ``coarsest``."""
+    """Return an upper bound on the total variation by which rounding can change a law.
+
+    No dtype counts as finer than ``coarsest``, the spacing of its floats at 1.
+    """
     epsilon = max(rounding.epsilon, coarsest)
     floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
     return floats + rounding.within
@@ -188,7 +191,7 @@ def is_of_16_bits(dtype: Any) -> bool:
 def drew(support: int, dtype: Any = None) -> None:
     """Record a draw, whether or not the program reads its outcome.
 
-    ``support`` is the number of tokens of positive probability, ``dtype`` that of the pmf.
+    ``support`` is the number of tokens of positive probability, and ``dtype`` the dtype of the pmf.
     """
     if _COLLECTING:
         seen = _COLLECTING[-1]

@@ -168,7 +168,10 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return the factory ``make`` with calls that return only tokens; the values called ``names`` are dropped."""
+    """Return a factory of the same engines as ``make``, whose calls return only tokens.
+
+    The values called ``names``, which the calls return with the tokens, are dropped.
+    """
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)

@@ -34,7 +34,7 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """The arguments of a verifier of chains, which differ between probabilities and logits."""
+    """How the arguments of a verifier of chains are made; this differs between probabilities and logits."""
 
     form: Form
     names: tuple[str, str]
@@ -101,9 +101,9 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 
 
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth; ``of_pmfs`` is as there.
+    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth.
 
-    If ``ragged``, rows may differ in length, and the first and the fourth row have no drafts.
+    ``of_pmfs`` and ``ragged`` are as in ``company_of``. If ``ragged``, the first and the fourth row have no drafts.
     """
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
@@ -159,7 +159,8 @@ def emitted(
 def attempt_of(form: Form) -> Attempt:
     """Return the function ``attempt(verify, convert)`` that calls a verifier of this form once on small arrays.
 
-    They are one row, or a batch of three: all drafts accepted, all rejected, undecided.
+    The arrays are those of one row whose draft may be accepted or rejected. For a batch there are two rows before it,
+    one accepted whole and one rejected at once.
     """
 
     def attempt(verify: BareVerifier, convert: Convert) -> Any:

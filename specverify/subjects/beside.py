@@ -281,7 +281,7 @@ def _holds_row(item: Any) -> bool:
 
 
 def _is_whole(item: Any) -> bool:
-    """Return whether an item is one whole number, such as a token id; a symbolic number stays symbolic."""
+    """Return whether an item is one whole number, such as a token id; the value of a symbolic number is not forced."""
     if hasattr(item, "dtype"):
         return math.prod(getattr(item, "shape", ())) == 1 and "int" in str(item.dtype)
     return hasattr(item, "__index__")

@@ -117,10 +117,10 @@ def _next_seed() -> int:
 
 
 def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` as a call without its required seed arguments, which get the next seeds.
+    """Return ``function`` as a call that passes the next seeds to its required seed arguments.
 
-    Returns ``function`` itself if it has none. Raises ``UnusableSubject`` if a parameter object cannot be made from a
-    seed alone.
+    The returned call does not take these arguments. Returns ``function`` itself if it has none. Raises
+    ``UnusableSubject`` if a parameter object cannot be made from a seed alone.
     """
     signature = _signature(function)
     if signature is None:

@@ -52,8 +52,8 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 def ends_left_open(least: int = 1) -> Iterator[None]:
     """In the ``with`` block, leave the last token of rows with at least ``least`` tokens symbolic.
 
-    It stays symbolic (``Undecided``) only if it was never read. In a shorter row, which is continued, it is forced as
-    usual. ``least=0`` leaves none symbolic.
+    It stays symbolic (``Undecided``) only if it was never read. In a shorter row, after which the decode continues, the
+    last token is read as usual. ``least=0`` leaves none symbolic.
     """
     token = _LEFT_OPEN.set(least)
     try:

@@ -41,7 +41,10 @@ class RowKind(NamedTuple):
 
 
 class Design(NamedTuple):
-    """The kinds of rows of a batch, at one vocabulary size; ``batch`` has one row of each kind."""
+    """The kinds of rows of a batch, at one vocabulary size; ``batch`` has one row of each kind.
+
+    ``ids`` are the ids, in this vocabulary, of the three tokens with positive probability.
+    """
 
     kinds: tuple[RowKind, ...]
     shares: tuple[float, ...]
@@ -101,9 +104,10 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
 
 
 def bits(gamma: int) -> list[RowKind]:
-    """Return kinds of rows that each show one random number as a bit.
+    """Return kinds of rows that each show one random number of the kernel as a bit.
 
-    There is one kind for the number of each draft, of the replacement, and of the bonus.
+    There is one kind for each random number that tests a draft, one for that of the replacement, and one for that of
+    the bonus.
     """
     sure = accepted_with(1)
     result = []

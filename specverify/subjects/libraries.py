@@ -52,7 +52,7 @@ def _names(code: CodeType | None) -> Iterator[str]:
 def _comes_from(value: Any, library: str, *, by_type: bool = False) -> bool:
     """Return whether ``value`` is a module of ``library`` or is defined there.
 
-    ``by_type`` tests the type of ``value``.
+    With ``by_type`` the question is asked of the type of ``value``.
     """
     of = type(value) if by_type else value
     name = value.__name__ if isinstance(value, ModuleType) else getattr(of, "__module__", None)

@@ -55,7 +55,7 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    A setting that uses none of the verifier's truncations is skipped, unless the verifier has no truncation.
+    A setting is skipped if the verifier takes none of its truncations, but takes another truncation.
     """
     mine = parameters_of(verify)
     kept = [
@@ -82,9 +82,10 @@ def processed(setting: Setting, task: Task) -> Task:
 
 
 def logits_of(model: LanguageModel) -> LanguageModel:
-    """Return the model of finite logits of a table of pmfs; ties of possible tokens are broken in favour of higher ids.
+    """Return ``model``, a table of pmfs, as a model of finite logits.
 
-    The dtype is float64, or float32 if the table is float32.
+    Ties of possible tokens are broken in favour of higher ids. The dtype is float64, or float32 if the table is
+    float32.
     """
 
     def row(tokens: Tokens) -> Any:

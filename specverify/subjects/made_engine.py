@@ -127,7 +127,10 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 
 
 class WithVocabulary(NamedTuple):
-    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have."""
+    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have.
+
+    ``make`` is the factory itself.
+    """
 
     make: Make
     vocabulary: int
@@ -148,7 +151,10 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
 
 
 class WithParameters(NamedTuple):
-    """A factory of an engine whose calls get the parameters of each row of the batch."""
+    """A factory of an engine whose calls get the parameters of each row of the batch.
+
+    The engine that ``make`` creates has the parameters in ``Made.parameters``.
+    """
 
     make: Make
     place: int | None = None
@@ -377,7 +383,10 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def form_in(make: Make, which: str) -> EngineForm:
-    """Return the form in which the call ``which`` takes prompts and returns tokens, determined in a few scenarios."""
+    """Return the form in which the call ``which`` of the engine takes prompts and returns tokens.
+
+    ``which`` is "speculative" or "plain". The form is determined by calls in a few scenarios.
+    """
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
         batched = made_in(make, scenario).batched

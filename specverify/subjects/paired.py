@@ -83,7 +83,10 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing of speculative and plain calls for each scenario, of the engine that ``make`` creates."""
+    """Return one pairing for each scenario, with speculative and plain calls of the engine.
+
+    ``make`` creates the engine.
+    """
     return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 

@@ -263,8 +263,8 @@ def served_each(
 ) -> tuple[Tokens, ...]:
     """Return the text of each request, cut at its horizon.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for a result that is no new
-    tokens.
+    ``decode`` takes a prompt, or if ``batched`` a list of them; ``form`` states how prompts are passed and where the
+    new tokens are in a row. Raises ``UnusableSubject`` for a result that is no new tokens.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos

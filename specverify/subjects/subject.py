@@ -345,7 +345,7 @@ class Subject(NamedTuple):
 
 
 class InScenario(NamedTuple):
-    """A variant in a scenario. The two determine the draws of a decode and its law."""
+    """A variant in a scenario: together they determine the draws of a decode and its law."""
 
     variant: Variant
     scenario: Scenario

@@ -289,7 +289,7 @@ def right_alone(program: EngineProgram, index: int) -> str:
 
 
 def _where_in_calls(name: str, index: int) -> str:
-    """Return a phrase for the position of request ``index``: the requests that are served in the same batch.
+    """Return a phrase that states with which other requests request ``index`` is served.
 
     The phrase is parsed from ``name``, the name of a setting such as ``A beside B, then C beside D``.
     """

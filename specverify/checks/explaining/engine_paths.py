@@ -45,9 +45,9 @@ class KeptPaths:
             at += 1
 
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
-        """Return the ``number`` most probable paths, each with its weight.
+        """Return the ``number`` paths with the largest weights, as (weight, path).
 
-        ``share(outcome)`` returns the part of the outcome's probability that counts.
+        The weight is the probability of the path times ``share(outcome)``, a number of at most 1.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)

@@ -104,7 +104,7 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Read all paths twice.
+    """Return the reading of each path, None if it cannot be read; the paths are read twice.
 
     In the second pass each program line is restricted to the roles that it has on most paths.
     """

@@ -274,7 +274,10 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt; else ()."""
+    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt.
+
+    Returns () if the texts differ in another way.
+    """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
         return ()

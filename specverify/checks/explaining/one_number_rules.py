@@ -254,7 +254,10 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c if the rounds use norm(p^c) instead of p, solved from a bonus or an acceptance; 0 if none fits."""
+    """Return c if the rounds use norm(p^c) instead of p; 0 if no c fits.
+
+    c is computed from the first observed acceptance or bonus that determines it.
+    """
     for given in all_given:
         for i, seen in enumerate(given.accept):
             p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]

@@ -233,7 +233,10 @@ def _is_readable(item: PathDraw) -> bool:
 
 
 class _PathReader:
-    """Search for the reading of one path with the lowest cost (deviations from the rule)."""
+    """Search for the reading of one path with the lowest cost.
+
+    Deviations from the rule and unusual steps have costs.
+    """
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final

@@ -90,9 +90,9 @@ def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
-    """Describe how a round emits ``token`` at position ``i``, where p is 0.
+    """Describe how a round emits ``token`` at position ``i``, where p is 0; "" if its probability there is 0.
 
-    ``accepted`` is its number of accepted drafts.
+    ``accepted`` is the number of drafts that the round accepts.
     """
     part = "accept" if i < accepted else "replace" if i < len(given.drafts) else "bonus"
     law = given.replace.get(i, {}) if part == "replace" else given.bonus or {}

@@ -49,7 +49,10 @@ class SituationLaws(NamedTuple):
 
 
 def found_laws(rounds: KernelRounds) -> SituationLaws:
-    """Evaluate the kernel on all cells of uniforms, then refine one situation after another until a law is wrong."""
+    """Return the laws of the kernel in all situations, from evaluations in all cells of uniforms.
+
+    Unresolved cells are then halved, one situation after another, until a law is wrong or the budget of rows is used.
+    """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
     most = (1 + REFINED) * rows_of(rounds.cells)
@@ -70,7 +73,7 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first cells of ``cells``, up to the last one of the situation to which the first cell belongs."""
+    """Return the first cells of ``cells``, as many as belong to the situation of the first cell."""
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 

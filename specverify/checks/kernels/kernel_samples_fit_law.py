@@ -32,7 +32,11 @@ COARSER = 5
 
 
 class SampledKernel(NamedTuple):
-    """A kernel in a situation (models and number of drafts), and the total variation to detect."""
+    """A kernel in a situation (models and number of drafts), and the total variation to detect.
+
+    ``vocabulary`` is the vocabulary size, ``tv`` the total variation, and ``calls`` are the rows and seeds of the
+    calls.
+    """
 
     kernel: Kernel
     situation: Situation

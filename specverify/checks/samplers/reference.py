@@ -57,7 +57,11 @@ class ReferencePlan(NamedTuple):
 
 
 class ReferenceFound(NamedTuple):
-    """The counts and the evidence of a comparison so far."""
+    """The counts and the evidence of a comparison so far.
+
+    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is their number from each
+    sampler.
+    """
 
     compared: Mapping[str, Compared]
     samples: int = 0
@@ -180,7 +184,10 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Return a counterexample with the outcomes of ``view`` whose counts differ the most."""
+    """Return a counterexample with the outcomes whose counts differ the most.
+
+    ``view`` is the name of the function of sequences whose values are the outcomes.
+    """
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)
     return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")

@@ -193,7 +193,7 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Return a counterexample with the outcomes whose counts deviate the most, in standard deviations."""
+    """Return a counterexample with the outcomes whose counts deviate the most from the law, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
     cells = plan.bound.masses

@@ -33,7 +33,7 @@ class Tally(NamedTuple):
 
 
 def farthest(tally: Tally, number: int = TOLD) -> list[int]:
-    """Return the indices of the ``number`` outcomes with the largest deviations, in standard deviations."""
+    """Return the indices of the ``number`` outcomes whose counts deviate the most, in standard deviations."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.nan_to_num((tally.seen - tally.expected) / np.sqrt(tally.variance))
     return [int(place) for place in np.argsort(-np.abs(off), kind="stable")[:number]]
