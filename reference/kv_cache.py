@@ -27,7 +27,7 @@ from .validation import argument_error, check_integer, check_integers, is_intege
 
 
 class KeepLengths(NamedTuple):
-    """Number of cache entries to keep, in tokens from the start of the sequence."""
+    """The number of entries to keep in the target's cache and in the drafter's, from the start of the sequence."""
 
     target: int
     draft: int

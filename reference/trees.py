@@ -41,9 +41,9 @@ def path_tokens(draft: Draft, node: int) -> Tokens:
 
 
 def child_pmf(draft: Draft, node: int, like: Pmf) -> Pmf:
-    """Return the pmf from which ``node`` was drawn.
+    """Return the pmf from which the draft's ``node`` was drawn, ``[V]``.
 
-    If the draft declares a point mass, it has the array type of ``like``.
+    If the draft declares a point mass, this is an array of the type of ``like``.
     """
     pmf = draft.pmfs[node]
     return one_hot(draft.tokens[node], like) if pmf is None else pmf
@@ -62,9 +62,10 @@ def check_draft(draft: Draft) -> Draft:
 
 
 def regular_tree(branching: Sequence[int]) -> Tokens:
-    """Return the parents of the tree in which every node of depth d - 1 has ``branching[d]`` children, level by level.
+    """Return the parents, level by level, of a tree in which all nodes of a level have equally many children.
 
-    ``(1,) * gamma`` is a chain and ``(K,)`` is one level of K siblings. Raises ``ValueError`` for a count below 1.
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on. ``(1,) * gamma`` is
+    a chain and ``(K,)`` is one level of K siblings. Raises ``ValueError`` for a count below 1.
     """
     if any(isinstance(count, bool) or not isinstance(count, int) or count < 1 for count in branching):
         raise ValueError(f"branching is {tuple(branching)}, expected integers >= 1, one per level")
@@ -85,9 +86,10 @@ class TokenTree(NamedTuple):
 
 
 def merged(paths: Iterable[Tokens]) -> TokenTree:
-    """Return the prefix tree of ``paths`` (SpecInfer, arXiv 2305.09781, token tree merge): one node per prefix.
+    """Return the prefix tree of ``paths``, in which paths that begin alike share nodes: one node for each prefix.
 
-    Nodes stand in the order in which their prefixes first occur, parents before children.
+    This is SpecInfer's merge of token trees (arXiv 2305.09781). Nodes stand in the order in which their prefixes first
+    occur, parents before children.
     """
     nodes: dict[Tokens, int] = {}
     for path in paths:

@@ -12,7 +12,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Return the decoder of trees: a node at depth d has the ``branching[d]`` most probable tokens of q as children."""
+    """Return the decoder of trees whose nodes have the most probable tokens of q as children.
+
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on.
+    """
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), candidate_set)
 
 

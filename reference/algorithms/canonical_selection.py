@@ -34,9 +34,9 @@ from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Toke
 
 @by_values
 def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], Pmf]:
-    """Return the selection probabilities beta and the law p_I of the selected candidate.
+    """Return the probabilities beta with which a candidate is selected, and the law p_I of the selected candidate.
 
-    beta maps every set S of ``count`` candidates drawn from q to a pmf ``[V]``.
+    beta maps every set S of ``count`` candidates drawn from q to a pmf ``[V]``. The last parameter is not used.
     """
     sets = candidate_set_law(q, count, replacement=True)
     plan = optimal_plan(p, sets)
@@ -52,7 +52,7 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Select a candidate by beta; accept it with min(1, p/p_I), else emit a draw from ``norm((p - p_I)+)``.
 
-    ``tokens`` are the candidates of one node, ``pmfs`` their q, and ``depth`` is the depth of the node.
+    ``tokens`` are the candidates of one position, ``pmfs`` their q, and ``depth`` is their depth in the tree.
     """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
@@ -69,7 +69,10 @@ def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Return the decoder that drafts ``branching[d]`` independent children of every node at depth d."""
+    """Return the decoder that drafts a tree of independent children.
+
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on.
+    """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, partial(descend, rule=choose_then_accept))
 

@@ -29,7 +29,8 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts at most ``gamma`` tokens with ``skipped`` of ``layers`` layers left out.
 
-    Drafting stops at a token with q(token) below the threshold, which starts at ``threshold`` and follows ``schedule``.
+    Drafting stops at a token with q(token) below a threshold. The threshold is ``threshold`` at first and changes by
+    ``schedule``.
     """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
 

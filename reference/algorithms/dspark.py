@@ -23,7 +23,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, block: int = 7, least: Any = 0) -> Parts:
-    """Return the decoder that drafts at most ``block`` tokens, up to the first slot of confidence below ``least``."""
+    """Return the decoder that drafts at most ``block`` tokens.
+
+    A draft ends before the first slot whose confidence is below ``least``.
+    """
     drafter = block_rows_drafter(draft_model(task), block, markov=True, least=least)
     return Parts(drafter, constant(block), speculative_sampling)
 

@@ -18,9 +18,9 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node at depth d.
+    """Return the decoder of trees in which one child of a node is drawn, and the others are q's most probable tokens.
 
-    One child is drawn, and the others are the most probable tokens of q.
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), sampled_then_most_likely)
     return tree_decoder(task, drafter, recursive_rejection)

@@ -102,7 +102,7 @@ def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
 
 
 def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Select a path and verify it as a block, with the law of selected paths as q."""
+    """Select one of the drafted paths and verify it as a block, with the law of the selected path in place of q."""
     return block_verification(draws, target, prefix, selection(target, prefix, draft))
 
 

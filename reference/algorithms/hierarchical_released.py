@@ -45,7 +45,10 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any
 
 
 def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, Any]]:
-    """Return each prefix of ``block`` that may be kept, with the pmf of the token after it and its probability."""
+    """Return every way in which the verification of ``block`` may end.
+
+    Each is (the kept prefix, the pmf of the token after it, the probability of this end).
+    """
     draft, gamma = draft_model(task), len(block)
     p = [task.target(prefix + block[:i]) for i in range(gamma + 1)]
     q = [draft(prefix + block[:i]) for i in range(gamma)]

@@ -29,7 +29,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 @from_parts
 def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q.
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts each with probability a(d) of the module.
 
     ``correct`` are the pairs (last token, d) that the judge accepts.
     """

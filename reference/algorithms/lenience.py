@@ -33,7 +33,10 @@ def lenient_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 @from_parts
 def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q. Raises ``ValueError`` for ``lenience`` outside (0, 1]."""
+    """Return the decoder that drafts ``gamma`` tokens from q and accepts each with probability ``min(1, p/(l q))``.
+
+    l is ``lenience``. Raises ``ValueError`` for a lenience outside (0, 1].
+    """
     if not 0 < lenience <= 1:
         raise ValueError(f"lenience is {lenience}, expected a number in (0, 1] (1 is lossless)")
     verify = accept_or_replace(

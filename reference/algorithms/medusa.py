@@ -16,7 +16,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:
-    """Return the decoder of trees: nodes at depth i have the ``widths[i]`` best tokens of head i as children."""
+    """Return the decoder of trees in which level i has the ``widths[i]`` best tokens of head i.
+
+    Each node of a level has all of these tokens of the next level as children.
+    """
     draft = draft_model(task)
     heads = [stand_in_head(draft, ahead) for ahead in range(len(widths))]
     return tree_decoder(task, heads_drafter(heads, widths), candidate_set)

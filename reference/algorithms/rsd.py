@@ -15,7 +15,10 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node at depth d, drawn without replacement."""
+    """Return the decoder of trees whose siblings are drawn without replacement.
+
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on.
+    """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, recursive_rejection)
 

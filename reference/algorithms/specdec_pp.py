@@ -38,7 +38,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:
-    """Return a drafter that draws from ``draft`` while the predicted rejection probability is at most ``threshold``."""
+    """Return a drafter that draws from ``draft`` until a rejection is likely.
+
+    Drafting stops if the predicted probability that one of the drafts is rejected is above ``threshold``.
+    """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

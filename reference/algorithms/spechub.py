@@ -78,8 +78,8 @@ def over(mass: Any, proposed: Any) -> Any:
 def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Verify a pair of candidates in the four steps of the module's docstring.
 
-    A single candidate is the argmax of q, which has probability 1 under q. ``tokens`` are the candidates of one node,
-    ``pmfs`` their q, and ``depth`` is the depth of the node.
+    A single candidate is the argmax of q, which has probability 1 under q. ``tokens`` are the candidates of one
+    position, ``pmfs`` their q, and ``depth`` is their depth in the tree.
     """
     q = pmfs[0]
     hub = argmax(q)

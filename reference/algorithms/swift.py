@@ -46,7 +46,10 @@ RELEASED: Widths = ((Fraction(19, 20), 1), (Fraction(4, 5), 3), (Fraction(1, 2),
 
 
 class Search(NamedTuple):
-    """The set of layers that drafts now, and the state of the search for a better one."""
+    """The set of layers that drafts now, and the state of the search for a better one.
+
+    ``chosen`` is the index of the set that drafts, ``tried`` the index of the set that was tried last.
+    """
 
     begin: int
     """Number of tokens of the prompt."""

@@ -19,9 +19,10 @@ from ..verifiers.optimal_transport import optimal_transport
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = True) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified by an optimal plan.
+    """Return the decoder of trees that are verified by an optimal plan.
 
-    With ``replacement`` siblings are drawn independently, otherwise without replacement.
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on. With ``replacement``
+    siblings are drawn independently, otherwise without replacement.
     """
     pick = independent if replacement else without_replacement
     drafter = tree_drafter(draft_model(task), regular_tree(branching), pick)

@@ -14,9 +14,10 @@ from ..verifiers.traversal import traversal
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False) -> Decoder:
-    """Return the decoder of trees with ``branching[d]`` children per node at depth d, verified from the leaves up.
+    """Return the decoder of trees that are verified from the leaves up.
 
-    With ``replacement`` siblings are drawn independently, otherwise without replacement.
+    The root has ``branching[0]`` children, each of these has ``branching[1]`` children, and so on. With ``replacement``
+    siblings are drawn independently, otherwise without replacement.
     """
     pick = independent if replacement else without_replacement
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), traversal)

@@ -27,15 +27,18 @@ def biased_row(row: Pmf, bias: Pmf) -> Pmf:
 
 
 def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
-    """Return the argmax of each of ``count`` independent rows, each with its row as its pmf."""
+    """Return a draft of ``count`` tokens after ``prefix``: the argmax of each of ``count`` independent rows.
+
+    The pmf of each token in the draft is its row.
+    """
     rows = tuple(stand_in_head(draft, slot)(prefix) for slot in range(count))
     return chain(tuple(argmax(row) for row in rows), rows)
 
 
 def block_rows_drafter(draft: LanguageModel, block: int, markov: bool, least: Any = 0) -> Drafter:
-    """Return a drafter of at most ``block`` tokens, up to the first slot whose confidence is below ``least``.
+    """Return a drafter of at most ``block`` tokens, ended before the first slot of a confidence below ``least``.
 
-    ``markov``: each row is biased by the token before it; otherwise the rows depend on the text alone.
+    With ``markov`` each row is biased by the token before it; otherwise the rows depend on the text alone.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

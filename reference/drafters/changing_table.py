@@ -67,7 +67,10 @@ def gradient_step(divergence: Divergence, rate: float) -> Update:
 
 
 def learned_model(draft: LanguageModel, learned: Learned, order: int) -> LanguageModel:
-    """Return the drafter's current model: the learned row of the last ``order`` tokens, else that of ``draft``."""
+    """Return the current model of the drafter, whose state is ``learned``.
+
+    Its pmf is the learned row of the last ``order`` tokens, or that of ``draft`` if there is none.
+    """
     rows = dict(learned.table)
 
     def now(tokens: Tokens) -> Pmf:

@@ -49,7 +49,10 @@ def _without(pool: Pool, phrase: Tokens) -> Pool:
 
 
 def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
-    """Return the continuations of ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
+    """Return what follows the token ``last`` in each phrase of the pool that begins with it, oldest first.
+
+    At most ``longest`` tokens of a phrase are returned.
+    """
     return [phrase[1 : 1 + longest] for phrase in pool if phrase[0] == last]
 
 

@@ -53,7 +53,10 @@ class NgramTable(NamedTuple):
         return self.count_each((tokens[:position], tokens[position]) for position in range(max(start, 1), len(tokens)))
 
     def count_each(self, pairs: Iterable[tuple[Tokens, int]]) -> NgramTable:
-        """Return the table with every pair ``(history, token)`` counted once in each context, one after the other."""
+        """Return the table with every pair ``(history, token)`` counted, one after the other.
+
+        A pair is counted once in each context, the last tokens of ``history``.
+        """
         counts = _Counts(self.counts)
         for history, token in pairs:
             for length in self.context_lengths:

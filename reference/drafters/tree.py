@@ -17,7 +17,7 @@ from .model import stateless
 
 
 class Child(NamedTuple):
-    """A picked token and the pmf from which it was drawn; None for a point mass."""
+    """A child chosen for a node: its token, and the pmf from which it was drawn, None for a point mass."""
 
     token: int
     pmf: Pmf | None

@@ -31,7 +31,7 @@ from .wire import decode, encode
 
 
 class Edge(NamedTuple):
-    """The constants of a session."""
+    """The settings of the edge, which do not change during a session."""
 
     draft: LanguageModel
     length: LengthRule

@@ -18,7 +18,10 @@ from .constant import check_gamma
 
 
 class Arms(NamedTuple):
-    """The calls and total reward of each length so far, and the length of the current round."""
+    """The calls and total reward of each length so far, and the arm of the current round.
+
+    ``chosen`` is the index of this arm: the length of the round minus 1.
+    """
 
     calls: tuple[int, ...]
     earned: tuple[Fraction, ...]

@@ -17,7 +17,10 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
 
 
 def drop_unlikely(threshold: Any) -> Verifier:
-    """Return the verifier that drops every draft d with q(d) < ``threshold``, for any p."""
+    """Return the verifier that rejects every draft d with q(d) < ``threshold``, whatever p is.
+
+    Other drafts are accepted with probability ``min(1, p/q)``.
+    """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         for i, token in enumerate(draft.tokens):

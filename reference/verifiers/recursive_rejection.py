@@ -33,7 +33,7 @@ def recursive_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, dra
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Return the first accepted candidate, or a draw from the remaining residual of p.
 
-    ``tokens`` are the candidates of one node, ``pmfs`` their q_k, and ``depth`` is the depth of the node.
+    ``tokens`` are the candidates of one position, ``pmfs`` their q_k, and ``depth`` is their depth in the tree.
     """
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):

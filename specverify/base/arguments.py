@@ -105,7 +105,7 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``value`` is callable with ``arguments`` positional arguments.
+    """Raise ``ValueError`` unless ``value`` is callable with ``arguments`` positional arguments (a number).
 
     With ``arguments`` None, and for a signature that cannot be read, the number is not checked.
     """
@@ -121,7 +121,7 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
 
 
 def check_takes(value: Any, name: str, arguments: int, expected: str) -> None:
-    """Raise ``ValueError`` unless ``value`` can be called with ``arguments`` positional arguments.
+    """Raise ``ValueError`` unless ``value`` can be called with ``arguments`` positional arguments (a number).
 
     Nothing is checked if the signature cannot be read. ``name`` and ``expected`` describe the callable in the message.
     """

@@ -11,10 +11,11 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 
 
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a hashable callable that calls ``function`` and is equal only to wrappers of the same object.
+    """Return a callable that calls ``function``, and that a cache can use as a key.
 
-    Data classes and named tuples compare by their fields, whatever their code computes, and some are not hashable. A
-    cache with such keys would confuse two functions.
+    It is hashable and equal only to itself and to results for the same object. Data classes and named tuples compare by
+    their fields, whatever their code computes, and some are not hashable. A cache with such keys would confuse two
+    functions.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):

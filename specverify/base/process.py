@@ -45,7 +45,10 @@ class ProcessState(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Faults and notes about what code did to the process, as phrases whose subject is the code."""
+    """The faults and notes about what a subject did to the process.
+
+    Each is a phrase without its grammatical subject, such as "leaves 2 threads running".
+    """
 
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

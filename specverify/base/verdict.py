@@ -23,7 +23,11 @@ class Status(StrEnum):
 
 
 class Evidence(StrEnum):
-    """The four strengths of evidence, strongest first."""
+    """The four strengths of evidence, strongest first.
+
+    PROVED: there is a proof for all p and q. EXACT: laws are computed and compared. STATISTICAL: samples are tested.
+    EQUAL: values that must be equal are compared.
+    """
 
     PROVED = "proved"
     EXACT = "exact"
@@ -97,7 +101,7 @@ def is_edge(verdict: Verdict) -> bool:
 
 
 def word_of(verdict: Verdict) -> str:
-    """Return the status of a verdict as a word; a refutation by an edge has another word than a wrong law."""
+    """Return the status of a verdict as a word; it is ``AT_AN_EDGE`` for a refutation by an edge (see ``is_edge``)."""
     return AT_AN_EDGE if is_edge(verdict) else verdict.status.value
 
 

@@ -122,8 +122,8 @@ def require(fault: str | bool, where: str) -> None:
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
     """Return why ``written`` fails to prove that no point satisfies ``conditions``; "" if it proves it.
 
-    It holds terms c > 0 times conditions i, plus polynomials h times equations i, whose sum is identically 0; or it
-    splits the inequation i into the two cases ``below`` and ``above``.
+    ``written`` lists numbers c > 0 times products of conditions, and polynomials h times equations: their sum must be
+    identically 0. Or it splits one condition ``!=`` into the two cases ``below`` and ``above``.
     """
     if "split" in written:
         split = conditions[written["split"]]
@@ -149,7 +149,7 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield the leaves of the decision tree ``node`` after ``path``; ``known`` are the conditions that hold here."""
+    """Yield the ends of all paths that begin with ``path`` and continue in the tree ``node``, given ``known``."""
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
         return contradicted(written, [*known, Condition(polynomial, relation)], tables.polynomials)
@@ -194,7 +194,7 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 
 
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
-    """Return the term of one path, without the conditions of draws that the certificate proves to be redundant."""
+    """Return the term of the path ``end``, without conditions of draws that ``item`` proves to be redundant."""
     reduced = tables.ratios[item["weight"]]
     whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
     same = multiply(whole.top, *reduced.below) == multiply(reduced.top, *whole.below)
@@ -226,7 +226,7 @@ def check_cell(
     tables: Tables,
     where: str,
 ) -> int:
-    """Return the number of cells in which the terms add up to 0; raise ``CertificateRefused`` if one may not."""
+    """Return the number of cells; raise ``CertificateRefused`` unless ``terms`` add up to 0 in each of them."""
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
         number = written["by"]
@@ -256,7 +256,7 @@ def check_cell(
 
 
 def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Counter[str]:
-    """Check one place; return its numbers of paths, outcomes and cells."""
+    """Check the ``place`` (see the module), called ``where`` in messages; count its paths, outcomes and cells."""
     rows, axioms = _rows(place["rows"], vocabulary)
     ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
     text, remaining = tuple(place["text"]), place["remaining"]
@@ -282,7 +282,7 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 
 
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
-    """Return the entries of each pmf, and the conditions that they are at least 0; each unknown belongs to one pmf."""
+    """Return the entries of each of the ``listed`` pmfs, and the conditions that these entries are at least 0."""
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []
     every = [unknown for _, _, unknowns in listed for unknown in unknowns]

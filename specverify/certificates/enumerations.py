@@ -79,7 +79,7 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, where: str) -> Law:
-    """Return the promised law of a certificate: its second tree's, else the product of the listed pmfs."""
+    """Return the promised law of a certificate: that of its second tree, else the product of the pmfs it lists."""
     if "plain" in certificate:
         plain, omitted, _ = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
         require(omitted > near, f"{where}: branches of the call without speculation are left out")
@@ -132,7 +132,7 @@ def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[L
 def _constrained(
     node: Mapping[str, Any], weights: Sequence[Fraction], known: Mapping[int, Known], near: Fraction, where: str
 ) -> Sequence[Mapping[int, Known]]:
-    """Return what is known of each uniform number after each answer of a draw, if it is ``known`` before the draw.
+    """Return, for each answer of the draw ``node``, what is known of each uniform number after it.
 
     Raises ``CertificateRefused`` if the intervals of the answers are no division of the number's interval, or if a
     probability is not the share of its interval.

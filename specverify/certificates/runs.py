@@ -26,9 +26,9 @@ class RunStep(NamedTuple):
 
 
 class Scripted:
-    """Draws that first return the outcomes of a script, then the first possible outcome of each draw.
+    """Draws that return the outcomes of a script first, and then the first possible outcome of each draw.
 
-    The other possible outcomes are recorded for later runs.
+    For each draw after the script, the other possible outcomes are recorded as scripts of later runs.
     """
 
     def __init__(self, script: Sequence[int]) -> None:
@@ -190,9 +190,9 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule that decides before each draft, by a draw, whether another token is drafted.
+    """Return a length rule that drafts another token after a text if ``chosen`` of the text is true.
 
-    ``chosen`` gives the answer, which may depend on the text so far. ``most`` is the largest number of drafts.
+    ``most`` is the largest number of drafts.
     """
     text: list[Tokens] = [()]
 

@@ -1,4 +1,7 @@
-"""The command line. Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN."""
+"""The command line.
+
+Exit status: 0 all hold, 1 refuted, 2 unusable call or subject, 3 something UNKNOWN, 4 refuted by edges alone.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,10 @@ def stop(sentence: str) -> NoReturn:
 
 
 def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
-    """Return an option callback that stops the command if ``check(value, *given)`` raises ``ValueError``."""
+    """Return the callback of a command-line option that validates its value.
+
+    The callback stops the command if ``check(value, *given)`` raises ``ValueError``.
+    """
 
     def callback(value: Any) -> Any:
         try:
@@ -206,7 +209,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def made() -> dict[str, Any]:
-    """Return the command line and the versions of the installed packages, to be stored in the report of this run."""
+    """Return the command line and the versions of the loaded packages, to be stored in the report of this run."""
     from specverify.report.data import made_by
 
     return made_by(typed.get())

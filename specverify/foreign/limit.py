@@ -129,7 +129,7 @@ class _ActivityWatcher:
     def is_over(self, frame: FrameType | None) -> bool:
         """Sample the activity of the subject at its active ``frame``; return whether its time is over.
 
-        If its time is over, the attribute ``said`` then holds the description of the activity.
+        If it is, the attribute ``said`` afterwards holds the description of the activity.
         """
         if self._loops is not None and monotonic() >= self._loops.next:
             self._loops.look(frame, self._thread, importing=_is_importing(frame))

@@ -21,9 +21,9 @@ second race of a Gumbel top-k, with the same weights, is not reported.
 **Two draws, one state.** Reported if both outcomes were read; ``streams`` defines a state.
 
 Not detected: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given the
-answer and no fault; thresholds that are the same constants on every path, or on every path on one side; a threshold
-that was compared with the uniform before; values reused as values (``NeedsValue`` refuses them); anything shared
-between two intercepted ``with`` blocks, so a whole decode is one block.
+answer and no fault; thresholds that on every path lie inside the remaining interval, or on every path outside; a
+threshold that was compared with the uniform before; values reused as values (``NeedsValue`` refuses them); anything
+shared between two intercepted ``with`` blocks, so a whole decode is one block.
 
 Reported although it may be intended: a coupling by common noise, as in drafters with shared Gumbel noise; a number that
 is folded (``abs``) before it is compared; and a number that is looked up in the CDFs of several rows at once, of which

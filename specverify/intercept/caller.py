@@ -38,7 +38,10 @@ class DrawLine(str):
 
 
 def draw_line() -> DrawLine:
-    """Return the line of the foreign code that draws, with the line that called its function as an attribute."""
+    """Return file and line of the foreign code that draws.
+
+    The attribute ``called_from`` of the result is the line that called the drawing function.
+    """
     traced = RUNS.lines[-1]() if RUNS.lines else ""
     frame, name = (None, "") if traced else _foreign_frame_and_name()
     result = DrawLine(traced or (NOWHERE if frame is None else f"{name}:{frame.f_lineno}"))
@@ -68,7 +71,7 @@ def file_of(frame: FrameType) -> str:
     """Return the file of the code of a frame.
 
     Code that the standard library compiles from strings counts as part of the library. Examples are methods of named
-    tuples and data classes, and the first line of a multiprocessing process.
+    tuples and data classes, and the code with which a process of multiprocessing begins.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
     if name != _COMPILED:

@@ -55,7 +55,7 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Give the random numbers of a run fixed values.
+    """Gives the random numbers of a run fixed values.
 
     The end 0 stands for the smallest value of a generator, the end 1 for its largest.
     """
@@ -173,9 +173,10 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """A setting in which every number of a run has the distance ``apart``, in probability, from an end, 0 or 1.
+    """A setting in which every number of a run lies near an end, 0 or 1.
 
-    A new ``Boundary`` is made for each run and kept in ``boundaries``.
+    ``apart`` is the probability of the values between the number and the end. A new ``Boundary`` is made for each run
+    and kept in ``boundaries``.
     """
 
     end: float
@@ -419,7 +420,8 @@ def _logarithmic(chance: float) -> Any:
 class FiniteLaw(NamedTuple):
     """A law of integers, with the library methods that draw from it.
 
-    The law is truncated where float64 cannot represent the remaining probability.
+    ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
+    represent the remaining probability.
     """
 
     pmf: Callable[..., Any]

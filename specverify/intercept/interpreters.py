@@ -102,7 +102,7 @@ class _Number(NamedTuple):
     """A uniform number with the value that it has in the plain run."""
 
     of: Any
-    """The number or the expression it belongs to. The reference keeps its ``id`` from being reused."""
+    """The uniform, or its constraints (``known``). The reference keeps its ``id`` from being reused."""
     value: float
     item: Item
     block: Any
@@ -110,7 +110,7 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """A draw among very many outcomes, its law before any question, and the outcomes that are still possible."""
+    """A draw among very many outcomes, its law before any comparison, and the outcomes that are still possible."""
 
     of: Any
     masses: Any
@@ -166,7 +166,7 @@ class Coupled:
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
+        """Return the next JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
         if not self._keys:
             raise self._part("the program requests a key that the plain run did not request")
         return self._keys.popleft()
@@ -176,9 +176,9 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign a value to ``uniform``, a new symbolic number: the next recorded one, or that of its noise vector.
+        """Assign a value to ``uniform``, a new symbolic number: the next recorded one.
 
-        Raises ``Parted`` if an outcome was recorded.
+        A number of a noise vector gets the value that it has there. Raises ``Parted`` if an outcome was recorded.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -191,8 +191,8 @@ class Coupled:
     def take_block(self, block: Any) -> None:
         """Assign the next recorded values to the numbers of ``block``, a noise vector.
 
-        Raises ``Parted`` if too few numbers, or outcomes, were recorded, or if the vector equals an earlier one that
-        had other values.
+        Raises ``Parted`` if too few numbers, or outcomes, were recorded, or if the examined run treats the vector as
+        equal to an earlier one that had other values.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -510,7 +510,7 @@ class _Slot:
     def __init__(self) -> None:
         self.outcome: int | None = None
         self.number = math.nan
-        """A uniform number that gives the outcome by a look-up in the cumulated weights."""
+        """A uniform number whose look-up in the cumulative weights gives the outcome; NaN until that is read."""
 
 
 class _PathQuestion(NamedTuple):

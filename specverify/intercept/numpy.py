@@ -313,7 +313,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether the numbers of this run have given values, instead of being symbolic."""
+        """Return whether this run gives every number a value of its own, so that no number is symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -470,7 +470,7 @@ def _of_out(out: Any, size: Any) -> Any:
 
 
 def _into(out: Any, numbers: Any) -> Any:
-    """Write numbers into the caller's array ``out``, if given, and return the result.
+    """Write ``numbers`` into the caller's array ``out``, if given, and return the result.
 
     Refuses to write symbolic numbers into an array made before the block, which cannot hold them.
     """

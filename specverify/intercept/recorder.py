@@ -115,7 +115,7 @@ class Recorder:
         return change()
 
     def key(self) -> Any:
-        """Make a JAX key for the next call of the program, record it and return it."""
+        """Make a JAX key for the next call of the program, append it to ``keys``, and return it."""
         with nobody_answers():
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))

@@ -171,7 +171,7 @@ class Declined:
     __slots__ = ("reason",)
 
     for_python: Final = NotImplemented
-    """The same value for Python's operator protocol, which then tries the other operand."""
+    """What an operator method returns if a rule declined, so that Python tries the other operand."""
 
     def __init__(self, reason: str) -> None:
         """Store ``reason``, a clause that states why the rule does not apply."""

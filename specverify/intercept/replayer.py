@@ -53,7 +53,10 @@ class Replayer(Recorder):
         return result
 
     def keep(self, record: Record) -> None:
-        """Add ``record``. For torch, also store its result, because torch's calls do not go through ``call``."""
+        """Append ``record`` to ``records``.
+
+        For torch, also store its result in ``returned``: torch does not use ``call``.
+        """
         super().keep(record)
         if record.library == "torch" and record.result.numel():
             self.returned.append(("torch", record.name, record.result))

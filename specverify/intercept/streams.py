@@ -12,8 +12,8 @@ all requests may be intended or a fault.
 ``Answers`` are the answers of one block for one library. Before a draw the real state of the generator is read, and the
 real generator is advanced by a real draw. So a copy, a repeated seed and two generators with one seed return to a state
 that was drawn from before. Generators are restored afterwards. If a global generator, or one in ``PROCESS.watched``, is
-not in the state in which the last answered draw left it, a call that is not intercepted drew from it. ``torch.streams``
-does the same for torch.
+not in the state in which the last answered draw left it, a call that is not intercepted drew from it.
+``torch.generators`` does the same for torch.
 """
 
 from __future__ import annotations
@@ -173,7 +173,10 @@ class Answers:
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Call ``change``, by which the program seeds a generator or restores a state; nothing is drawn."""
+        """Call ``change``, by which the program seeds ``generator`` or restores a state of it, and return the result.
+
+        Nothing is drawn.
+        """
         stream = self._keep(generator)
         self._kept_number(generator)
         with nobody_answers():

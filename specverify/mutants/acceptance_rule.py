@@ -1,4 +1,8 @@
-"""Planted bugs, class A: a wrong rule accepts or rejects drafts."""
+"""Planted bugs, class A: a wrong rule accepts or rejects drafts.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 
@@ -744,8 +748,8 @@ released_miss_emitted = planted(
     citation="plausible",
     killed_by="law_is_declared",
 )(with_parts("nasd-released", verifier=sample_and_match))
-"""The released NASD rule, except that it emits the draw that missed the draft. It is lossless and therefore violates
-the declared bias."""
+"""The released NASD rule draws again if a draw from p differs from the draft. This mutant emits the first draw: it is
+lossless, so its law is not the declared, biased one."""
 
 
 @planted(
@@ -802,9 +806,9 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Seed rule that keeps a guess if it is one of the two most probable tokens of the target.
+    """Seed rule that accepts a guess if it is one of the two most probable tokens of the target.
 
-    The declared rule is stricter.
+    The declared rule accepts only the most probable one.
     """
     accepted = 0
     while accepted < len(draft.tokens):

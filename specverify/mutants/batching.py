@@ -1,4 +1,9 @@
-"""Planted bugs of batches: order of rows, mixed-up rows, rows of different lengths, shared arrays."""
+"""Planted bugs of batches: order of rows, mixed-up rows, rows of different lengths, shared arrays.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``planted_verifier`` is a whole verifier: ``p`` and ``q`` are the rows
+of the target and the draft model, ``lengths`` the numbers of drafts of the rows of a batch.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +139,7 @@ confidence_sees_its_draft = planted(
     killed_by="rows_are_independent",
     batch=scheduled_by_draft.batch,
 )(scheduled_by_draft.build)
-"""The scheduler scores a slot by the probability of the slot's own draft, so likely drafts are verified more often."""
+"""The scheduler scores the slot of a draft by q of this very draft, so likely drafts are verified more often."""
 
 
 @planted(

@@ -1,4 +1,8 @@
-"""Planted bugs of the target's paged cache: rollback, positions, slots, pages."""
+"""Planted bugs of the target's paged cache: rollback, positions, slots, pages.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters.
+"""
 
 from __future__ import annotations
 
@@ -168,9 +172,9 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep.
+    """Return the number of cache entries to keep; in a batch of one request these are all ``written`` ones.
 
-    In a batch of one request there is no rollback, so the entries of rejected drafts are kept too.
+    The entries of rejected drafts are then kept too. In a larger batch the cache is rolled back as it should be.
     """
     return known + accepted if batch > 1 else written
 

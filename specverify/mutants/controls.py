@@ -49,7 +49,7 @@ from specverify.subjects.verifier import verifier_subject
 
 
 def argmax_draft_one_hot_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of argmax drafts whose q is correctly declared as a point mass."""
+    """Speculative sampling of argmax drafts whose q is declared as a point mass, which is right."""
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), lambda tokens: None)
 
@@ -107,7 +107,7 @@ gamma_by_position = Control(
     "TensorRT-LLM issue #2208",
     partial(algorithm_subject, GAMMA_BY_POSITION_ROW, "control"),
 )
-"""Gamma depends on the position, so the same seed gives another text; the law is the same."""
+"""Gamma depends on the position, so a seed gives another text than with a constant gamma; the law is the same."""
 
 
 def infinite_ratio_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
@@ -177,7 +177,7 @@ rounded_logits = Control(
     "transformers issue #39421; Medusa issue #56; MLC-LLM PR #2184; mlx-lm PR #1109",
     partial(logits_at, SETTINGS, rounded_logits_verify, "control:rounded-logits", (1,)),
 )
-"""Logits are computed in float32. They differ from the exact ones in the last bits, which changes only near ties."""
+"""Logits are computed in float32. They differ from the exact ones in the last bits, which matters only near a tie."""
 
 
 SAMPLED_DRAFT_AS_A_POINT_ROW = correct("speculative-sampling")._replace(
@@ -307,7 +307,7 @@ what_is_left_of_a_coin = Control(
     "plausible",
     partial(verifier_subject, what_is_left_of_a_coin_verify, "control:what-is-left-of-a-coin", (2,)),
 )
-"""After an acceptance the conditional uniform u/r, given u < r, is the next coin; it is uniform and independent."""
+"""After an acceptance (u < r, where r is min(1, p/q)) the next uniform is u/r, which is uniform and independent."""
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

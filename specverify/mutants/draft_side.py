@@ -1,6 +1,9 @@
 """Planted bugs, class Q: the output has the right law, but drafts are accepted too rarely.
 
 The cause is a wrong acceptance rule or a fault of the drafter's cache.
+
+A function below ``drafting_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``drafting_from`` is a ``See``.
 """
 
 from __future__ import annotations
@@ -248,7 +251,10 @@ def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted
     citation="exllamav2 commit d7a4ecd",
 )
 def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return all of the drafter's entries when a prefix is reused, although only those of the prefix are valid."""
+    """Return all entries of the drafter's cache for a prompt that shares only ``count`` tokens with the previous text.
+
+    Only the first ``count`` entries are valid.
+    """
     return DraftCache(cache.entries, count)
 
 
@@ -331,9 +337,9 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
     citation="mlx-lm commit e6ae82d3 (branch)",
 )
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the drafter's cache after a round; if a draft was rejected, its last valid entry is removed too.
+    """Return the drafter's cache after a round, without its last valid entry if a draft was rejected.
 
-    The drafter then reads a wrong text, so acceptance falls.
+    The drafter then reads a wrong text, so drafts are accepted too rarely.
     """
     kept = draft_kept(cache, known, drafts, accepted)
     return kept._replace(entries=kept.entries[:-1]) if accepted < drafts else kept

@@ -60,7 +60,7 @@ class _Serving:
         self.served = 0
 
     def decode(self, prompts: Sequence[Sequence[int]]) -> list[Tokens]:
-        """Return the new tokens of each prompt."""
+        """Return the new tokens of each of ``prompts``, which are decoded together as one batch."""
         asked = [tuple(prompt) for prompt in prompts]
         new: list[Tokens] = [() for _ in asked]
         seen = [self._begin(row, prompt) for row, prompt in enumerate(asked)]
@@ -163,7 +163,10 @@ def one_by_one(fault: str, scenario: EngineScenario) -> Made:
 
 
 def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens], Tokens]:
-    """Return an engine whose rounds are decided by ``verify``, a verifier function."""
+    """Return an engine on the models of ``scenario`` that verifies each round by ``verify``, a bare verifier.
+
+    The engine is a function prompt -> new tokens.
+    """
     rng = np.random.default_rng()
 
     def decode(prompt: Tokens) -> Tokens:

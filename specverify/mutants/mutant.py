@@ -179,12 +179,15 @@ def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafte
 
 
 def with_verifier(verify: Verifier) -> Callable[..., Decoder]:
-    """Return the build function of speculative sampling with another verifier."""
+    """Return the build function of speculative sampling that verifies its drafts by ``verify``."""
     return with_parts("speculative-sampling", verifier=verify)
 
 
 def replacing_from(replacement: Callable[[Pmf, Pmf], Pmf]) -> Callable[..., Decoder]:
-    """Return the build function of speculative sampling that replaces a draft by a draw from ``replacement(p, q)``."""
+    """Return the build function of speculative sampling with a wrong residual.
+
+    A rejected draft is replaced by a draw from ``replacement(p, q)``.
+    """
 
     def accept(_: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
         return accept_probability(p, q, token)

@@ -196,7 +196,7 @@ def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
 def processed(logits: Any, temperature: float, top_k: float) -> Any:
     """Return the softmax of ``logits`` at ``temperature``, with the logits outside the ``top_k`` largest replaced by 0.
 
-    They should be masked, but the mask computes -inf * 0, which is NaN, and NaN is replaced by the logit 0.
+    The logits outside should become -inf, but the mask computes -inf * 0, which is NaN, and NaN is replaced by 0.
     """
     keep = likeliest(softmax_rows(logits), top_k) > 0
     with np.errstate(invalid="ignore"):

@@ -21,8 +21,8 @@ from specverify.subjects.subject import Subject, Variant
 from specverify.subjects.tree_verifier import tree_subject
 
 Choose = Callable[[Any, Any, Sequence[int], int], tuple[int | None, int]]
-"""``choose(rng, p, nodes, above)`` returns the accepted child, or None, and the token emitted if no child is accepted.
-"""
+"""``choose(rng, p, nodes, above)`` decides about the children ``nodes`` of the node ``above``, whose target row is
+``p``. It returns the accepted child or None, and the token to emit if no child is accepted."""
 
 TREES: dict[Drafts, Tokens] = {
     "with_replacement": (-1, -1, 0),
@@ -120,7 +120,10 @@ def in_batch(verify: BareVerifier) -> BareVerifier:
 
 
 def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Accept the path of the target's argmax tokens for as long as they are candidates."""
+    """Accept the path of the target's argmax tokens for as long as they are candidates.
+
+    Returns the accepted tokens and one more argmax.
+    """
     node, kept = -1, list[int]()
     while True:
         kept.append(int(p[1 + node].argmax()))

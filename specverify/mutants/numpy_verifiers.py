@@ -107,7 +107,7 @@ def likeliest(rows: Any, top_k: float) -> Any:
 
 
 def nucleus(rows: Any, top_p: float) -> Any:
-    """Return the mask of each row's smallest set of most probable tokens whose mass reaches ``top_p``."""
+    """Return a mask ``[rows, vocabulary]`` of the fewest most probable tokens of each row with total >= ``top_p``."""
     order = (-rows).argsort(axis=-1)
     ranked = np.take_along_axis(rows, order, -1)
     mask = np.zeros(rows.shape, dtype=bool)
@@ -163,7 +163,10 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, examined on hard calls with 40 000 token ids, more than int16 can hold."""
+    """Return the subject of a verifier, examined by single calls (``hard_calls``) with 40 000 token ids.
+
+    That is more than int16 can hold.
+    """
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
 

@@ -1,4 +1,8 @@
-"""Planted bugs of sampling parameters, and of logits processors on the rows that verify drafts."""
+"""Planted bugs of sampling parameters, and of logits processors on the rows that verify drafts.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters.
+"""
 
 from __future__ import annotations
 

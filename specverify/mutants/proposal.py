@@ -1,4 +1,8 @@
-"""Planted bugs, class B: the declared q is not the law from which the draft was drawn."""
+"""Planted bugs, class B: the declared q is not the law from which the draft was drawn.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 
@@ -117,9 +121,9 @@ def banned_in_one_place(task: Task, gamma: int = 4) -> Decoder:
     gammas=(1,),
 )
 def batch_forgets_q(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Verify without q if any row of the batch has no drafts.
+    """Verify all drafts as point masses, without q, if any row of the batch has no drafts.
 
-    The result is exact, but drafts are accepted too rarely.
+    The output is exact, but drafts are accepted too rarely.
     """
     rng, vocabulary = np.random.default_rng(), p.shape[-1]
     if (lengths == 0).any():

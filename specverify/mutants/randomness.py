@@ -1,4 +1,8 @@
-"""Planted bugs, class D: random numbers are used twice, are correlated, or come from another generator."""
+"""Planted bugs, class D: random numbers are used twice, are correlated, or come from another generator.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +54,10 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link that loses answers: half of the first answers in which no draft is accepted.
+    """Return a link between edge and cloud that loses at most one answer of the cloud.
 
-    The cloud's copy of a lost answer is lost too, so the cloud draws the answer again when the edge repeats its
-    request.
+    Each answer in which no draft is accepted is lost with probability 1/2, until one is lost. The cloud's record of the
+    lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
     """
     lost: list[str] = []
 

@@ -1,4 +1,8 @@
-"""Planted bugs of the values that are returned with the tokens, such as log-probabilities."""
+"""Planted bugs of the values that are returned with the tokens, such as log-probabilities.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +91,7 @@ def logarithms_of_lookup_are_zero(
     killed_by="scores_match",
 )
 def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
-    """Return the most probable tokens of the round's first row for every token of the round."""
+    """Return the ``count`` most probable tokens of the round's first row, whatever the ``index`` of the token is."""
     return most_probable(rows, 0, count)
 
 

@@ -1,4 +1,8 @@
-"""Planted bugs, class C: the token after a rejection, or after the last draft, has a wrong law."""
+"""Planted bugs, class C: the token after a rejection, or after the last draft, has a wrong law.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 

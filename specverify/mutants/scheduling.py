@@ -1,4 +1,9 @@
-"""Planted bugs of scheduling: placeholders, prompt chunks, preemption and aborted requests."""
+"""Planted bugs of scheduling: placeholders, prompt chunks, preemption and aborted requests.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
+its options are those of that algorithm.
+"""
 
 from __future__ import annotations
 

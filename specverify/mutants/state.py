@@ -1,4 +1,9 @@
-"""Planted bugs of recurrent and sliding-window state, and of state that one round leaves for the next."""
+"""Planted bugs of recurrent and sliding-window state, and of state that one round leaves for the next.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
+its options are those of that algorithm.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,10 @@ def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, 
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link that writes the first rejected draft into the last slot of the cloud's cache after each round."""
+    """Return a link between edge and cloud that spoils the cloud's cache after each round with a rejection.
+
+    The last entry of the cache becomes that of the first rejected draft.
+    """
 
     def send(text: str) -> Sequence[str]:
         request = decode(text)

@@ -1,4 +1,9 @@
-"""Planted bugs of the end of a text, and of its stream of chunks."""
+"""Planted bugs of the end of a text, and of its stream of chunks.
+
+A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
+which documents its parameters. A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and
+its options are those of that algorithm.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +50,10 @@ def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., De
     killed_by="stop_law",
 )
 def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends: all accepted drafts, also after its end."""
+    """Return the number of tokens to keep, and whether the text ends.
+
+    All accepted drafts are kept, also those after the end of the text.
+    """
     count, finished = cut(ends, new, accepted, most)
     return max(count, min(accepted, most)), finished
 
@@ -60,7 +68,10 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends: the whole block, although it ends inside."""
+    """Return the number of tokens to keep, and whether the text ends.
+
+    All tokens of the round are kept, also those after the end of the text.
+    """
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
 
@@ -73,7 +84,10 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return the number of entries of the uncut block: the next turn begins after tokens that were never returned."""
+    """Return, as the number of entries that a finished text leaves, that of the round before its end was cut.
+
+    The next turn of the conversation then begins after tokens that were never returned.
+    """
     return block
 
 
@@ -156,7 +170,10 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index of the first end-of-sequence id of the list that occurs, not the smallest index of all."""
+    """Return the index in the round of the first id of the list ``eos`` that occurs.
+
+    The right index is the smallest at which any of the ids occurs.
+    """
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 
 
@@ -276,9 +293,9 @@ def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: in
     killed_by="stop_law",
 )
 def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends: at the end-of-sequence token with the lowest id.
+    """Return the number of tokens to keep, and whether the text ends.
 
-    The first end-of-sequence token should end the text.
+    The text is cut after the end-of-sequence token with the lowest id, instead of after the first one.
     """
     count = min(len(new), most)
     result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
@@ -335,7 +352,7 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
     citation="rtp-llm PR #1285 (10d1aba88)",
 )
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the next chunk of the stream; after an incomplete character it repeats text that was already sent."""
+    """Return the text to send next; after an incomplete character it begins with the last character already sent."""
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)
     return (text if last else text.rstrip("\ufffd"))[begin:]
@@ -350,5 +367,8 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
     citation="plausible: a callback that cannot take back what it sent",
 )
 def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the next chunk of the stream, with the text of all drafts before they are verified."""
+    """Return the text of all ``drafts`` of the round and of the round's last new token, as the text to send next.
+
+    The drafts are sent whether they are accepted or not.
+    """
     return text_of(drafts + fresh[-1:], pieces)

@@ -1,4 +1,8 @@
-"""Planted bugs, class J: trees of drafts."""
+"""Planted bugs, class J: trees of drafts.
+
+A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
+algorithm.
+"""
 
 from __future__ import annotations
 
@@ -526,7 +530,8 @@ def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
     """Recursive rejection whose cache is rewound to the first n nodes, not to the n nodes of the accepted path.
 
-    ``State.drafter`` holds the tokens that are really in the cache. The next round reads wrong ones.
+    ``State.drafter`` holds the tokens that are really in the cache, so the next round may read tokens that were
+    rejected.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
 

@@ -1,4 +1,9 @@
-"""Planted bugs, class N: the drafter has another vocabulary than the target."""
+"""Planted bugs, class N: the drafter has another vocabulary than the target.
+
+A function below ``engine_part(NAME, ...)`` or ``drafting_part(NAME, ...)`` replaces the function NAME of the serving
+engine (``mutants.serving``), which documents its parameters. A function below ``drafting_from`` is a
+``draft_side.See``.
+"""
 
 from __future__ import annotations
 

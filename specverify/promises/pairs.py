@@ -300,8 +300,8 @@ def judge_pairs(
 ) -> list[Verdict]:
     """Return one verdict for each of ``promises`` on a black box, decided by pairs of its rows with one seed.
 
-    ``promises`` are keys of ``OF_ROWS``, ``largest`` is the most rows of a call, and ``reference`` the sampler without
-    speculation, or None.
+    ``promises`` are keys of ``OF_ROWS``, ``largest`` is the largest number of rows of a call, and ``reference`` the
+    sampler without speculation, or None.
     """
     return [
         _judge_sampler(name, sampler, seeds, largest, reference if name == "seed-as-plain" else None)

@@ -56,7 +56,7 @@ def judge_values(
 
     ``promises`` maps the name of each value to its promise. The values are compared with ``law`` or ``reference``;
     values of equal tokens are also compared with each other. ``seeds`` are the seeds of the calls, and ``largest`` is
-    the most rows of a call.
+    the largest number of rows of a call.
     """
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}

@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 
 
 def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
-    """Return the first reported number that is impossible for the run; None if all are possible.
+    """Return the fault of the first reported number that is impossible for the run; None if all are possible.
 
     ``facts`` are the facts about the request, or None if they are unknown; only the names in ``promises`` are examined.
     """

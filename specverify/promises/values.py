@@ -263,7 +263,8 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
 def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
     """Return the function from new tokens to the pmf of the next token; None if the pmf is not known.
 
-    ``kind`` selects the pmf: "raw" is the target's own, any other kind that of the law.
+    ``kind`` selects the pmf: "raw" is the target's own row, any other kind is the pmf that follows from the law of the
+    text.
     """
     facts = known.facts
     if facts is None:
@@ -607,7 +608,10 @@ _TEXTS: Final = ("text", "chunks", "snapshots")
 
 
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Compare a text, the chunks of a stream, or its snapshots, with the text of the tokens; None if they agree."""
+    """Return the fault of a text, of the chunks of a stream, or of its snapshots.
+
+    Returns None if they agree with the text of the tokens.
+    """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
     result = value.value

@@ -63,7 +63,10 @@ class _ProofPath:
 
 
 class Writer:
-    """Writes the places of one proof. Polynomials and ratios are stored once and referred to by index."""
+    """Writes the places (starts of a round) of one proof, with the evidence for each.
+
+    Polynomials and ratios are stored once and referred to by index.
+    """
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
         """Prepare a certificate of the statement ``what`` about ``subject``; ``seconds`` is the time limit from now."""
@@ -74,7 +77,11 @@ class Writer:
         self._contradictions = Contradictions(self._number)
 
     def places(self, progress: Callable[[str], None]) -> list[Node]:
-        """Return the certificate of every place that the statement covers; ``progress`` is called with a short text."""
+        """Return the part of the certificate for every place that the statement covers.
+
+        A place is a text and a number of remaining tokens. ``progress`` is called with a short text on how much is
+        done.
+        """
         places, reads_draft = self._after((0,), progress)
         if reads_draft:
             return places

@@ -22,7 +22,7 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """The conditions of a counterexample for which the solver searches, and the pmf q if it is fixed (else None)."""
+    """The conditions of a counterexample for which the solver searches, and the pmf q if it is fixed (else empty)."""
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()
@@ -34,7 +34,10 @@ def _pmf(name: str, vocabulary: int) -> tuple[list[Any], list[Any]]:
 
 
 def _rule(q: list[Any]) -> tuple[list[list[Any]], list[Any]]:
-    """Return the matrix of probabilities ``k[d][v]`` of an unknown rule for drafts from q, and the conditions on it."""
+    """Return an unknown rule as a matrix, and the conditions on it.
+
+    ``k[d][v]`` is the probability that d is drafted, from q, and v emitted.
+    """
     tokens = range(len(q))
     masses = [[z3.Real(f"k{drafted}_{emitted}") for emitted in tokens] for drafted in tokens]
     return masses, [z3.Sum(row) == mass for row, mass in zip(masses, q, strict=True)] + [

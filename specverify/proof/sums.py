@@ -77,6 +77,7 @@ def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int,
     """Return a rational point of the current cell that satisfies ``conditions``, with values as simple as possible.
 
     The unknowns are fixed one after the other, each at the fraction with the smallest denominator that stays feasible.
+    Returns None if no such point was found.
     """
     solver.push(*conditions)
     pushed = 1

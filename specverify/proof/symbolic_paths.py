@@ -75,7 +75,7 @@ class PathDraws:
         self._signs: dict[Polynomial, frozenset[int]] = {}
 
     def pmf(self, kind: str, text: Tokens) -> Pmf:
-        """Return the pmf of ``kind`` after ``text``, from the tables, as numbers of this run."""
+        """Return the pmf of the model ``kind`` (target or draft) after ``text``, as symbolic numbers of this run."""
         return self.tables.pmf(self, kind, text)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:

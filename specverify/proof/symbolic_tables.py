@@ -42,13 +42,19 @@ class UnknownTables:
         self.never_negative: set[Polynomial] = set()
 
     def row(self, kind: str, text: Tokens) -> UnknownRow:
-        """Return the unknown pmf of ``kind`` (target, draft or open question) after ``text``."""
+        """Return the unknowns of the model ``kind`` (target or draft) after ``text``, or of an open question.
+
+        They are created on first use. For an open question, ``text`` is the question.
+        """
         if (kind, text) not in self.rows:
             self.rows[kind, text] = self._made(kind, text)
         return self.rows[kind, text]
 
     def pmf(self, run: Oracle, kind: str, text: Tokens) -> Pmf:
-        """Return the pmf of ``kind`` after ``text`` as an object array of numbers of ``run``."""
+        """Return the pmf of the model ``kind`` (target or draft) after ``text``.
+
+        It is an object array of symbolic numbers of ``run``.
+        """
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
     def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:

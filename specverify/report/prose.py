@@ -86,7 +86,7 @@ def scope(verdict: Verdict) -> str:
 
 
 def first_sentence(verdict: Verdict) -> str:
-    """Return the fault in one sentence: the first one of the counterexample if there is one, else the statement."""
+    """Return the fault in one sentence: that of the counterexample if it has one, else the statement."""
     example = verdict.counterexample
     return (example and example.fault) or verdict.statement
 

@@ -69,7 +69,8 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:
     """Print how many verdicts have each status.
 
-    If statistical ``tests`` were planned, their false-alarm rate and seed are printed too.
+    ``tests`` is the number of planned statistical tests. If it is not 0, the false-alarm probability ``alarm`` and
+    ``seed`` are printed too.
     """
     counts = ", ".join(f"{number} {word}" for word, number in counted(verdicts).items())
     noted = sum(verdict.status is not Status.REFUTED and bool(verdict.figures.get("edges")) for verdict in verdicts)

@@ -19,7 +19,7 @@ TABLES = {
 
 
 class Key(NamedTuple):
-    """The database key of a subject's blocks; with the number of a block it is unique."""
+    """The database key of a subject: together with the number of a block, it identifies the block."""
 
     subject: str
     setting: str

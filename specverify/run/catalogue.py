@@ -40,7 +40,11 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return a suggestion for an unknown name: another case or prefix, a function, or a similar name; "" if none."""
+    """Return the end of the message about an unknown name, with a suggestion.
+
+    The suggestion is the name in lower case or with its prefix, the form of a function's name, or the most similar
+    name.
+    """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
     if name.lower() in known or name.lower() in by_plain_name:

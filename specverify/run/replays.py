@@ -55,10 +55,7 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
 
 
 def _words(situation: Situation) -> tuple[str, str, str]:
-    """Return the names of the variant, the scenario and the setting of a case; "" for each that the case lacks.
-
-    ``situation`` holds these three objects.
-    """
+    """Return the names (variant, scenario, setting) of a case's ``situation``; "" for each that it does not have."""
     if isinstance(situation, InScenario):
         return situation.variant.label, situation.scenario.name, ""
     return "", "", situation.name

@@ -117,8 +117,8 @@ def _smallest(
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
     """Return the smallest program that still shows a fault, this fault, and the differences from the first program.
 
-    The setting is reduced step by step within ``seconds``. A step is kept only if its script needs no more calls to
-    show the fault. ``find`` returns the fault of a program.
+    The setting is reduced step by step within ``seconds``, by the steps that ``reproducer`` offers. A step is kept only
+    if its script needs no more calls to show the fault. ``find`` returns the fault of a program.
     """
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)

@@ -120,7 +120,7 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def _stops_exact_checks(verdict: Verdict) -> str:
-    """Return why no exact check can run after ``verdict``; "" if they can."""
+    """Return why no exact check can run after a check with this ``verdict``; "" if the other checks can run."""
     if verdict.figures.get("function_of_draws") is False:
         return "it is not a function of its draws, so it has no law to compare"
     stops = verdict.figures.get("looping") or verdict.figures.get("replays") == 0
@@ -234,7 +234,8 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return ``verdict`` with the changes that the subject made to the process.
 
-    Notes are added to the figures. A new fault changes the status to UNUSABLE, except for REFUTED and REFUSED.
+    Notes are added to the figures. A fault that the statement does not mention changes the status to UNUSABLE, except
+    for REFUTED and REFUSED.
     """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]

@@ -92,10 +92,10 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return the number of samples after which the bound for a correct sampler is expected to be at most ``tv``.
+    """Return the number of samples at which the bound on a correct sampler's distance is expected to be at most ``tv``.
 
-    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound on the distance, ``most`` the largest
-    number that is returned.
+    ``masses`` is the law ``[k]``, ``error`` the error probability of the bound, ``most`` the largest number that is
+    returned.
     """
 
     def enough(samples: int) -> bool:

@@ -81,7 +81,10 @@ def dependence_gains(past: Any, left: Any, right: Any) -> Array:
 
 
 def evidence(logarithms: Any) -> Any:
-    """Return the logarithm of the mean e-value over the shrinkages, the first axis of ``[s, ...]``."""
+    """Return the logarithm of the mean e-value over the shrinkages.
+
+    ``logarithms`` ``[s, ...]`` are the logarithms of the e-values, with one entry of the first axis for each shrinkage.
+    """
     return log_mean(logarithms)
 
 

@@ -65,7 +65,7 @@ def check_drafter(
 
 
 def _prompts(prompts: Any) -> list[Tokens]:
-    """Return the validated prompts as tuples of token ids."""
+    """Return ``prompts`` as tuples of token ids, after validation."""
     if not isinstance(prompts, (tuple, list)) or not prompts:
         raise argument_error("prompts", prompts, "a sequence of prompts, such as [(0,), (0, 1)]")
     for prompt in prompts:

@@ -79,7 +79,7 @@ class CheckOptions(TypedDict, total=False):
 
 
 class Plan(NamedTuple):
-    """The plan of a call: the subject, its checks, and the options."""
+    """The plan of a call of a check function: the subject, its checks, and the options."""
 
     name: str
     checks: tuple[str, ...]

@@ -39,7 +39,7 @@ def server_sampler(
     Args:
         url: The address of ``/v1/completions``, or of another path with the same answers.
         prompt: A text or token ids.
-        max_tokens: New tokens of a completion.
+        max_tokens: Largest number of new tokens of a completion.
         model: The model to request.
         top: Number of most likely tokens to request at each position.
         stream: Whether to keep the chunks of a stream; then each completion is a request of its own.

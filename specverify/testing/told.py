@@ -17,7 +17,7 @@ _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 
 
 def told(group: Sequence[Verdict]) -> str:
-    """Return the message about a group of failed verdicts that have one cause."""
+    """Return the message about ``group``, the failed verdicts that have one cause."""
     verdict, *others = group
     if verdict.status is not Status.REFUTED:
         return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"

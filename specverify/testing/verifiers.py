@@ -57,8 +57,9 @@ def check_verifier(
             ``"with_replacement"``, ``"without_replacement"`` or ``"top_k"`` (then q is None).
         trees: Shapes to examine, each as the parents of its nodes, -1 for a child of the text.
         same_tree: Whether all rows of a batch have one tree.
-        cases: Single calls at the caller's own size: recorded calls (``Call``, ``LogitsCall``, ``BatchedCall``) or
-            ``hard_calls(vocabulary, gamma, dtype)``. Only these calls are examined, and their type selects the form.
+        cases: Single calls with your own vocabulary, gamma and batch: recorded calls (``Call``, ``LogitsCall``,
+            ``BatchedCall``) or ``hard_calls(vocabulary, gamma, dtype)``. Only these calls are examined, and their type
+            selects the form.
         **options: See ``CheckOptions``. For a lossless rule with less than the optimal acceptance, pass
             ``claims={Claim.LOSSLESS}``.
 

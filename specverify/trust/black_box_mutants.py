@@ -115,7 +115,7 @@ def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
 
 
 def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
-    """Return ``number`` decoded texts, and the number of drafts that the decoder reports as accepted in each text.
+    """Return ``number`` texts of the decoder with the bug ``bug``, and how many accepted drafts it reports for each.
 
     The keys are ``tokens``, int64 ``[number, 2]``, and ``accepted``, int64 ``[number]``.
     """
@@ -139,7 +139,7 @@ def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
 
 
 def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
-    """Return how often each of the 16 possible texts occurs in ``number`` samples, ``[16]``."""
+    """Return how often each of the 16 possible texts occurs in ``number`` texts of the decoder with ``bug``."""
     text = decode(bug, seed, number)
     return np.bincount(text[:, 0] * len(P) + text[:, 1], minlength=len(P) ** 2)
 

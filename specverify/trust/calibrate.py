@@ -73,7 +73,7 @@ class Calibration(NamedTuple):
         return None if self.declared is None else self.low <= self.declared
 
     def __str__(self) -> str:
-        """Return the calibration in prose."""
+        """Return the calibration as a few lines of text."""
         said = {None: "", True: f", declared {self.declared}", False: f", NOT the declared {self.declared}"}
         interval = f"99 % interval {self.low:.2g} to {self.high:.2g}"
         lines = [

@@ -84,8 +84,8 @@ def exact_alarms(
 ) -> CountedAlarms:
     """Examine random right configurations by every exact check that applies; return the number of refutations.
 
-    ``configurations`` is their number, ``seed`` selects them. ``jobs`` processes examine them; ``done(index)`` is
-    called for each finished part of the work.
+    A verdict UNUSABLE counts as a refutation. ``configurations`` is the number of configurations, ``seed`` selects
+    them. ``jobs`` processes examine them; ``done(index)`` is called for each finished part of the work.
     """
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]
@@ -154,7 +154,7 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
 def random_configuration(seed: int, index: int) -> Subject:
     """Return a random registry algorithm with the options of one of its examples, in one random scenario.
 
-    ``seed`` and ``index`` together determine the choice.
+    ``seed`` and ``index`` together determine algorithm, options and scenario.
     """
     rng = np.random.default_rng([seed, index])
     subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])

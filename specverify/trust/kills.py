@@ -26,8 +26,8 @@ REFUSES_BOTH = "refuses both"
 """Result if a peer's test also refutes the subject without the bug: the test expects p, and the subject declares a
 bias."""
 DETECT = 0.4
-"""Total variation that the samples of one cell must detect; a bug that only sampling kills must be at least this large.
-"""
+"""Total variation that the samples of one check on one mutant must detect. A bug that only sampling kills must be at
+least this large."""
 DETECT_DIVIDED = 0.05
 """The same for samples that are divided among the paths of a subject, where many samples cost little."""
 WIDEST_INTERCEPTED = 100
@@ -45,7 +45,7 @@ class MatrixCell(NamedTuple):
 
     check: str
     status: str
-    """``killed``, or the verdict's word."""
+    """``killed`` if the check refutes the mutant, ``survived`` if it holds on it, else the status of the verdict."""
     tv: float | None
     runs: int
     seconds: float
@@ -66,7 +66,10 @@ class MutantRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Return whether the check that the mutant names refutes the mutant and does not refute its control."""
+        """Return whether the check that the mutant names refutes the mutant, and holds on its control.
+
+        A control that has its declared bias counts as holding.
+        """
         return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
 
     @property
@@ -76,7 +79,7 @@ class MutantRow(NamedTuple):
 
 
 class ControlRow(NamedTuple):
-    """A right subject that looks wrong, and the checks that refute it: there must be none."""
+    """A right subject that looks wrong, and the checks that refute it or find it unusable: there must be none."""
 
     name: str
     summary: str
@@ -88,7 +91,7 @@ class ControlRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Return whether no check refutes the subject, and at least one check holds on it if any applies."""
+        """Return whether no check accuses the subject, and at least one check holds on it if any applies."""
         return not self.accused_by and (bool(self.held) or not self.applied)
 
 
@@ -209,7 +212,10 @@ def _made_of(value: Any) -> Hashable:
 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
-    """Run the checks named in ``checks`` on the right subject ``name``; return those that refute it."""
+    """Run the checks named in ``checks`` on the right subject ``name``; return which hold and which accuse it.
+
+    A check accuses a subject if it refutes it or finds it unusable.
+    """
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
     return ControlRow(

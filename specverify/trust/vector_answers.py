@@ -36,7 +36,7 @@ LEAST, SMALL = 3, 10
 """Range of vocabulary sizes: with two tokens a coin is indistinguishable from a token, and with thousands rationals
 take too long."""
 SEEDS = range(8)
-"""Seeds of the runs from which an engine's draws are identified."""
+"""Seeds with which an engine decodes until a round has the numbers of a vector."""
 
 
 class QuestionedSide(NamedTuple):
@@ -269,7 +269,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
-    """Return the tokens of one call of a verifier for a vector."""
+    """Return the tokens and the number of accepted drafts of one call of the bare verifier for a vector."""
     inputs = vector.inputs
     rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
     end = _end_of(inputs) if vector.kind == "boundary" else None

@@ -26,7 +26,10 @@ def exported() -> dict[str, str]:
 
 
 def export(folder: Path) -> tuple[Path, ...]:
-    """Write the files into ``folder``, which is created if needed; return their paths. Raises ``OSError``."""
+    """Write the files into ``folder``, which is created if needed; return their paths.
+
+    Raises ``OSError`` if a file cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in exported().items():

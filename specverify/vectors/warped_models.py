@@ -45,7 +45,10 @@ def warped(pmf: Pmf, parameters: Parameters) -> Pmf:
 
 
 def tempered(pmf: Pmf, temperature: Fraction) -> Pmf:
-    """Return ``pmf`` at a temperature of 0, n or 1/n, exactly. Raises ``ValueError`` if the result is not rational."""
+    """Return ``pmf`` at a temperature of 0, n or 1/n for an integer n, exactly.
+
+    Raises ``ValueError`` if the result is not rational.
+    """
     if temperature == 0:
         return point_on_argmax(pmf)
     most = max(pmf)

@@ -134,7 +134,7 @@ def draft(name: str, call: Call, *, missing: Tokens = ()) -> Sequence[int]:
 def texts(way: Callable[[Call], Sequence[int]], calls: Sequence[Call]) -> Texts:
     """Return a function of (seed, number) that returns ``number`` texts.
 
-    Each text is the concatenation of the texts of all calls, decoded by ``way``. Decoding is greedy, so the seed has no
+    Each text is the concatenation of the texts ``way(call)`` of all ``calls``. Decoding is greedy, so the seed has no
     effect.
     """
     return partial(_texts, way, tuple(calls))

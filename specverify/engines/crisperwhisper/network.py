@@ -18,7 +18,7 @@ MELS: Final = 8
 FRAMES: Final = 16
 """Positions of the encoder; features have twice as many columns."""
 POSITIONS: Final = 40
-"""Tokens of prompt and text together that the decoder has positions for."""
+"""Largest number of tokens of prompt and text together, which is the number of the decoder's positions."""
 LAYERS: Final[Mapping[str, int]] = {"encoder": 1, "decoder": 2}
 EPSILON: Final = 1e-5
 SCALE: Final = 0.5
@@ -94,9 +94,9 @@ def _attention_shapes(name: str, outputs: Sequence[int]) -> dict[str, tuple[int,
 
 
 def encoded(model: Whisper, features: Any) -> Any:
-    """Return the encoder's states ``[FRAMES, WIDTH]`` for ``features`` ``[MELS, 2 * FRAMES]``.
+    """Return the encoder's states ``[FRAMES, WIDTH]``, to which the decoder attends.
 
-    The decoder attends to them.
+    ``features``, ``[MELS, 2 * FRAMES]``, are the input of the encoder.
     """
     states = _gelu(_convolved(model, "encoder/conv1", np.asarray(features, float), stride=1))
     states = _gelu(_convolved(model, "encoder/conv2", states, stride=2)).T

@@ -157,7 +157,7 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 
 
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
-    """Return the call with an image, given by the arguments ``seen``, as part of the prompt.
+    """Return a call of ``target`` with an image in the prompt; ``seen`` are the arguments that pass the image.
 
     ``assistant`` is the key of a draft model, or None for prompt lookup.
     """

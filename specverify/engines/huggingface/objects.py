@@ -46,7 +46,7 @@ def _digest_of(value: Any) -> bytes:
 
 
 def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the names of objects that differ, are missing or are new."""
+    """Return the names of the objects that differ between ``before`` and ``after``, or are in one of them only."""
     names = [*before, *(name for name in after if name not in before)]
     return tuple(name for name in names if before.get(name) != after.get(name))
 

@@ -51,7 +51,8 @@ PROGRAMS: tuple[EngineSetting, ...] = tuple(
 REPLAYS = 20
 """Replays per setting; a run takes ten milliseconds, and torch's own draws are watched in every run."""
 FIVE_TOKENS = EngineSetting("llama V=3 gamma=2 horizon=5 T=1", "llama", horizon=5, vocabulary=3, prompt=(0, 1, 2, 0, 1))
-"""Several rounds with full drafts: 499 runs with a draft model, 2720 with a vocabulary of four."""
+"""A setting with several rounds of full drafts. Its law takes 499 runs with a draft model, and would take 2720 with
+four tokens in the vocabulary."""
 
 
 def assisted_programs() -> tuple[EngineProgram, ...]:

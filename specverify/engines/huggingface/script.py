@@ -346,7 +346,10 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return further arguments of the call that make it return the wrong value, or record the inputs of processors."""
+    """Return the further arguments of the call with which the script can show ``fault``.
+
+    They make the call return the value that is wrong, or record the inputs of the logits processors.
+    """
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}
     returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}

@@ -102,7 +102,7 @@ def letters_tokenizer(vocabulary: int) -> Any:
 
 
 def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
-    """Return a logits processor with state, which is right only if it is called once per token."""
+    """Return a logits processor that counts its calls; its effect is right only if it is called once per token."""
     return {"logits_processor": [counting_processor()]}
 
 

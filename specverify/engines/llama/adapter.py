@@ -55,7 +55,7 @@ def lookup(decoding: Decoding) -> Drafter:
 
 
 def constant(decoding: Decoding) -> Drafter:
-    """Return a drafter of the same probable token at every position."""
+    """Return a drafter that drafts the token 3, which is probable, at every position."""
     return scripted(lambda tokens: 3, decoding.gamma)
 
 

@@ -1,4 +1,7 @@
-"""Texts of llama.cpp's server; one server per kind of speculation, called over HTTP on the loopback address."""
+"""Texts of llama.cpp's server; one server per kind of speculation, called over HTTP on the loopback address.
+
+``way`` is always the configuration of the server, ``asked`` the request, and ``drawing`` how its texts are drawn.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +210,8 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
 def activity(way: Way, asked: Request, drawing: Drawing = ALONE) -> str:
     """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
 
-    A text is compared with the text of plain decoding with the same seed.
+    They are counted in ``ACTIVE`` answers to the request. A text is compared with the text of plain decoding with the
+    same seed.
     """
     done = answers(way, asked, drawing, 0, ACTIVE)
     drafted, accepted = sum(each.drafted for each in done), sum(each.accepted for each in done)

@@ -2,6 +2,8 @@
 
 The samplers act in the order in which ``samplers`` lists them. Penalties count the prompt and the new tokens among the
 last ``repeat_last_n``. A text ends at the end token, at a stop string or after ``n_predict`` tokens.
+
+``asked`` is always the request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Texts of node-llama-cpp: one Node.js process per configuration, which answers in lines of JSON (``driver.mjs``).
 
 The environment variable ``NODE_LLAMA_CPP`` is the path of the folder that has ``node_modules``.
+
+``way`` is always how the process is started, and ``asked`` the request.
 """
 
 from __future__ import annotations
@@ -135,7 +137,7 @@ def texts(way: Way, asked: Asked) -> Texts:
 def activity(way: Way, asked: Asked) -> str:
     """Return a sentence with the numbers of drafted and accepted tokens, and of texts that speculation does not change.
 
-    A text is compared with the text of plain decoding with the same seed.
+    They are counted in ``ACTIVE`` texts. A text is compared with the text of plain decoding with the same seed.
     """
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
@@ -163,14 +165,20 @@ def _kept(way: Way, asked: Asked, keep: Keep, seed: int, number: int) -> Sequenc
 
 
 def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return for each text whether its seed gives the same text again, after texts of another prompt."""
+    """Return, for each of ``number`` texts, whether its seed gives the same text again.
+
+    Between the two, the process decodes texts of another prompt.
+    """
     first = answers(way, asked, seed, number).texts
     answers(way, asked._replace(prompt=(*asked.prompt[::-1], 0)), seed, 3)
     return [one == other for one, other in zip(first, answers(way, asked, seed, number).texts, strict=True)]
 
 
 def all_accepted(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
-    """Return for each text whether all its drafts were accepted, as greedy drafts of the target itself must be."""
+    """Return, for each of ``number`` texts, whether all its drafts were accepted.
+
+    If the target drafts greedily for itself, all of them must be.
+    """
     done = answers(way, asked, seed, number)
     rounds = [-(-len(text) // (dict(way.predictor).get("maxTokens", 3) + 1)) for text in done.texts]
     kept = (len(text) - number for text, number in zip(done.texts, rounds, strict=True))

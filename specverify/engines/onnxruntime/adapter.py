@@ -95,14 +95,14 @@ def new_tokens(made: Any, decoding: Decoding) -> Tokens:
 
 
 def text(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return the new tokens of a text with this seed."""
+    """Return the new tokens of one text with this seed, decoded with the options of ``way``."""
     made = generator(way, decoding, seed)
     continued(made)
     return new_tokens(made, decoding)
 
 
 def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return two texts of two tokens each from one generator, concatenated.
+    """Return two texts of two tokens each from one generator, concatenated; ``way`` gives its options.
 
     The generator is rewound to the prompt between the two texts.
     """

@@ -1,4 +1,7 @@
-"""Calls of ``LLM.generate``: one engine per process, many requests per call, some among other requests."""
+"""Calls of ``LLM.generate``: one engine per process, many requests per call, some among other requests.
+
+``way`` is always the configuration of the engine, ``asked`` the request, and ``drawing`` how its texts are drawn.
+"""
 
 from __future__ import annotations
 
@@ -200,13 +203,13 @@ def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[T
 
 
 LOGPROB = 1e-3
-"""Allowed error of a float32 log-probability: a hundred times the usual one."""
+"""Allowed error of a returned log-probability: a hundred times the usual error of float32."""
 ACTIVE = 128
 """Number of texts in which drafted and accepted tokens are counted."""
 
 
 def activity(way: Way, draw: Texts) -> str:
-    """Return a sentence with the numbers of drafted and of accepted tokens in some texts of ``draw``."""
+    """Return a sentence with the numbers of drafted and accepted tokens in ``ACTIVE`` texts of the sampler ``draw``."""
     before, _, after = counters(way), draw(0, ACTIVE), counters(way)
     drafted, accepted = (after[name] - before[name] for name in ("drafted", "accepted"))
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED

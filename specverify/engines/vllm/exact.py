@@ -3,6 +3,8 @@
 Two parts of the CPU build pass random numbers to compiled code, which cannot be intercepted. (1) The rejection kernels
 are replaced by PyTorch functions (``kernel_statements``), which ``test_stand_ins`` and ``test_exact`` compare with the
 compiled ones. (2) The compiled sampler of plain tokens is replaced by vLLM's own ``forward_native``, which GPUs run.
+
+``way`` is always the configuration of the engine, and ``asked`` the request or requests.
 """
 
 from __future__ import annotations
@@ -56,7 +58,10 @@ NO_TOKEN: Final = SIZES.vocabulary
 
 
 def exact_names() -> list[str]:
-    """Return the names of all enumerated calls: ``WAY/OPTIONS/LENGTH``, and the same with ``, two requests``."""
+    """Return the names of all enumerated calls.
+
+    A name is ``WAY/OPTIONS/LENGTH``, followed by ``, two requests`` if the call has two.
+    """
     return [
         f"{way}/{options}/{length}{requests}"
         for way in EXACT_WAYS

@@ -3,6 +3,8 @@
 Options act in the order that ``Sampler`` documents: allowed tokens, bad words, minimum of tokens, bias, penalties, then
 temperature, min-p, top-k, top-p. Repetition counts the prompt and the new tokens, frequency and presence the new ones.
 Once the thinking budget is spent, the token that ends thinking is the only one that can be drawn.
+
+``asked`` is always the request.
 """
 
 from __future__ import annotations

@@ -100,12 +100,11 @@ def write(generator: Any, state: Any) -> None:
 
 @cache
 def window_of_torch(torch: Any) -> Any:
-    """Return a memory view of the state of torch's default generator (its words and the index of the next).
+    """Return a memory view of the state of torch's default generator: its words, and the index of the next word.
 
-    Returns None if the memory layout is unknown.
-
-    ``get_state`` waits for the lock of the generator. A signal may arrive while the same thread holds that lock, in a
-    callback of the garbage collector, so code that runs in signals reads the memory.
+    Returns None if the memory layout is unknown. ``get_state`` waits for the lock of the generator. A signal may arrive
+    while the same thread holds that lock, in a callback of the garbage collector, so signal handlers read the memory
+    instead.
     """
     generator, words, head = torch.default_generator, slice(24, 24 + 8 * 624), 16
     address = getattr(generator, "_cdata", None)
@@ -143,9 +142,10 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return a seed computed from ``state`` and ``number``; it is the same in every process.
+        """Return the seed of the state that this generator gets in replay ``number`` if its own state is ``state``.
 
-        Only hashes of numbers are used, because hashes of bytes differ between processes.
+        The seed is the same in every process: only hashes of numbers are used, because hashes of bytes differ between
+        processes.
         """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)
@@ -206,7 +206,10 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return state number ``seed`` (modulo ``WORLDS``) of the states for generators of the type of ``generator``."""
+    """Return one of ``WORLDS`` fixed states for a generator of the type of ``generator``.
+
+    It is the state with the index ``seed`` modulo ``WORLDS``.
+    """
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
         return _moved_random(seed)

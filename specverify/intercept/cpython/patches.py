@@ -10,15 +10,15 @@ invalidated. Every instance is then intercepted, wherever it is stored. A method
 still the original: see ``aliases``.
 
 **Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, which needs a value. The type
-itself cannot be replaced, because code compares it and uses it as a dtype. If a call of it has needed the value of a
-random number, the functions of that module get code in which calls of ``float``, but no other use of it, go to another
-name. The same applies to calls of ``np.float32`` and similar types, by that name or as an attribute of the module's
-name for NumPy. Names of functions of ``math`` in such a module, from ``from math import log``, are replaced too.
+itself cannot be replaced, because code compares it and uses it as a dtype. After a call of it has needed the value of a
+random number, the functions of that module get new code: calls of ``float``, but no other use of it, become calls of
+another global name, which accepts symbolic numbers. The same applies to calls of ``np.float32`` and similar types, by
+that name or as an attribute of the module's name for NumPy. Names of functions of ``math`` in such a module, from
+``from math import log``, are replaced too.
 
 **Threads.** The methods of NumPy and ``random`` are intercepted in every thread. Functions of torch are intercepted per
 thread, so a new thread, and a task of an existing pool, enters the block first. The block records a refusal in a thread
-and raises it at its end; the refusal is not printed as well. Errors of threads whose path was abandoned are not printed
-either.
+and raises it at its end, so it is not printed. Errors of threads whose path was abandoned are not printed either.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, the type ``kind`` has the methods ``values``, by name, in place of its own.
+    """Context manager: while it is open, the methods of the type ``kind`` named in ``values`` are replaced by these.
 
     Only names that the type itself defines may be replaced.
     """
@@ -185,9 +185,9 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, ``target`` has the attributes ``values`` in place of its own of these names.
+    """Context manager: while it is open, the attributes of ``target`` named in ``values`` have the values given there.
 
-    ``target`` is a module or a class.
+    ``target`` is a module or a class. At the end the attributes are restored.
     """
     own = vars(target)
     before = {name: own[name] for name in values if name in own}

@@ -105,7 +105,7 @@ def watch_outside() -> None:
 def elsewhen(number: int) -> Iterator[None]:
     """Context manager: the clocks show another time and the operating system returns other random bytes.
 
-    The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
+    ``number`` selects both. The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
     """
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
@@ -213,7 +213,7 @@ def look_around() -> None:
 def moved(number: int) -> Iterator[None]:
     """Context manager in which generators, clocks and random bytes have other states, selected by ``number``.
 
-    The states are restored at its end.
+    At the end the states are restored.
     """
     with generators_moved(number), elsewhen(number):
         yield
@@ -223,7 +223,7 @@ def moved(number: int) -> Iterator[None]:
 def generators_moved(number: int) -> Iterator[None]:
     """Context manager: every generator found has another state, computed from its own state and ``number``.
 
-    The states are restored at its end.
+    At the end the states are restored.
     """
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
@@ -259,10 +259,9 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Context manager that yields a function without arguments.
+    """Context manager that records the calls that may draw without interception, in all threads started in the block.
 
-    The function returns the calls recorded so far that may draw without interception, in all threads started in the
-    block.
+    Yields a function without arguments, which returns the calls recorded so far.
     """
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _CallInC | None] = {}
@@ -312,7 +311,7 @@ def _operations() -> Any:
 
 
 class _CallInC(NamedTuple):
-    """A kind of call of a C function, with the text that describes it."""
+    """How a call of a C function is listed: ``kind`` is a field of ``Found``, and ``call`` the text in that field."""
 
     kind: str
     call: str

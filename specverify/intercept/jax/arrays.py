@@ -1,6 +1,6 @@
 """A JAX array whose elements may be symbolic.
 
-To JAX it is a tracer: it has a shape and a dtype, and every primitive applied to it reaches ``evaluation``. It holds an
+To JAX it is a tracer: it has a shape and a dtype, and ``calls`` evaluates every primitive applied to it. It holds an
 object array of elements: numbers, symbolic numbers, and outcomes that are drawn when they are read. Converting it to
 numbers (``bool``, ``int``, ``np.asarray``) forces the elements; a symbolic number without a value becomes a symbolic
 float.

@@ -595,8 +595,8 @@ def line_of(equation: Any) -> str:
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
     """Context manager: while it is open, ``draws`` answers JAX's random calls.
 
-    Yields a function that returns a context manager, which another thread enters. ``forced_uniform`` gives every
-    uniform a fixed value instead: see ``boundary_of``.
+    Yields a function; another thread enters the context manager that it returns, so that its calls are answered too.
+    ``forced_uniform`` gives every uniform a fixed value instead: see ``boundary_of``.
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:

@@ -57,7 +57,7 @@ class Source:
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
-        """The word as a share of all words."""
+        """The word divided by the number of words, a uniform number."""
 
     def rest(self, number: int) -> Deferred:
         """Return the word modulo ``number`` as an outcome; ``number`` must be far smaller than the number of words.
@@ -86,7 +86,7 @@ class Bits(Deferred):
     def shifted(self, by: int) -> Any:
         """Return the bits shifted right by ``by``: the last ``by`` bits are dropped.
 
-        ``Declined`` if that is not possible.
+        Returns ``Declined`` if none would be left, or if other bits stand before them.
         """
         return (
             Bits(self.source, self.kept - by)
@@ -95,7 +95,7 @@ class Bits(Deferred):
         )
 
     def placed_under(self, number: int) -> Any:
-        """Return the bits combined with the higher bits of ``number`` (bitwise or). ``Declined`` if they overlap."""
+        """Return the bits combined with the higher bits of ``number`` (bitwise or); ``Declined`` if the two overlap."""
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
             Bits(self.source, self.kept, number)
@@ -104,7 +104,7 @@ class Bits(Deferred):
         )
 
     def masked(self, mask: int) -> Any:
-        """Return the last bits, selected by ``mask``. ``Declined`` unless ``mask`` is 2**n - 1."""
+        """Return the last bits, selected by ``mask``; ``Declined`` unless ``mask`` is 2**n - 1."""
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
@@ -157,13 +157,10 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _KeyStreams(Streams):
-    """The keys from which one run drew numbers. A part of each key differs in every run."""
+    """The states from which one run drew numbers: each has the number of the run, a key and a position."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the part of ``state``, a key and a position, that is equal in every run.
-
-        It identifies the draw when runs are compared.
-        """
+        """Return the part of ``state`` that identifies a draw when runs are compared: all but the number of the run."""
         return state and state[0][1:]
 
 

@@ -321,7 +321,7 @@ def floored(value: Symbolic) -> Operand:
 
 
 def truncated(value: Symbolic) -> Operand:
-    """Return ``value`` rounded towards 0."""
+    """Return ``value`` rounded towards 0: drawn if it has few possible values, else a symbolic integer."""
     low, _ = value.ends()
     if low >= 0 or not value.below(0.0):
         return floored(value)
@@ -394,7 +394,7 @@ def fmod(left: Operand, right: Operand) -> Operand:
 
 
 def ceiled(value: Symbolic) -> Operand:
-    """Return the smallest integer that is at least ``value``."""
+    """Return the smallest integer that is at least ``value``: drawn if it has few possible values, else symbolic."""
     return negative(_of_any(floored, np.floor, negative(value)))
 
 

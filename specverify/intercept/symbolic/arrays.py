@@ -1,7 +1,7 @@
 """NumPy arrays with symbolic random numbers as elements, and arrays that stand for very long noise vectors.
 
-Operations on elements call ``algebra``, ``comparisons`` and ``races``. Sorting, argmax and lookups take and return
-object arrays of numbers and symbolic numbers. An array of very many random numbers holds, in every element of its
+Operations on elements apply the rules of ``primitives``. Sorting, argmax and lookups take and return object arrays
+of numbers and symbolic numbers. An array of very many random numbers holds, in every element of its
 memory, one object that refuses all operations. So code that reads the memory without a rule is refused, and never
 computes with wrong values.
 """
@@ -524,7 +524,7 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array.transpose(*axes))
 
     def copy(self, *_: Any, **__: Any) -> Any:
-        """Return another array of the same random numbers, with memory of its own."""
+        """Return another array of the same random numbers; a later write to one of them does not change the other."""
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:

@@ -158,7 +158,7 @@ class Beside:
         self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
         self.memory = array.view(np.ndarray).reshape(-1)
         self.elements: Any = None
-        """Numbers and lazy numbers, once there are any."""
+        """Object array of plain and symbolic numbers; None until a symbolic number is written."""
 
     def has(self, array: np.ndarray[Any, Any]) -> bool:
         """Return whether the memory of ``array`` lies in this memory, as that of a view does."""
@@ -338,9 +338,9 @@ def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
 @once
 @contextmanager
 def arrays_answer() -> Iterator[None]:
-    """Context manager that patches NumPy: its functions accept symbolic numbers.
+    """Context manager that patches NumPy, so that its functions accept symbolic numbers.
 
-    Its constructors return arrays that can hold symbolic numbers.
+    NumPy's constructors then return arrays that can hold symbolic numbers.
     """
     own = vars(np)
     before = _by_name(_REAL(own))  # one look for all names

@@ -386,9 +386,9 @@ class Joined(NamedTuple):
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
         """Return whether the number is below ``bound``, drawn given all earlier answers.
 
-        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the comparing line, by default
-        the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if its uniforms
-        have taken part in a race.
+        ``or_equal`` includes equality. Returns False if ``bound`` is NaN. ``place`` is the line that compares, by
+        default the current one. Raises ``NeedsValue`` if the probability is not known with enough precision, or if a
+        uniform in the number has taken part in a race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))

@@ -5,7 +5,7 @@ until the end of a call: comparing, selecting, shifting, looking up in a table a
 outcomes at once, and its law is read at the end as one vector. If the program needs the value, it is drawn as one
 outcome among many. Outside ``at_large`` every outcome is enumerated.
 
-``Lookup`` is the number of bounds at or below a uniform: an inverse CDF as one symbolic draw. ``Crossing`` is the
+``lookup`` returns how many bounds are at or below a uniform: an inverse CDF as one symbolic draw. ``Crossing`` is the
 comparison with all bounds, an array of bools that are decided together; its sum, or the position of its first True, is
 the same draw.
 
@@ -248,13 +248,13 @@ class Crossing(NamedTuple):
         return self._replace(above=not self.above)
 
     def totals(self) -> list[Wide]:
-        """Return, for each row, the number of True."""
+        """Return, for each row, how many of its bools are True, as a symbolic number."""
         count = self.ranks.shape[1]
         numbers = np.arange(count + 1) if self.above else count - np.arange(count + 1)
         return [Wide(drawn, numbers) for drawn in self.lookups]
 
     def firsts(self) -> list[Wide]:
-        """Return, for each row, the index of the first True; 0 if there is none."""
+        """Return, for each row, the index of the first True, as a symbolic number; 0 if there is none."""
         return [
             Wide(drawn, _firsts(ranks, above=self.above)) for drawn, ranks in zip(self.lookups, self.ranks, strict=True)
         ]
@@ -337,7 +337,7 @@ _NOTHING = -800.0
 class Clocks(NamedTuple):
     """Exponential clocks as arrays ``[clocks]``: rates, start times, probability of ringing at the start, end times.
 
-    ``clocks.Clock`` defines the law of one clock.
+    ``races.Clock`` defines the law of one clock.
     """
 
     rate: Any

@@ -1,6 +1,6 @@
 """Symbolic random numbers as Python numbers, ``SymbolicFloat`` and ``SymbolicInt``; the outcome of a run.
 
-Their methods call ``algebra`` and ``comparisons``. An operation without a rule needs the value, and is refused with the
+Their methods apply the rules of ``primitives``. An operation without a rule needs the value, and is refused with the
 name of the operation and the line of the foreign code.
 """
 

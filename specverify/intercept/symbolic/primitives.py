@@ -51,7 +51,10 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class Family(Enum):
-    """The kinds of operation; a front end treats the operands of a row by its kind before it applies the rule."""
+    """The kinds of operation.
+
+    A front end prepares the operands of a row by its kind, and then applies the rule of the row.
+    """
 
     ARITHMETIC = "arithmetic"
     CLAMP = "clamp"

@@ -10,8 +10,8 @@ probability, and a number added to the uniform shortens the tail; the law is exa
 
 **Scores.** Numbers may be ratios, multiples, powers or sums of the noise; each form is inverted to obtain the times.
 
-**Known orders.** The decided part of an order is kept (``order``): the next rank, the best of two blocks and a repeated
-comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
+**Known orders.** The decided part of an order is kept (``uniform``): the next rank, the best of two blocks and a
+repeated comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
 
 **A second race** of the same noise with other weights is possible once. Let clocks race at rates w, and let a be the
 first, at time T, exponential with rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh
@@ -412,7 +412,7 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before all others of ``runners``.
+    """Return the clock that is known to have rung before all others of ``runners``; it need not be one of them.
 
     Returns None if there is no such clock, or if the order of the others among themselves is partly known too.
     """

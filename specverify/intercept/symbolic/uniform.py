@@ -267,7 +267,7 @@ class Known:
         self.raced: Raced | None = None
         """The last race in which the number has taken part; None if it has not raced."""
         self.runner: Runner | None = None
-        """The clock of the number in the known order; None if the number may not race again."""
+        """The clock of the number in the known order; None before its first race, and if it cannot race again."""
         self.place: Place | None = None
         """The rank of the number among the numbers of its race; set when it is compared with a number."""
         self.together: Together | None = None
@@ -321,7 +321,7 @@ class Uniform:
     def cut(self) -> bool:
         """Return whether a comparison of this number has narrowed its interval.
 
-        Comparisons through another draw that returned the same number count too.
+        If another draw returned the same number, comparisons through that draw count too.
         """
         if self._known is None and not self.draw.made_before:
             return False
@@ -447,8 +447,9 @@ def look(draw: Draw) -> None:
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal with the ``code`` of a reason, a sentence ``reason``, and the current line of the foreign code.
+    """Return a refusal for ``reason``, a sentence, with the current line of the foreign code.
 
-    ``operation`` is the operation of the user's library; "" if the caller adds it later.
+    ``code`` is the key of the kind of refusal in ``REASONS``. ``operation`` is the operation of the user's library; ""
+    if the caller adds it later.
     """
     return NeedsValue(code, reason, operation).at(caller())

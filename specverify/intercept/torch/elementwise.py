@@ -79,7 +79,7 @@ def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def rounds_at_the_end(name: str) -> bool:
-    """Return whether torch rounds the result of the function ``name`` to 16 bits, but not its operands."""
+    """Return whether torch rounds only the result of the function ``name`` to 16 bits, and not its operands."""
     return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
 
 

@@ -147,7 +147,10 @@ class TorchStreams(Streams):
                 generator.set_state(state)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Call ``change``, by which the program seeds a generator or restores a state; nothing is drawn."""
+        """Call ``change``, by which the program seeds ``generator`` or restores a state of it, and return the result.
+
+        Nothing is drawn.
+        """
         self._before.setdefault(id(generator), (generator, generator.get_state()))
         result = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))

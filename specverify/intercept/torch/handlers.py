@@ -61,7 +61,7 @@ _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
-    """Return the name of the operation and the current line, for the refusal of an outcome that is drawn later.
+    """Return an ``Ask`` with the operation ``name`` and the current line, for an outcome that is drawn later.
 
     ``dtype`` is the dtype of the result of the operation.
     """
@@ -278,7 +278,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 }
 _CARRIED = {Family.ARITHMETIC, Family.CLAMP, Family.COMPARISON, Family.CHOICE, Family.REDUCTION, Family.EXTREME,
             Family.SCAN, Family.ORDER_ALONE, Family.SELECTION}  # fmt: skip
-"""Families that occur between logits and a decision: see ``alternatives``."""
+"""Families of operations between logits and a decision; they can be computed for every outcome: see ``tensors``."""
 _FOR_EACH_OUTCOME = ("_to_copy", "rsub",
                      *(name for name, row in OF_TORCH.items() if row.family in _CARRIED))  # fmt: skip
 

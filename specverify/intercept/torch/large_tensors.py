@@ -72,7 +72,7 @@ def _is_open(content: Any) -> bool:
 
 
 def _arithmetic(name: str) -> Handler:
-    """Return the handler of the arithmetic operation ``name``."""
+    """Return the handler of the arithmetic operation or clamp ``name`` on noise vectors."""
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]

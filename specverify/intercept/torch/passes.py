@@ -4,7 +4,7 @@ The key is the content of every input and of the whole cache, bit for bit, so a 
 hidden. A cached pass leaves the model's cache as the real pass did. A pass with an input whose content cannot be read
 is computed every time.
 
-An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``alternatives``. The program
+An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``tensors``. The program
 has to be run for each outcome only if the token's row, or its entry in the cache, is used.
 
 A digest represents the content of a value: two values have equal digests only if they have the same content. Every part
@@ -52,7 +52,7 @@ _PLAIN = {
     range,
 }
 _OF_NUMPY = {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
-"""Dtypes that NumPy has as well, without complex numbers."""
+"""Real dtypes that NumPy has as well, so that the content of a tensor is read as a NumPy array."""
 
 
 _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
@@ -330,7 +330,7 @@ def _state(cache: Any) -> dict[str, Any]:
 def _several_positions(given: Sequence[Any]) -> bool:
     """Return whether a symbolic argument among ``given`` has several elements.
 
-    Then perhaps only some of the elements depend on the draw.
+    Only then can some of its elements depend on an unread draw and others not.
     """
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 

@@ -262,7 +262,7 @@ def _no_rule(func: Any, *, writes: bool) -> Declined:
 
 
 def look_at(tensor: Any) -> Any:
-    """Return an ordinary tensor with the values of all elements.
+    """Return ``tensor`` as an ordinary tensor with the values of all elements; any other value unchanged.
 
     Raises ``NeedsValue`` for a continuous symbolic number.
     """
@@ -279,9 +279,9 @@ def _read(tensor: SymbolicTensor) -> torch.Tensor:
 
 
 def stored(tensor: Any) -> Any:
-    """Return the ordinary tensor that replaces a symbolic tensor from now on; its elements are forced.
+    """Return the ordinary tensor that replaces ``tensor``, a symbolic tensor, from now on; any other value unchanged.
 
-    A view becomes a view of its forced base.
+    The elements are forced. A view becomes a view of its forced base.
     """
     if not isinstance(tensor, SymbolicTensor):
         return tensor

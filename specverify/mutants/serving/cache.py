@@ -51,7 +51,7 @@ def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
 
 
 def written(memory: CacheMemory, places: Sequence[int], entries: Sequence[Entry]) -> CacheMemory:
-    """Return the memory with ``entries`` at ``places``."""
+    """Return ``memory`` with each of ``entries`` in its slot; ``places`` are the slots."""
     changed = list(memory)
     for place, entry in zip(places, entries, strict=True):
         changed[place] = entry

@@ -1,4 +1,8 @@
-"""The second half of an engine step: process the rows of one request, verify its drafts, commit the new tokens."""
+"""The second half of an engine step: process the rows of one request, verify its drafts, commit the new tokens.
+
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
+(``Setup``).
+"""
 
 from __future__ import annotations
 

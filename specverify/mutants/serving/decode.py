@@ -1,6 +1,9 @@
 """Whole decodes of the serving engine, and plain decoding, with which they are compared.
 
 Plain decoding uses none of the engine's parts; it shares only requests, tables and the detokeniser.
+
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
+(``Setup``).
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ def _shown(setup: Setup, models: Models, request: Request, prompt: Tokens, new: 
 
 
 def texts_after(setup: Setup, models: Models, request: Request, prompt: Tokens) -> Iterator[tuple[Tokens, Fraction]]:
-    """Yield every text that a request can get under plain decoding, with its probability."""
+    """Yield every text that a request can get under plain decoding after ``prompt``, with its probability."""
     waiting: list[tuple[Tokens, Fraction]] = [((), Fraction(1))]
     while waiting:
         new, weight = waiting.pop()

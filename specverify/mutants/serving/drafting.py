@@ -72,7 +72,10 @@ def corpus(tokens: Tokens, before: Tokens) -> Tokens:
 
 
 def lookup(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
-    """Return at most ``count`` tokens that followed the last earlier occurrence of the last token."""
+    """Return at most ``count`` tokens of ``corpus`` that follow the last earlier occurrence of the newest token.
+
+    The newest token is the last of ``tokens``.
+    """
     earlier = corpus[:-1]
     if tokens[-1] not in earlier:
         return ()

@@ -1,4 +1,8 @@
-"""One step of the engine: schedule, draft, run one pass over a flat batch, verify, commit, rewind."""
+"""One step of the engine: schedule, draft, run one pass over a flat batch, verify, commit, rewind.
+
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
+(``Setup``).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,10 @@ def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -
 def step(
     parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: EngineState, seen: SeenPasses | None = None
 ) -> EngineState:
-    """Return the engine after one more step. Raise ``Aborted`` if the state is invalid."""
+    """Return the engine after one more step. Raise ``Aborted`` if the state is invalid.
+
+    ``seen``, if it is not None, receives a record of the passes of the first request.
+    """
     engine = _preempted(parts, setup, _admitted(parts, setup, engine))
     works = _planned(parts, setup, models, draws, engine)
     if works:

@@ -44,7 +44,7 @@ def table_sides(shape: str, vocabulary: int, seed: int) -> Models:
 
 
 def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
-    """Return models that read a cache, made from two language models over tokens."""
+    """Return models that read a cache, made from two language models ``tokens -> pmf``."""
     sides = [cache(lambda tokens, model=model: tuple(model(tokens).tolist())) for model in (target, draft)]
 
     def read(side: int) -> Callable[[Sequence[Entry]], ExactPmf]:

@@ -45,7 +45,7 @@ def left(request: Request, new: int) -> int:
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of a round's ``new`` tokens are kept, and whether the text is finished.
 
-    ``ends(count)`` returns whether the first ``count`` tokens end the text. At most ``most`` tokens may follow;
+    ``ends(count)`` returns whether the first ``count`` tokens end the text. At most ``most`` tokens may be kept;
     ``accepted`` of the new tokens were drafts.
     """
     for count in range(1, min(len(new), most) + 1):
@@ -89,9 +89,9 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities in the form of the answer.
+    """Return the probabilities of the new tokens in the form in which the caller gets them.
 
-    ``waits`` states whether each step waits for the results of the previous one.
+    ``waits`` states whether each step waits for the results of the previous one; it is not used here.
     """
     return tuple(probabilities)
 

@@ -42,7 +42,7 @@ def started(grammar: Grammar | None) -> Matcher | None:
 
 
 def advance(grammar: Grammar, matcher: Matcher, token: int) -> Matcher:
-    """Return the matcher after one more token."""
+    """Return the matcher after one more token of the text, ``token``."""
     state, active = matcher.states[-1], matcher.active[-1]
     if active and not finished(grammar, matcher):
         state = next((after for before, label, after in grammar.edges if (before, label) == (state, token)), DEAD)
@@ -85,7 +85,10 @@ def draft_matcher(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matche
 
 
 def committed(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after the new tokens of a round; ``first`` if the round was the first."""
+    """Return the matcher after the ``new`` tokens of a round.
+
+    ``first`` states whether it was the first round of the request; it is not used here.
+    """
     for token in new:
         matcher = advance(grammar, matcher, token)
     return matcher
@@ -105,7 +108,7 @@ def row_parameters(parameters: Parameters, row: int, drafts: int) -> Parameters:
 
 
 def occurrences(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return the count of each token in the prefix of a row."""
+    """Return how often each token occurs in ``prefix``, the tokens before a row; ``row`` is not used here."""
     return Counter(prefix)
 
 
@@ -168,7 +171,7 @@ def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) 
 
 
 def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
-    """Return the pmf of weights ``masses`` at the temperature; None if all are 0."""
+    """Return the pmf of the weights ``masses`` at the temperature of ``parameters``; None if all weights are 0."""
     if not any(masses):
         return None
     if parameters.temperature == 0:

@@ -1,4 +1,8 @@
-"""The drafting half of an engine step, and the row processing that target and draft share."""
+"""The drafting half of an engine step, and the row processing that target and draft share.
+
+``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
+(``Setup``).
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ class Parameters(NamedTuple):
     """The sampling parameters, as exact rationals."""
 
     temperature: int = 1
-    """Exponent of the probabilities, that is 1 / temperature in the usual sense; 0 means greedy decoding."""
+    """Exponent of the probabilities: the reciprocal of what is called temperature elsewhere; 0 means greedy
+    decoding."""
     repetition: Fraction = ONE
     """Factor applied once to the mass of every token that has occurred."""
     frequency: Fraction = ONE
@@ -84,5 +85,5 @@ def normalised(masses: ExactPmf) -> ExactPmf | None:
 
 
 def argmax(row: ExactPmf) -> int:
-    """Return the first largest entry."""
+    """Return the index of the first largest entry."""
     return row.index(max(row))

@@ -93,7 +93,7 @@ def _failures(run: RunSaid) -> Section | None:
 
 
 def failure(number: int, verdict: Verdict) -> Markup:
-    """Return one failure as HTML, in the parts Let, Then, Again."""
+    """Return the failure with this ``number`` on the page as HTML, in the parts Let, Then, Again."""
     name = f"failure-{number}"
     parts: list[Content] = [
         element("h3", f"{number}. {verdict.subject}: {verdict.check.replace('_', ' ')}", id=name),

@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return ``text`` as a block of code, with a fence longer than any in it."""
+    """Return ``text`` as a block of code, with fences that are longer than any run of backticks in it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"

@@ -19,7 +19,10 @@ ENDS, SEQUENCES = "end tokens", "stop sequences"
 
 
 def committed(inputs: Mapping[str, Any]) -> Answer:
-    """Return the text that ``reference`` commits for the inputs, with end tokens and a length limit."""
+    """Return the text that ``reference`` commits for inputs with end tokens and a length limit.
+
+    Stop sequences in the inputs are ignored.
+    """
     remaining: int = inputs["max_new"]
     new: Tokens = ()
     for tokens in inputs["rounds"]:
