@@ -38,8 +38,8 @@ def residual(p: Pmf, q: Pmf) -> Pmf:
     """Return ``norm((p - q)+)``, the law of the replacement after a rejection.
 
     If p <= q everywhere, there is no mass to normalise, and the result is p, never NaN. In exact arithmetic this case
-    means p = q, where a rejection has probability 0. With two float kernels it also occurs by rounding. Raises
-    ``ValueError`` unless both are pmfs of one length.
+    means p = q, where a rejection has probability 0. It also occurs by rounding, if two kernels compute equal p and q
+    in floats. Raises ``ValueError`` unless both are pmfs of one length.
     """
     check_pmfs(p, q)
     return excess_law(p, q)

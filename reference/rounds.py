@@ -63,7 +63,7 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
 
 
 def assembled(task: Task, parts: Parts) -> Decoder:
-    """Return the decoder of ``task`` built from ``parts``."""
+    """Return the decoder that the drafter, the length rule and the verifier in ``parts`` form for ``task``."""
     verified = task if parts.target is None else task._replace(target=parts.target)
     decoder = chain_decoder(verified, parts.drafter, parts.length, parts.verifier)
     return decoder if parts.around is None else parts.around(decoder)

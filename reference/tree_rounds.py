@@ -101,7 +101,10 @@ def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
 
 
 def _walked(draft: Draft, accepted: Tokens) -> tuple[Tokens, bool]:
-    """Return a path of nodes with the tokens ``accepted``, and whether its last node has children."""
+    """Return a path of nodes with the tokens ``accepted``, and whether its last node has children.
+
+    The path begins at a child of the root; of several such paths, the first is returned.
+    """
     nodes = ROOT
     places: list[int] = []
     for token in accepted:

@@ -41,9 +41,9 @@ def path_tokens(draft: Draft, node: int) -> Tokens:
 
 
 def child_pmf(draft: Draft, node: int, like: Pmf) -> Pmf:
-    """Return the pmf from which ``node`` was drawn.
+    """Return the pmf from which the draft's ``node`` was drawn, ``[V]``.
 
-    If the draft declares a point mass, it has the array type of ``like``.
+    If the draft declares a point mass, this is an array of the type of ``like``.
     """
     pmf = draft.pmfs[node]
     return one_hot(draft.tokens[node], like) if pmf is None else pmf
@@ -86,9 +86,10 @@ class TokenTree(NamedTuple):
 
 
 def merged(paths: Iterable[Tokens]) -> TokenTree:
-    """Return the prefix tree of ``paths`` (SpecInfer, arXiv 2305.09781, token tree merge): one node per prefix.
+    """Return the prefix tree of ``paths``, in which paths that begin alike share nodes: one node for each prefix.
 
-    Nodes stand in the order in which their prefixes first occur, parents before children.
+    This is SpecInfer's merge of token trees (arXiv 2305.09781). Nodes stand in the order in which their prefixes first
+    occur, parents before children.
     """
     nodes: dict[Tokens, int] = {}
     for path in paths:

@@ -72,7 +72,7 @@ def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eo
 
 
 def is_unsure(q: Pmf, fallback: Any) -> bool:
-    """Return ``max q < fallback``, the condition for which the small model stops and the large model is called."""
+    """Return whether ``max q < fallback``: the small model then stops, and the large model is called."""
     return bool(q.max() < parameter(fallback, q))
 
 

@@ -34,9 +34,9 @@ from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Task, Toke
 
 @by_values
 def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], Pmf]:
-    """Return the selection probabilities beta and the law p_I of the selected candidate.
+    """Return the probabilities beta with which a candidate is selected, and the law p_I of the selected candidate.
 
-    beta maps every set S of ``count`` candidates drawn from q to a pmf ``[V]``.
+    beta maps every set S of ``count`` candidates drawn from q to a pmf ``[V]``. The last parameter is not used.
     """
     sets = candidate_set_law(q, count, replacement=True)
     plan = optimal_plan(p, sets)

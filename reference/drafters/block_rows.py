@@ -27,7 +27,10 @@ def biased_row(row: Pmf, bias: Pmf) -> Pmf:
 
 
 def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
-    """Return the argmax of each of ``count`` independent rows, each with its row as its pmf."""
+    """Return a draft of ``count`` tokens after ``prefix``: the argmax of each of ``count`` independent rows.
+
+    The pmf of each token in the draft is its row.
+    """
     rows = tuple(stand_in_head(draft, slot)(prefix) for slot in range(count))
     return chain(tuple(argmax(row) for row in rows), rows)
 

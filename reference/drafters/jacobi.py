@@ -22,7 +22,7 @@ def sweep(target: LanguageModel, prefix: Tokens, guess: Tokens) -> Tokens:
 def jacobi_drafter(block: int) -> Drafter:
     """Return a drafter of the block that the last sweep computed, without the block's last token.
 
-    No other token depends on the last one. Raises ``ValueError`` for a ``block`` below 1.
+    The last token is left out because no other token depends on it. Raises ``ValueError`` for a ``block`` below 1.
     """
     check_block(block)
 

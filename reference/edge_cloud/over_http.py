@@ -83,7 +83,10 @@ class HttpLink:
         self._connection: http.client.HTTPConnection | None = None
 
     def __call__(self, text: str) -> Sequence[str]:
-        """Send one request and return the replies. Raises ``ValueError`` with the server's sentence for status 400."""
+        """Send one request and return the replies.
+
+        Raises ``ValueError`` with the server's sentence if the status is not 200.
+        """
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(*self._address(), timeout=self._timeout)

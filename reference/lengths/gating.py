@@ -53,7 +53,7 @@ def gated(gate: Gate, gamma: int) -> LengthRule:
 
 
 def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: int) -> LengthRule:
-    """Return the rule: draft ``gamma`` tokens, or none if too many of the last ``block`` tokens are hard.
+    """Return the rule: draft ``gamma`` tokens, or none if too many of the last ``block`` tokens are hard by ``gate``.
 
     Too many means more than the share ``most``. This is the guide's gate for blocks, applied to committed text. The
     first token of a text has no context and is not counted. Raises ``ValueError`` for a block below 1.

@@ -25,7 +25,10 @@ Sum = dict[Any, Any]
 
 @by_values
 def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
-    """Return the joint law ``[vocabulary] * count`` of the drafts given that the target's token is ``token``."""
+    """Return the joint law of the drafts of ``count`` lists, given that the target's token is ``token``.
+
+    The result has one axis of vocabulary size for each list.
+    """
     pairs = list(zip(p.tolist(), q.tolist(), strict=True))
     (own_rates, own), (rates, other) = (_table(_race(pairs, arrived), p) for arrived in (token, None))
     total = own_rates

@@ -17,7 +17,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified, Verifier
 
 
 def optimal_transport(replacement: bool) -> Verifier:
-    """Return the verifier for candidates drawn from one q with or without replacement.
+    """Return the verifier for candidates that were drawn from one q, with or without ``replacement``.
 
     It takes NumPy pmfs, of floats or of fractions; the first candidate's pmf is q itself in both cases.
     """

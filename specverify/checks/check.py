@@ -86,7 +86,7 @@ class Need(NamedTuple):
     """A condition on a situation that a check examines."""
 
     holds: Callable[[Subject, Any], object]
-    """``holds(subject, situation)``."""
+    """``holds(subject, situation)`` returns whether the situation meets the condition."""
     otherwise: str
     """Why the check does not apply if the condition holds in no situation."""
 

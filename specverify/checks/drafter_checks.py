@@ -99,7 +99,7 @@ def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]
 
 
 LEAST_OF_POWER = 3
-"""A power fits any two different probabilities, so it is named only where it fits more."""
+"""Least number of different probabilities that a power must fit to be named; a power fits any two."""
 NEAR = 1e-6
 
 

@@ -21,7 +21,7 @@ from specverify.subjects.subject import InScenario
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Enumerate the whole run path by path and compare with the law merged round by round."""
+    """Compare the law of whole decodes, enumerated path by path, with the law in which equal states are merged."""
     merged = law_in(here, conditions.runs)
     unmerged = _unmerged(here, conditions.runs)
     rational = is_rational(merged) and is_rational(unmerged)

@@ -145,9 +145,9 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return an upper bound on the probability of a forbidden token that numbers near ``end`` (0 or 1) cause.
+    """Return an upper bound on the probability of a forbidden token that uniforms near an end of their range cause.
 
-    ``runs`` is the largest number of runs of one enumeration.
+    ``end`` is 0 or 1 and selects the end; ``runs`` is the largest number of runs of one enumeration.
     """
     boundaries = list[Boundary]()
 

@@ -209,7 +209,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def made() -> dict[str, Any]:
-    """Return the command line and the versions of the installed packages, to be stored in the report of this run."""
+    """Return the command line and the versions of the loaded packages, to be stored in the report of this run."""
     from specverify.report.data import made_by
 
     return made_by(typed.get())

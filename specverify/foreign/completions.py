@@ -200,8 +200,8 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the log-probabilities of the most likely tokens after a prompt, as many as the server returns.
 
-    If the question has no temperature, they are the log-probabilities before temperature and truncation. Greedy
-    decoding takes their argmax.
+    If the question has no temperature, they are the log-probabilities before temperature and truncation, whose argmax
+    is the token of greedy decoding.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])

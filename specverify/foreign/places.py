@@ -26,7 +26,7 @@ _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
 
 def place_of_error(trace: TracebackType | None) -> str:
-    """Return ``file:line`` of the innermost foreign frame of a traceback, else of its innermost frame."""
+    """Return ``file:line`` of the innermost foreign frame of a traceback; without one, of the innermost frame."""
     return innermost((file_of(frame), line) for frame, line in traceback.walk_tb(trace))
 
 

@@ -12,10 +12,10 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
-    """Return the table of verdicts, followed by one line for each verdict other than HOLDS.
+    """Return the table of verdicts, followed by a list of the verdicts other than HOLDS.
 
-    ``settings`` maps a subject to its name within its table; the lines show this name. Subjects with the same statement
-    share a line.
+    ``settings`` maps a subject to its name within its table; the list shows this name. Subjects with the same statement
+    share a line of the list.
     """
     applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
     checks = list(dict.fromkeys(verdict.check for verdict in applied))

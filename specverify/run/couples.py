@@ -51,9 +51,9 @@ def watch(
 ) -> Watch:
     """Return the two independence tests of the subject ``name``; ``alarm`` is the false-alarm rate of each.
 
-    ``cell`` maps an outcome to its cell in the table of couples (pairs of rows). ``error`` is the error probability of
-    the bound. A test holds if the dependence is at most ``tv``. ``most_couples`` is the planned number of couples.
-    ``alone`` states that calls have one row. ``begun`` is the evidence of earlier samples.
+    A couple is a pair of rows, and ``cell`` maps an outcome to its cell in the table of couples. A test holds if a
+    bound on the dependence, with the error probability ``error``, is at most ``tv``. ``most_couples`` is the planned
+    number of couples. ``alone`` states that calls have one row. ``begun`` is the evidence of earlier samples.
     """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)

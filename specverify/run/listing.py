@@ -1,6 +1,6 @@
 """Algorithms, engines, checks and planted bugs as data, for ``specverify list``.
 
-A kind is imported only when its items are listed; counting imports nothing.
+A kind is imported only when its items are listed; counting imports no algorithm, check or planted bug.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ def everything() -> dict[str, Rows]:
 
 
 def numbers() -> dict[str, int]:
-    """Return the number of items of each kind, counted in the files without importing them."""
+    """Return kind -> number of its items.
+
+    Algorithms, checks and planted bugs are counted in their source files, without importing them.
+    """
     return {
         "algorithms": _files_with("ALGORITHM", (_HERE.parent / "reference" / "algorithms").glob("*.py")),
         "subjects": len(_subjects()),

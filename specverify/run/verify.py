@@ -120,7 +120,7 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def _stops_exact_checks(verdict: Verdict) -> str:
-    """Return why no exact check can run after ``verdict``; "" if they can."""
+    """Return why no exact check can run after a check with this ``verdict``; "" if the other checks can run."""
     if verdict.figures.get("function_of_draws") is False:
         return "it is not a function of its draws, so it has no law to compare"
     stops = verdict.figures.get("looping") or verdict.figures.get("replays") == 0

@@ -89,8 +89,8 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
     """Return a batch with row ``mine`` as its third row, between rows with certain outcomes.
 
     ``of_pmfs`` converts the neighbours' pmfs to the verifier's arguments. If the rows are ``ragged`` (their lengths may
-    differ), no neighbour has the length of ``mine``, and one before it is shorter than the longest. This exposes a
-    verifier that reads the length of another row or assumes equal lengths.
+    differ) and ``mine`` has drafts, no neighbour has its length. One row before it is shorter than the longest. This
+    exposes a verifier that reads the length of another row or assumes equal lengths.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
     other = count if not ragged else count - 1 if count > 1 else count + 2

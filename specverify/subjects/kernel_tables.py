@@ -26,7 +26,7 @@ SIZE = 3
 """Number of tokens with positive probability, for every vocabulary size."""
 DENOMINATORS = (4, 3, 6, 5, 2, 8)
 DYADIC = (4, 2, 8)
-"""For pmfs of sixteen bits, which hold these exactly."""
+"""Denominators for pmfs in a 16-bit dtype, which holds their fractions exactly."""
 PAIRS = ((0, 1), (1, 2), (0, 2))
 KERNEL_GAMMA = 4
 """Number of drafts in ``deep_situations``."""

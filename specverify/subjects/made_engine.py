@@ -123,7 +123,7 @@ CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
 """Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
-"""Replays of each program in another state of the world: some 450 of an engine together."""
+"""Replays of one program in a small scenario, in a long one or with several requests, and at a given size."""
 
 
 class WithVocabulary(NamedTuple):

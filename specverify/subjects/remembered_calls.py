@@ -101,7 +101,7 @@ def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
 
 
 def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
-    """Return the law of the result of ``call``, by enumerating its paths."""
+    """Return the law of the result of ``call``, by enumerating its paths; an empty law if there are too many."""
     with ends_left_open(), arrays_answer():  # once for all runs
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:

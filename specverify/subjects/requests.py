@@ -132,7 +132,7 @@ IN_TURN: Final = (
         for seed, prompt in enumerate(((0,), (0, 1, 2, 3, 0)))
     ),
 )
-"""One-hot pmfs give one path each; if one pmf is random, the first text may end with a rejection."""
+"""Requests in turn. With one-hot pmfs they have one path; if one is random, the first text may end in a rejection."""
 _ROWS: Final[tuple[tuple[Tokens, ...], ...]] = (
     ((0, 1, 2, 3, 0), (2, 0)),
     ((2, 0), (0, 1, 2, 3, 0)),

@@ -384,4 +384,4 @@ class KernelSetting(NamedTuple):
 
 
 Situation: TypeAlias = InScenario | EngineProgram | SampledSetting | SampledPair | KernelSetting | GivenCall
-"""One thing in a subject that a check examines."""
+"""The argument of a check's examination: a situation of a subject, a variant together with a scenario."""

@@ -123,7 +123,7 @@ def trees(
 def calls(vocabulary: int, gamma: int, dtype: str = "float64") -> st.SearchStrategy[Call]:
     """Return a strategy for calls of a verifier: p ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]``, drafts.
 
-    The drafts are int64 ``[gamma]``.
+    The drafts are int64 ``[gamma]``, and ``dtype`` is that of p and q.
     """
     check_choice(dtype, "the dtype", _DTYPES)
     check_integer(gamma, "gamma")

@@ -29,7 +29,7 @@ def all_vectors() -> dict[str, Vector]:
 
 
 def kind_of(vector: Vector) -> Kind:
-    """Return the ``Kind`` to which a vector belongs."""
+    """Return the ``Kind`` object of ``vector``, which grades its answers."""
     return next(kind for kind in KINDS if kind.name == vector.kind)
 
 

@@ -34,8 +34,8 @@ HEAD = """# Coupled runs of every corpus
 `nox -s pages -- coupled-runs` writes this page.
 
 A difference makes the exact checks of its subject UNKNOWN. *Pairs* are coupled runs that ended alike, *fed* the paths
-whose numbers were given to the program as it is, *ties* pairs that rounding may decide either way. *Noticed* is the
-probability of a difference that the pairs of the median subject miss with probability {miss}.
+whose numbers were given to the program as it is, *ties* pairs that rounding may decide either way. If the
+runs of a pair differ with probability *noticed*, the pairs of the median subject miss this with probability {miss}.
 Subjects that draw by name, and subjects that another check of the same premise decides, have no pairs. Engines of other
 packages are examined where they are installed (`nox -s engines`): the same check runs before their exact checks.
 
@@ -53,11 +53,11 @@ NUMBERS = """
 
 | subject | coupled runs | fed runs |
 |---|---|---|
-| verifier | 4 in each short scenario, some 540 | 1 in each, some 135 |
-| engine, with speculation and without | a twentieth of its other runs in each setting, from 10 to 70 each, at least 24 in all | a third of that; every path of few |
+| verifier | 4 in each short scenario, about 540 in all | 1 in each short scenario, about 135 in all |
+| engine, with speculation and without | a twentieth of its other runs in each setting, from 10 to 70 each, at least 24 in all | a third of the coupled runs; every path if there are few |
 | engine with 20 replays (`check_engine(make)`, transformers' table) | 10 in each setting | 4 in each |
 | engine none of whose replays draws from a library | 3 in each setting: no rule is used | 1 in each |
-| single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | every path of few, else 24, of each small call; 1 at its own size |
+| single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are few, otherwise 24; 1 at the call's own size |
 
 A pair is two runs, so the pairs of an engine are a tenth of its replays and of its enumeration. The number of paths is
 estimated from the replays: the expected value of 1 / P(path) over sampled paths.
@@ -80,7 +80,8 @@ Both add at most 15 % to the CPU time of the exact checks:
 ## Rules that were changed
 
 Single changes to the rules of interception, such as the wrong side of a bound, a lost constraint, a swapped winner, a
-dtype that is not rounded, a generator that is not advanced or a result that is kept too long. No other net is on:
+dtype that is not rounded, a generator that is not advanced or a result that is kept too long. No other check is
+active:
 
 | changed rules | number | found by coupled runs | found by fed runs |
 |---|---:|---:|---:|
@@ -89,8 +90,9 @@ dtype that is not rounded, a generator that is not advanced or a result that is 
 | of JAX (`engine_tests/in_jax/test_coupled_rules_of_jax.py`) | 9 | 9 | 0: numbers of JAX are not fed |
 | of tokens that are never read (`engine_tests/checks/test_coupled_open_ends.py`) | 5 | 5 | not run |
 
-Twenty of them were written after the checks, in code that had changed lately. One was not found at first: coupled
-runs did not compare what a second question to one outcome of a real vocabulary leaves possible, and now do.
+Twenty of them were written after the checks, in code that had changed lately. One was not found at first, because
+coupled runs did not compare which tokens remain possible after a second comparison of one outcome of a real
+vocabulary. Now they do.
 Forty-eight programs that draw in unusual ways, each beside a wrong twin, are decided
 (`engine_tests/soundness/test_stranger_coins.py`): generators that are spawned, copied, forked, seeded by a draw or put back,
 draws in executors and coroutines, draws without effect, loops that reject, clocks, caches.

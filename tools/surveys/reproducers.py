@@ -28,19 +28,23 @@ SEEDED = "a seed"
 """Stands in the first lines of a script that takes one."""
 HEAD = """# Every refuted cell, and the script that shows it
 
-A refuted cell of a page of findings has a cause, and the cause has a script that shows it with the engine alone: the
-same call without speculation is its control. `docs/findings/causes.toml` says which cells a cause has; a test sees that
-no cell is without. Each script was run from an empty folder by a Python that has the engine and nothing of this
-project; `python tools/surveys/reproducers.py` does it again. *status 1* is how often a script ended so, which says
-that the fault is there; one that samples was run with three seeds. *made* and *run* are seconds of one processor: to
-find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What was *not
-run* for this page says so; a session of nox examines the project's functions as they stand, with a control beside.
+A refuted cell of a page of findings has a cause, and the cause has a script that shows it with the engine alone. The
+control of the script is the same call without speculation. `docs/findings/causes.toml` lists the cells of each cause; a
+test fails if a cell has no cause. Each script was run from an empty folder by a Python that has the engine and nothing
+of this project; `python tools/surveys/reproducers.py` runs the scripts again.
 
-Two controls show that the harness does not cause the refutations. *Without speculation*: how many of the same options
-hold on the page of the engine without drafts; rows of transformers are compared with that very call. *Mended*: how many
-of the cells hold, with the same adapter and checks, after the smallest known change of the engine
-(`tools/surveys/mends`; all changes where cells have several causes), or with a correct engine of ours in place of a
-compiled one. `nox -s pages -- controls` examines them again, and the first row of each cause with the engine as it is.
+* *status 1*: in how many runs the script ended with status 1, which means that the fault is there. A script that
+  samples was run with three seeds. *not run*: not for this page; a session of nox examines the functions of the project
+  unchanged, with a control.
+* *made* and *run*: CPU seconds in which `specverify reproduce` found and wrote the script (without its own start), and
+  in which the script ran.
+
+Two controls show that the harness does not cause the refutations. *Without speculation*: how many rows with the same
+options hold on the page of the engine without drafts; rows of transformers are compared with this call itself.
+*Mended*: how many of the cells hold, with the same adapter and checks, after the smallest known change of the engine
+(`tools/surveys/mends`; all changes if cells have several causes), or with a correct engine of this project in place of
+a compiled one. `nox -s pages -- controls` examines them again, and the first row of each cause with the unchanged
+engine.
 The control of a shipped function is a row of its page: the same code with one change, or another function in the same
 adapter.
 

@@ -520,9 +520,9 @@ def _tree_counterexample(
 
 
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
-    """Return the name of the wrong rule that ``rounds`` and further rounds of the decoder follow; "" if none fits.
+    """Return the name of the wrong rule that all examined rounds of a decoder follow; "" if none fits.
 
-    The further rounds come from this scenario and from one with a vocabulary of three.
+    They are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of three.
     """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):

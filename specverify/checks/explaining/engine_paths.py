@@ -25,7 +25,7 @@ LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample"
 """Last words of the names of calls that draw a token and not a coin."""
 LONGEST_PMF = 8
 OF_A_COIN = 2
-"""Intervals of a coin's uniform."""
+"""Number of intervals of the uniform of a coin."""
 NEAR = 1e-9
 
 
@@ -77,7 +77,7 @@ class PathDraw(NamedTuple):
     place: str
     low: float
     high: float
-    """Ends of the interval of a uniform; 0 and the probability for a draw of an outcome."""
+    """``low`` and ``high``: ends of the interval of the uniform; for a draw of an outcome, 0 and its probability."""
     outcome: int | None
     """The token, if the draw determines it."""
     before: tuple[int, ...]

@@ -34,7 +34,7 @@ class Difference(NamedTuple):
     before: Tokens = ()
     """The new tokens before the first wrong token."""
     seen: Mapping[int, Any] = {}
-    """The observed law of that token; the next field is the expected one.
+    """The observed law of the first wrong token; the next field is the expected one.
 
     Both are empty for a joint law of several texts.
     """

@@ -50,7 +50,7 @@ class GivenDrafts(NamedTuple):
     drafts: Tokens
     rows: ModelRows
     raw: ModelRows | None
-    """The same rows before sampling parameters are applied; None if there are no parameters."""
+    """The rows before sampling parameters are applied; None if there are no parameters."""
     accept: tuple[Any, ...]
     """P(draft i is accepted | the earlier drafts are accepted), for each draft whose test is reached."""
     replace: Mapping[int, Law]
@@ -75,7 +75,7 @@ class GivenDrafts(NamedTuple):
 
 @lru_cache(maxsize=512)
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
-    """Return the conditional laws of the first rounds of a decoder, one for each possible draft.
+    """Return the conditional laws of the first rounds of a decoder, one for each possible sequence of drafts.
 
     Returns () without a ``propose`` step, for trees and for large rounds. At most ``states`` states are examined.
     """
@@ -97,7 +97,10 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return the conditional laws of the round from ``state``, one for each possible draft, and the next states."""
+    """Return the conditional laws of the round from ``state``, and the states that can follow it.
+
+    There is one law for each possible sequence of drafts. Both lists are empty for trees and for large rounds.
+    """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
         return [], []

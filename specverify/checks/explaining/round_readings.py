@@ -52,7 +52,7 @@ ROLES: Mapping[str, frozenset[str]] = {
     "residual": frozenset({"replace"}),
     "bonus": frozenset({"bonus"}),
 }
-"""The roles of a decoder's labelled draws."""
+"""Label of a draw of a decoder -> the roles that the draw can have."""
 
 
 class Models(NamedTuple):

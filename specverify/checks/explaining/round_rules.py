@@ -63,16 +63,16 @@ def scaled(row: Row) -> Row:
 
 
 def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(draft i passes | all earlier drafts pass) of a wrong rule that uses one uniform for all tests."""
+    """Return P(draft i is accepted | all earlier drafts are) of a wrong rule that uses one uniform for all tests."""
     ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     before = min([1, *ratios[:-1]])
     return min(1, ratios[-1] / before) if before > 0 else 1
 
 
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i tests pass | at least i pass) of a wrong rule.
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that counts the passed tests.
 
-    The rule counts all tests that pass, also those after a failed test.
+    The rule accepts as many drafts as tests pass, also if a test passes after a failed one.
     """
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
@@ -83,7 +83,7 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts kept | at least i kept) if drafts are wrongly kept up to the last failed test."""
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that ends at the last failed test."""
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
     def at_least(number: int) -> Any:
@@ -147,9 +147,9 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 
 
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) without normalisation.
+    """Return max(p - q, 0) without normalisation; the last token of the vocabulary gets the missing probability.
 
-    The last token gets the remaining mass, as in a clamped inverse CDF.
+    An inverse CDF that is clamped to the last token draws from this row.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     return [*left[:-1], left[-1] + 1 - sum(left)]

@@ -14,7 +14,7 @@ ACCUSES_NOTHING_RIGHT = "accuses_nothing_right"
 
 
 def said_of_mutants(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run in the JSON of ``mutants``; raises ``LookupError`` for other JSON."""
+    """Return the run that the JSON ``data`` of ``mutants`` records. Raises ``LookupError`` for other JSON."""
     rows = tuple(map(_row, data["mutants"]))
     checks = tuple(dict.fromkeys(check for row in rows for check in row.said))
     subjects = [_of_mutant(row, item) for row, item in zip(rows, data["mutants"], strict=True)]

@@ -12,7 +12,7 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run in the JSON of ``stats``; raises ``LookupError`` for other JSON."""
+    """Return the run that the JSON ``data`` of ``stats`` records. Raises ``LookupError`` for other JSON."""
     rows = data["rows"]
     names = dict.fromkeys(str(row["subject"]) for row in rows)
     subjects = []

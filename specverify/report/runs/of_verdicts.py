@@ -11,7 +11,10 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
-    """Return the run in the JSON of ``verify``, ``sample`` or ``campaign``; raises ``LookupError`` for other JSON."""
+    """Return the run that the JSON ``data`` of ``verify``, ``sample`` or ``campaign`` records.
+
+    Raises ``LookupError`` for other JSON.
+    """
     verdicts = [_verdict(item) for item in data["verdicts"]]
     facts = {"false-alarm budget of the run": f"{data['alarm']:g}", "seed": str(data["seed"])}
     return RunSaid("verdicts", said_by_subject(verdicts), facts, **made(data))
@@ -28,7 +31,7 @@ def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
 
 
 def made(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the command and the versions in the JSON of a run, as fields of ``RunSaid``."""
+    """Return the command and the versions that the JSON ``data`` of a run records, as fields of ``RunSaid``."""
     told = data.get("made") or {}
     versions = {str(name): str(version) for name, version in (told.get("versions") or {}).items()}
     if "specverify" in data:

@@ -28,7 +28,7 @@ from mends.mending import Change
 
 _PARTS: dict[str, tuple[tuple[Change, ...], ...]] = {
     "a cache that is passed in is fed the whole prompt again": (FED, FIRST_ROUND),
-    "the same, as logits processors see it": (FED,),
+    "a cache that is passed in, as logits processors see it": (FED,),
     "a processor that counts its calls is called for rejected drafts": (ONE_BY_ONE, FIRST_ROUND),
     "a criterion of the last token misses one inside a block": (ENDS,),
     "stop strings are looked for at the end of a block only": (ENDS,),
