@@ -121,7 +121,7 @@ class OfRequest:
         self._draws, self._request = draws, request
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return an outcome of ``pmf`` drawn at ``site`` of this request."""
+        """Return an outcome of ``pmf``, drawn at ``site`` with the number of this request before it."""
         return self._draws.categorical(pmf, ("request", self._request, *site))
 
 

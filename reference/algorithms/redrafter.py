@@ -33,7 +33,7 @@ def beam_search(draft: LanguageModel, prefix: Tokens, beams: int, depth: int) ->
 
 
 def beams_drafter(draft: LanguageModel, beams: int, depth: int) -> Drafter:
-    """Return a drafter of the paths of a beam search.
+    """Return a drafter of the ``beams`` best paths of ``depth`` tokens, found by beam search.
 
     Raises ``ValueError`` unless ``beams`` >= 1 and ``depth`` >= 0.
     """

@@ -19,7 +19,7 @@ Head: TypeAlias = Callable[[Tokens, Tokens], Pmf]
 
 
 def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
-    """Return a drafter of one token from each head, at most gamma."""
+    """Return a drafter of at most gamma tokens, one drawn from each head."""
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -36,7 +36,7 @@ def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 
 
 def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
-    """Return a drafter of the most probable token of each head, at most gamma, declared as point masses."""
+    """Return a drafter of at most gamma tokens, the most probable one of each head, declared as point masses."""
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

@@ -171,7 +171,7 @@ def reproduce_command(
 ) -> None:
     """Write a failure of an engine as a script that needs the engine alone.
 
-    Instead of an identifier it may be a subject: one that raises, or with --check one that a check refutes.
+    Instead of an identifier, a subject can be given: one that raises, or with --check one that a check refutes.
     """
     from specverify.base.identifier import unpack_replay
     from specverify.report.progress import progress_shown

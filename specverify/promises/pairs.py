@@ -72,7 +72,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the differences between a request's text when it is served alone and among or after other requests.
+    """Yield the difference between two texts of one request: served alone, and served among or after other requests.
 
     None stands for equal texts.
     """

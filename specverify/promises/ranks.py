@@ -43,7 +43,7 @@ _ONE_OF: Final = 3
 
 
 def models_of_rank(models: EngineScenario, group: Group, *, greedy: bool) -> EngineScenario:
-    """Return the scenario with the models of one rank, whose pmfs have the rounding of that rank.
+    """Return the scenario ``models`` as one rank computes it: with its own rounding of the pmfs.
 
     If ``greedy``, the rank in ``group`` decides which of two nearly tied tokens is more probable; otherwise its
     probabilities are slightly off.
