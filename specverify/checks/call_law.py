@@ -1,4 +1,4 @@
-"""One call at the caller's own size has the law of the rule: accepted drafts, and the token after them.
+"""A call with the user's own p, q and drafts has the law of the rule: accepted drafts, and the token after them.
 
 The rule is speculative sampling (2211.17192, Algorithm 1). Given the drafts, a lossless program with another rule may
 have another law. So a law outside of rounding refutes only a program that follows this rule on small rows, or a program

@@ -1,4 +1,4 @@
-"""The law of a call at the caller's own vocabulary size, similar calls with few tokens, and calls at boundary draws."""
+"""The law of a user's call with a large vocabulary, similar calls with few tokens, and calls at boundary draws."""
 
 from __future__ import annotations
 

@@ -210,7 +210,10 @@ def _numbers_for(program: EngineProgram, replays: Replays, cases: int, condition
 
 
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
-    """Run a call at the caller's own size again, and similar small calls more often, and compare the results."""
+    """Run a user's call again, and similar small calls more often, and compare the results.
+
+    The call has the vocabulary and the number of drafts that the user chose.
+    """
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
     done = Counter[str]()

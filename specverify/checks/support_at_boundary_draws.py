@@ -211,7 +211,10 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
 
 
 def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
-    """Set each random number of a call at the caller's own size to both extreme values, and examine the output."""
+    """Set each random number of a user's call to both extreme values, and examine the output.
+
+    The call has the vocabulary and the number of drafts that the user chose.
+    """
     opened, runs, edges = given.open(), 0, dict[str, Any]()
     for end, place in product(BOUNDARIES, places_of(opened)):
         result = at_place(opened, end, place)

@@ -245,7 +245,7 @@ class _Reader:
         """Return the last token for each of ``outcomes`` of a draw, and a list of the outcomes that do not lead to one.
 
         ``number`` is the number of the draw, ``kept`` the tokens before the last one. An entry of the list is the error
-        that an outcome causes, or a sentence that the other tokens change with it.
+        that an outcome causes, or a sentence that the tokens before the last one change with the outcome.
         """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []

@@ -158,7 +158,7 @@ def check_type(answer: Any, who: str) -> None:
 
 
 def _kind(answer: Any) -> str:
-    """Return the name of the dtype kind of an array's numbers; "" for a value that is no array."""
+    """Return the name of the dtype of an array, such as "bool" or "float16"; "" for a value that is no array."""
     dtype = getattr(answer, "dtype", None)
     return "" if dtype is None else _name_of_type(dtype)
 

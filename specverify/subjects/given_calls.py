@@ -1,4 +1,7 @@
-"""Calls at the caller's own size, prepared for the checks: each is a program of draws with its rows of p and q."""
+"""A user's calls of a verifier, prepared for the checks: each is a program of draws with its rows of p and q.
+
+The user chooses their vocabulary, their number of drafts and their batch (``recorded_calls``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of a verifier at the caller's own size: p, q and drafts, recorded from a real model or generated.
+"""One call of a verifier at the size that its user needs: p, q and drafts, recorded from a model or generated.
 
     Call(p, q, draft_tokens)
     LogitsCall(target_logits, draft_logits, draft_tokens, temperature=0.8, top_p=0.95)

@@ -340,7 +340,7 @@ class Subject(NamedTuple):
 
     @property
     def calls(self) -> tuple[GivenCall, ...]:
-        """For a verifier: single calls at the caller's own size."""
+        """The situations that are single calls of a verifier, with the sizes that its user chose."""
         return self.of(GivenCall)
 
 

@@ -479,7 +479,7 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
     """Return output lines for the paths described in ``lines``, with one line for each round.
 
-    Each path is preceded by its probability; ``weights`` maps its description to it.
+    Each path is preceded by its probability; ``weights`` maps the description of a path to its probability.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
