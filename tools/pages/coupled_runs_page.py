@@ -29,25 +29,26 @@ WORDS = {
 }
 HEAD = """# Coupled runs of every group of subjects
 
-`program_is_its_draws` runs a program without interception, records its random numbers, runs it under interception with the
-same numbers, and compares the results ([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). The two runs are
-a *pair* of *coupled runs*. A *fed run* goes the other way: a path of the enumeration is sampled, and the program runs without
-interception on numbers of that path. A survey does both for the subjects of this project.
+`program_is_its_draws` runs a program without interception, records its random numbers, runs it under interception with
+the same numbers, and compares the results ([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). The
+two runs are a *pair* of *coupled runs*. A *fed run* goes the other way: a path of the enumeration is sampled, and the
+program runs without interception on numbers of that path. A survey does both for the subjects of this project.
 `nox -s pages -- coupled-runs` writes this page.
 
-A difference makes the exact checks of its subject UNKNOWN. *Pairs* counts the pairs with equal results, *fed* the fed runs
-with equal results, and *ties* the pairs with different results that rounding may explain. *Noticed* is a probability: if the
-runs of a pair differ with at least this probability, the pairs of the median subject miss it with probability at most {miss}.
-Some subjects have no pairs: those that draw through `draws` by name, without interception, and those for which an earlier
-step of the check decides. Engines of other packages are examined where they are installed (`nox -s engines`): the same
-check runs before their exact checks.
+A difference makes the exact checks of its subject UNKNOWN. *Pairs* counts the pairs with equal results, *fed* the fed
+runs with equal results, and *ties* the pairs with different results that rounding may explain. *Noticed* is a
+probability: if the runs of a pair differ with at least this probability, the pairs of the median subject miss it with
+probability at most {miss}. Some subjects have no pairs: decoders that draw only through `draws`, by name, and so need
+no interception, and subjects for which an earlier step of the check decides. Engines of other packages are examined
+where they are installed (`nox -s engines`): the same check runs before their exact checks.
 
 | group | subjects | surveyed | with pairs | pairs | fed | ties | noticed | differences |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
 STATE = """
-The code changed during this survey. Afterwards 135 subjects, from all groups, were examined again; the results were equal.
+The code changed during this survey. Afterwards 135 subjects, from all groups, were examined again; the results were
+equal.
 """
 
 NUMBERS = """
