@@ -77,7 +77,7 @@ def table(device: torch.device) -> str:
         refusal = next((outcome.words for outcome in outcomes if outcome.verdict == "refused"), None)
         if refusal:
             words.setdefault(refusal, []).append(f"{of.name}, {architecture}")
-    lines += ["", "Refused in these words (a window's numbers are those of the first round refused):", ""]
+    lines += ["", "Messages of the refusals (those about a window have the numbers of the first refused round):", ""]
     lines += [f"* {'; '.join(names)}\n\n      {refusal}" for refusal, names in words.items()]
     return "\n".join(
         [BEGIN, f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}", "", *lines, END]
