@@ -27,25 +27,28 @@ WORDS = {
     "released": "code that papers released",
     "shipped": "verifiers as their projects ship them",
 }
-HEAD = """# Coupled runs of every corpus
+HEAD = """# Coupled runs of every group of subjects
 
-`program_is_its_draws` runs a program as it is, records its random numbers, and examines it with the same numbers
-([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). A survey does so for subjects of this project.
+`program_is_its_draws` runs a program without interception, records its random numbers, runs it under interception with
+the same numbers, and compares the results ([soundness](soundness.md#5-the-program-that-was-run-is-the-program)). The
+two runs are a *pair* of *coupled runs*. A *fed run* goes the other way: a path of the enumeration is sampled, and the
+program runs without interception on numbers of that path. A survey does both for the subjects of this project.
 `nox -s pages -- coupled-runs` writes this page.
 
-A difference makes the exact checks of its subject UNKNOWN. *Pairs* are coupled runs that ended alike, *fed* the paths
-whose numbers were given to the program as it is, *ties* pairs that rounding may decide either way. If the
-runs of a pair differ with probability *noticed*, the pairs of the median subject miss this with probability {miss}.
-Subjects that draw by name, and subjects that another check of the same premise decides, have no pairs. Engines of other
-packages are examined where they are installed (`nox -s engines`): the same check runs before their exact checks.
+A difference makes the exact checks of its subject UNKNOWN. *Pairs* counts the pairs with equal results, *fed* the fed
+runs with equal results, and *ties* the pairs with different results that rounding may explain. *Noticed* is a
+probability: if the runs of a pair differ with at least this probability, the pairs of the median subject miss it with
+probability at most {miss}. Some subjects have no pairs: decoders that draw only through `draws`, by name, and so need
+no interception, and subjects for which an earlier step of the check decides. Engines of other packages are examined
+where they are installed (`nox -s engines`): the same check runs before their exact checks.
 
 | group | subjects | surveyed | with pairs | pairs | fed | ties | noticed | differences |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
 STATE = """
-One survey was continued while the code changed. Afterwards 135 subjects of all groups were examined again, with equal
-results.
+The code changed during this survey. Afterwards 135 subjects, from all groups, were examined again; the results were
+equal.
 """
 
 NUMBERS = """
@@ -54,15 +57,15 @@ NUMBERS = """
 | subject | coupled runs | fed runs |
 |---|---|---|
 | verifier | 4 in each short scenario, about 540 in all | 1 in each short scenario, about 135 in all |
-| engine, with speculation and without | a twentieth of its other runs in each setting, from 10 to 70 each, at least 24 in all | a third of the coupled runs; every path if there are few |
+| engine, with speculation and without | in each setting a twentieth of its replays and enumeration, at least 10 and at most 70; at least 24 in all settings | a third of the coupled runs; every path if there are no more than that |
 | engine with 20 replays (`check_engine(make)`, transformers' table) | 10 in each setting | 4 in each |
-| engine none of whose replays draws from a library | 3 in each setting: no rule is used | 1 in each |
-| single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are few, otherwise 24; 1 at the call's own size |
+| engine that draws through `draws` by name only | 3 in each setting, because no rule of interception is used | 1 in each |
+| single calls of a verifier | 40 of each of three small calls, 2 at the call's own size | of each small call every path if there are at most 24, otherwise 24; 1 at the call's own size |
 
-A pair is two runs, so the pairs of an engine are a tenth of its replays and of its enumeration. The number of paths is
-estimated from the replays: the expected value of 1 / P(path) over sampled paths.
+A pair is two runs, so the pairs of an engine add a tenth of the runs of its replays and its enumeration. The number of paths
+of the enumeration is estimated as the mean of 1 / P(path) over the replayed paths.
 
-Both add at most 15 % to the CPU time of the exact checks:
+Coupled and fed runs add at most 15 % to the CPU time of the exact checks:
 
 | subject | CPU time of the exact checks | added |
 |---|---:|---:|
@@ -79,33 +82,41 @@ Both add at most 15 % to the CPU time of the exact checks:
 
 ## Rules that were changed
 
-Single changes to the rules of interception, such as the wrong side of a bound, a lost constraint, a swapped winner, a
-dtype that is not rounded, a generator that is not advanced or a result that is kept too long. No other check is
-active:
+In this test a single rule of interception is made wrong, for example by the wrong side of a bound, a lost constraint, a
+swapped winner of a race, a dtype that is not rounded, a generator that is not advanced or a result that is cached too long.
+No other check is active:
 
 | changed rules | number | found by coupled runs | found by fed runs |
 |---|---:|---:|---:|
-| of numbers, rows and outcomes (`engine_tests/intercept/test_coupled_runs.py`, `test_fed_runs.py`) | 63 | 63 | 40: the others change probabilities |
-| of a real vocabulary (`test_coupled_at_size.py`) | 15 | 15 | 6: noise vectors are not fed |
-| of JAX (`engine_tests/in_jax/test_coupled_rules_of_jax.py`) | 9 | 9 | 0: numbers of JAX are not fed |
+| of numbers, rows and outcomes (`engine_tests/intercept/test_coupled_runs.py`, `test_fed_runs.py`) | 63 | 63 | 40; the others change only probabilities |
+| of a real vocabulary (`test_coupled_at_size.py`) | 15 | 15 | 6; noise vectors are not fed |
+| of JAX (`engine_tests/in_jax/test_coupled_rules_of_jax.py`) | 9 | 9 | 0; numbers of JAX are not fed |
 | of tokens that are never read (`engine_tests/checks/test_coupled_open_ends.py`) | 5 | 5 | not run |
 
-Twenty of them were written after the checks, in code that had changed lately. One was not found at first, because
-coupled runs did not compare which tokens remain possible after a second comparison of one outcome of a real
-vocabulary. Now they do.
+Twenty of these changes were written after the checks, in code that had recently changed. One was not found at first: if
+one outcome of a real vocabulary is compared twice, coupled runs did not compare the set of tokens that remain possible. Now
+they do.
+
 Forty-eight programs that draw in unusual ways, each beside a wrong twin, are decided
 (`engine_tests/soundness/test_stranger_coins.py`): generators that are spawned, copied, forked, seeded by a draw or put back,
 draws in executors and coroutines, draws without effect, loops that reject, clocks, caches.
 """  # noqa: E501 - rows of tables
 
-MENDED = """
-Found by earlier surveys, and mended:
+WITHOUT = """
+## Without a decision
 
-* A call that draws an array without elements counted as a draw (`torch.rand_like` in LayerSkip's strategy).
-* An error of a library whose message is worded otherwise under interception counted as a difference (`q-of-the-root`).
-* The law of a last token that nothing reads, and the rules of integers that stand for it, were compared by no pair.
-* The interval of a geometric number with success probability 1 was not a number (`coins_of_numpy/geometric/right`).
-* A bool of torch that had been read counted as true under `~`, `&`, `|` and `^` (Hierarchical SD, three forms).
+These subjects were decided before any pair was run, were refused by the library, or are not installed here (`error`).
+
+"""
+
+MENDED = """
+Faults of specverify that earlier surveys found, all fixed since:
+
+* A call that draws an empty array was counted as a draw (`torch.rand_like` in LayerSkip's strategy).
+* An error of a library was counted as a difference because its message differs under interception (`q-of-the-root`).
+* No pair compared the law of a last token that is never read, or the rules of the symbolic integers that represent it.
+* The interval of a geometric number with success probability 1 was NaN (`coins_of_numpy/geometric/right`).
+* A torch bool that had been forced counted as True under `~`, `&`, `|` and `^` (Hierarchical SD, three forms).
 """
 
 
@@ -160,7 +171,7 @@ def page(lines: Iterable[Mapping[str, Any]], subjects: Mapping[str, int]) -> str
     text += "".join(f"* {_name(line)}: {_shown(line)}\n" for line in differences) or "None.\n"
     text += MENDED + NUMBERS
     without = [line for row in rows for line in row.lines if line not in differences and _undecided(line)]
-    text += "\n## Without a decision\n\nDecided before any pair, refused by the library, or not installed here.\n\n"
+    text += WITHOUT
     return text + "".join(f"* {_name(line)}: {line['status']}, {_shown(line)}\n" for line in without)
 
 
