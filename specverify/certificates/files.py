@@ -106,9 +106,9 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
     """Return the places (text, number of remaining tokens) that a proof must contain.
 
-    ``places`` are the places of the certificate, ``longest`` is the largest number of remaining tokens. If the
-    algorithm queries a draft model, whose pmfs are all symbolic, one text suffices. Otherwise the drafter may depend on
-    the text, and every text of up to ``LONGEST_TEXT`` tokens is required.
+    ``places`` are the places of the certificate, ``longest`` is the largest number of remaining tokens. If the places
+    with the text (0,) have rows of a draft model, all pmfs are symbolic, and the text (0,) suffices. Otherwise the
+    drafter may depend on the text, and every text of up to ``LONGEST_TEXT`` tokens below ``vocabulary`` is required.
     """
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])

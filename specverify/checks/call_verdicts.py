@@ -29,6 +29,8 @@ from specverify.laws.rounding import (
 )
 from specverify.reference import Tokens
 
+FEWEST_BITS, MOST_BITS = 4, 24
+"""A probability of 2^-4 to 2^-24, and no other, is explained by a uniform of as many bits."""
 NOISE = 1e-12
 """The error of a probability that a float64 sum over a vocabulary may have."""
 NOTICEABLE = 1e-6
@@ -222,13 +224,21 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
         token = rows.drafts[part.position]
         return (
             f"draft {part.position + 1} (token {token}) is kept with probability {readable(float(part.found))}, "
-            f"the rule gives {readable(float(expected))}"
+            f"the rule gives {readable(float(expected))}{_few_bits(float(part.found), float(expected))}"
         )
     token, most = int(np.argmax(outside)), "at least " if part.partial else ""
     return (
         f"{_behind(part.position)} {_many(outside)}token {token} is emitted with probability "
         f"{most}{readable(float(part.found[token]))}, the rule gives {readable(float(expected[token]))}"
     )
+
+
+def _few_bits(found: float, expected: float) -> str:
+    """Return words about a uniform that has few bits and keeps a draft if it is 0; "" for other probabilities."""
+    mantissa, exponent = math.frexp(found)
+    bits = 1 - exponent
+    is_zero_that_often = mantissa == 0.5 and FEWEST_BITS <= bits <= MOST_BITS and expected < found
+    return f" (a uniform of {bits} bits is 0 that often)" if is_zero_that_often else ""
 
 
 def _behind(count: int) -> str:

@@ -200,9 +200,11 @@ def planted_verifier(
 ) -> Callable[[BareVerifier], Mutant]:
     """Return a decorator that makes a verifier a mutant.
 
-    ``form`` follows from the verifier's parameters by default; it is required for a batch without lengths. ``make``
-    returns the subject of a verifier; the default examines it in its form. The control is the correct verifier of the
-    same form. ``setting`` is the only setting (temperature, top-k, ...) in which a verifier of logits is examined.
+    ``killed_by`` is the check that must refute the mutant, and ``gammas`` are the numbers of drafts at which it is
+    examined. ``form`` follows from the verifier's parameters by default; it must be given for a batched verifier
+    without a parameter ``lengths``, because its parameters are those of a single row. ``make`` returns the subject of a
+    verifier; the default examines it in its form. The control is the correct verifier of the same form. ``setting`` is
+    the only setting (temperature, top-k, ...) in which a verifier of logits is examined.
     """
 
     def plant(verify: BareVerifier) -> Mutant:

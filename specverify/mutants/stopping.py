@@ -278,7 +278,11 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends; only the last token of the block is tested."""
+    """Return how many tokens of the block ``new`` to keep, and whether the text ends.
+
+    ``ends(count)`` tells whether the first ``count`` tokens of the block end the text. It is asked only for the last
+    kept token. ``accepted`` is the number of accepted drafts in the block; at most ``most`` tokens may be kept.
+    """
     count = min(len(new), most)
     return count, ends(count) or count >= most
 

@@ -269,9 +269,11 @@ def watched_couples(
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return name -> label of each outcome, for each of the first positions at which outcomes have different tokens.
+    """Return one labelling of the outcomes for each of the first ``POSITIONS`` tokens.
 
-    The label of an outcome is the number of its token at this position.
+    The result maps the name of a position to an integer for each outcome, equal where the tokens at the position are
+    equal. Outcomes that are shorter than that, or are strings, have one integer together. The result is {} if no
+    outcome has two tokens.
     """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {

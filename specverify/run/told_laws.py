@@ -186,11 +186,12 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 
 
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
-    """Return the logits of the next token that a black box reports, and their error; None if it reports none.
+    """Return the logits of the next token that a black box reports after each text.
 
-    Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
-    None is also returned if an option that could change the argmax does not change the reports. The parameters are
-    those of ``law_from_logprobs``.
+    There are none for a text if the box gives no usable report: none at all, or one that does not change with an option
+    that could change the argmax. Greedy decoding takes the argmax of these logits: they include penalties, but neither
+    temperature nor truncation. ``words`` maps the tokens that the box reports to ids, and ``rounding`` is the relative
+    error of a reported probability.
     """
     options = {
         name: value

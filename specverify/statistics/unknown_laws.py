@@ -59,10 +59,10 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
     """Return by how much one batch increases the log evidence that two variables are dependent.
 
-    The result is ``[2 s]``: one term for each of s shrinkages and each of the two first guesses in the module's
-    docstring. A couple is one value of each variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left``
-    and ``right`` are the values of the two variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1
-    are compared with each other.
+    The result is ``[2 s]``: for each of s shrinkages, one term for shrinking towards the product of the two marginal
+    laws, and one for shrinking towards the law in which half of the couples are copies. A couple is one value of each
+    variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and ``right`` are the values of the two
+    variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are compared with each other.
     """
     counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
     if x.shape != y.shape or x.ndim != 1 or len(x) % 2:

@@ -176,8 +176,9 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    If rounds are independent, they are drawn in two parts. The first part determines the final cosine up to an error,
-    which is bounded; the second part is drawn only if the result depends on it.
+    The histogram is that of ``samples`` rounds drawn from ``rounds``. To save time, independent rounds are drawn in two
+    parts: the first determines the cosine of all up to a bounded error, and the second is drawn only if the result
+    depends on it.
     """
     few = samples // FIRST if rounds.independent else samples
     counts = _counts(rounds.draw(few), len(p), range(1))

@@ -248,11 +248,11 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
 
 
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the tokens of the first round of the program ``asked`` for a vector.
+    """Run the first round of a program on the models and draws of a vector, and return its tokens.
 
-    ``place`` is the number of the subject's variant. Drafts become those of the vector, and all other draws are
-    answered by the vector's uniforms. A ``boundary`` vector answers all of these with the same end of the uniforms'
-    range.
+    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Drafts become those of the
+    vector, and all other draws are answered by the vector's uniforms. A vector of the kind ``boundary`` answers all of
+    them with one end of the uniforms' range.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])

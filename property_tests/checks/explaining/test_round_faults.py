@@ -524,3 +524,17 @@ def test_a_residual_that_is_truncated_a_second_time_has_a_name():
         "the residual with top_p=0.8 applied a second time": [1, 0, 0],
     }
     assert not round_faults._warped_residuals("temperature=0.7")
+
+
+def counts_in_256ths(p, q, draft_tokens):
+    for i, token in enumerate(draft_tokens.tolist()):
+        if RNG.integers(256) / 256 >= p[i, token] / q[i, token]:
+            left = np.maximum(p[i] - q[i], 0)
+            return [*draft_tokens[:i].tolist(), drawn(left if left.any() else p[i])]
+    return [*draft_tokens.tolist(), drawn(p[-1])]
+
+
+def test_a_coin_with_few_values_is_named_with_one_draft_too():
+    here = in_scenario(counts_in_256ths, 1, Scenario("peaked", 2, (0, 1, 0), 2, seed=1))
+    said = "drafts are accepted by a coin with 256 values only, expected min(1, p/q): draft 1, token"
+    assert fault_of_rounds(here).sentence.startswith(said)

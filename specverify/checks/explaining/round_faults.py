@@ -100,9 +100,14 @@ def _temperature(parameters: str) -> float:
     return float(value[1]) if value else 1.0
 
 
+FEW_ROUNDS = 9
+"""With fewer sequences of drafts after the prompt of a scenario, the rounds of two later states are examined too."""
+
+
 def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
     try:
-        return rounds_given_drafts(here, states=1)
+        result = rounds_given_drafts(here, states=1)
+        return result if len(result) >= FEW_ROUNDS else rounds_given_drafts(here, states=3)
     except Exception:  # noqa: BLE001 - a round that fails elsewhere adds nothing to what was seen
         return ()
 

@@ -45,7 +45,10 @@ class TreeRound(NamedTuple):
     emitted: Tokens
 
     def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
-        """Return the level of the tree with the children ``siblings`` of the node after ``depth`` emitted tokens."""
+        """Return the children of the node after ``depth`` emitted tokens, with p there and the q of each child.
+
+        ``siblings`` are the indices of these children in the draft, in the order in which they are tested.
+        """
         p_row = self.target(self.prefix + self.emitted[:depth])
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)

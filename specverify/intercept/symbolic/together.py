@@ -449,10 +449,11 @@ class _Times(NamedTuple):
 
 
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
-    """Return the windows of the arrival times that ``facts`` and the intervals ``ends`` of the uniforms imply.
+    """Return for each arrival time the interval (window) that is left to it, in the order of the arrival times.
 
-    Returns None unless all facts are about nested products of uniforms. A window is empty if its end is not after its
-    beginning.
+    An arrival time is -log of a product of uniforms, and each product contains the one before. ``ends`` are the
+    intervals to which single uniforms are confined, by index; ``facts`` are comparisons that were decided. Returns None
+    unless all facts are about such nested products. A window is empty if its end is not after its beginning.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):

@@ -42,9 +42,10 @@ def padding_slot(row: int) -> int | None:
 
 
 def parameters_at(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters of row ``row``; there is one set for each request, not for each token.
+    """Return the sampling parameters of the request in row ``row`` of a batch.
 
-    ``start`` is the offset of the row in the flat array of a pass.
+    There is one set of parameters for each request, not for each token. ``start`` is where the tokens of the row begin
+    in the flat array of a pass; it is not used here, but planted bugs index by it.
     """
     return batch[row]
 

@@ -21,7 +21,10 @@ def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
 
 
 def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
-    """Return the verdicts grouped by subject, with the panels of their figures."""
+    """Return one entry for each subject: its verdicts, and the panels that show their numbers.
+
+    A panel is a table with a small picture in each line.
+    """
     names = dict.fromkeys(verdict.subject for verdict in verdicts)
     result = {name: tuple(verdict for verdict in verdicts if verdict.subject == name) for name in names}
     return tuple(
