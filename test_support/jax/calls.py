@@ -22,7 +22,7 @@ class Example(NamedTuple):
 
 NO_VALUE, NO_LAW = "the value of a (uniform )?random number is needed", "draws from a law that cannot be enumerated"
 NO_SQUARE = "a square is taken of a random number of unknown sign"
-NO_SIGN = "divided by a random number of unknown sign"
+NO_SIGN = "divided by a random number that may be 0"
 EXAMPLES: dict[str, Example] = {
     "uniform": Example(lambda key: jnp.digitize(random.uniform(key, (2,), minval=-1, maxval=3)[1], jnp.array([0, 2]))),
     "bernoulli": Example(lambda key: random.bernoulli(key, P)),
