@@ -242,9 +242,10 @@ def law_in(here: InScenario, runs: int) -> Law:
 
     A verifier whose calls are memoised has rounds that depend on the text alone. If the horizon is above
     ``SEVERAL_ROUNDS``, only its first round is enumerated, and the target draws the later tokens: this decides the law
-    of the whole text.
+    of the whole text. Greedy texts have few paths, so all of their rounds are enumerated.
     """
-    if here.variant.remembered is None or here.scenario.horizon <= SEVERAL_ROUNDS:
+    has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
+    if here.variant.remembered is None or has_few_paths:
         return decoder_law(here.remembering, here.prompt, runs)
     return one_round_law(here.remembering, here.task, here.prompt, runs)
 
