@@ -24,6 +24,6 @@ def refuted(kernel: Any, **options: Any) -> dict[str, str]:
         line = f"{verdict.status} {verdict.check} {strength(verdict)}, {scope(verdict)}, {verdict.seconds:.0f} s"
         sys.stdout.write(f"{line}: {verdict.statement}\n")
         if verdict.status is Status.REFUTED:
-            sys.stdout.write(failure(verdict, verdicts) + "\n")
+            sys.stdout.write(failure(verdict) + "\n")
     assert {verdict.status for verdict in verdicts} <= {Status.HOLDS, Status.REFUTED}
     return {verdict.check: verdict.statement for verdict in verdicts if verdict.status is Status.REFUTED}
