@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import sub
 from typing import Any, NamedTuple
 
 from specverify.base.arguments import argument_error, check_integer
-from specverify.laws.law import Coverage, Law, target_law
+from specverify.laws.law import Coverage, Law, continued, target_law
 from specverify.laws.paths import Path, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
@@ -174,13 +174,12 @@ def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DE
         after, done = decoder.step(draws, state)
         return (after if after.tokens == state.tokens else after._replace(remaining=0)), done
 
-    first = decoder_law(decoder._replace(step=step), prompt, budget)
-    law: dict[Tokens, Any] = defaultdict(int)
-    for new, mass in first.probabilities.items():
+    def later(new: Tokens) -> Mapping[Tokens, Any]:
         left = 0 if new and new[-1] in task.eos else task.horizon - len(new)
-        for later, share in target_law(task._replace(horizon=left), prompt + new).items():
-            law[new + later] += mass * share
-    return first._replace(probabilities=dict(law))
+        return target_law(task._replace(horizon=left), prompt + new)
+
+    first = decoder_law(decoder._replace(step=step), prompt, budget)
+    return first._replace(probabilities=continued(first.probabilities, later))
 
 
 def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
@@ -88,6 +88,15 @@ def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
     if is_rational(law):
         return 0.0
     return allowed(law.rounding, coarsest) + of_enumeration(law.rounding, law.runs)
+
+
+def continued(law: Mapping[Tokens, Any], continuation: Callable[[Tokens], Mapping[Tokens, Any]]) -> dict[Tokens, Any]:
+    """Return ``law`` with every outcome followed by tokens of the law ``continuation(outcome)``."""
+    result: dict[Tokens, Any] = {}
+    for tokens, mass in law.items():
+        for rest, share in continuation(tokens).items():
+            result[tokens + rest] = result.get(tokens + rest, 0) + mass * share
+    return result
 
 
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:

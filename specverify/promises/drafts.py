@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from specverify.base.prefixes import common_length
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.laws.certain_tables import open_after
@@ -78,7 +79,7 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 
 def _begins_one(tokens: Tokens, texts: tuple[Tokens, ...]) -> bool:
     """Return whether ``tokens`` agree with one of the texts up to the end of the shorter of the two."""
-    return any(_common(tokens, text) == min(len(tokens), len(text)) for text in texts)
+    return any(common_length(tokens, text) == min(len(tokens), len(text)) for text in texts)
 
 
 def _continued(target: LanguageModel, text: Tokens) -> Tokens:
@@ -109,9 +110,9 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
     if not strange:
         return Examination("every draft is the draft model's choice after the text as it is", rational=False)
     first = strange[0]
-    number = max(range(len(result.texts)), key=lambda place: _common(first, result.texts[place]))
+    number = max(range(len(result.texts)), key=lambda place: common_length(first, result.texts[place]))
     text, size = result.texts[number], len(requests.each[number].prompt)
-    at = _common(first, text)
+    at = common_length(first, text)
     who = "the draft model reads" if result.strange_drafts else "the target verifies"
     place = f"new token {at - size + 1}" if at >= size else f"prompt token {at + 1}"
     fault = (
@@ -129,11 +130,6 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
         fault=fault,
     )
     return Examination(f"{requests.name}: {fault}", failed=True, rational=False, counterexample=example)
-
-
-def _common(one: Tokens, other: Tokens) -> int:
-    """Return the number of tokens at the beginning that two texts have in common."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def drafts_check(make: Make) -> Check:

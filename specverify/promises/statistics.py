@@ -14,8 +14,8 @@ accepted drafts that are left out where no rounds are reported.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
@@ -36,11 +36,10 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
     """
     given = {name: value.value for name, value in answer.values.items() if name in promises}
     for name, value in given.items():
-        if isinstance(value, Unreadable) or (name not in _OF_MAPPINGS and not _is_number(value, name)):
+        form = _FORMS.get(name, _WHOLE)
+        if isinstance(value, Unreadable) or not form.fits(value):
             said = value.said if isinstance(value, Unreadable) else repr(value)
-            return Off(
-                f"the reported {name} are {said}, expected {_EXPECTED.get(name, 'a whole number of at least 0')}"
-            )
+            return Off(f"the reported {name} are {said}, expected {form.expected}")
     if "acceptance_histogram" in given:
         given["acceptance_histogram"] = _by_count(given["acceptance_histogram"])
     return (
@@ -51,25 +50,12 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
     )
 
 
-_OF_MAPPINGS = {"usage"}
-_EXPECTED = {
-    "accepted_per_position": "whole numbers, one for each position of a draft",
-    "acceptance_histogram": "the number of rounds by the number of their accepted drafts",
-    "acceptance_rate": "a number from 0 to 1",
-    "tokens_per_round": "a number",
-}
+class _NumberForm(NamedTuple):
+    """What a reported value must be."""
 
-
-def _is_number(value: Any, name: str) -> bool:
-    if name == "accepted_per_position":
-        return isinstance(value, tuple) and all(_is_whole(item) for item in value)
-    if name == "acceptance_histogram":
-        keys = value if isinstance(value, Mapping) else ()
-        counts = value.values() if isinstance(value, Mapping) else value
-        return isinstance(value, Mapping | tuple) and all(map(_is_key, keys)) and all(map(_is_whole, counts))
-    if name in {"acceptance_rate", "tokens_per_round"}:
-        return isinstance(value, int | float) and (0 <= value <= 1 or name == "tokens_per_round")
-    return _is_whole(value)
+    expected: str
+    """The form in words."""
+    fits: Callable[[Any], bool]
 
 
 def _is_whole(value: Any) -> bool:
@@ -79,6 +65,28 @@ def _is_whole(value: Any) -> bool:
 def _is_key(key: Any) -> bool:
     """Return whether a key of a histogram is a whole number of at least 0, or its digits, as in JSON."""
     return key.isdecimal() if isinstance(key, str) else _is_whole(key)
+
+
+def _is_histogram(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_key, value)) and all(map(_is_whole, value.values()))
+    return isinstance(value, tuple) and all(map(_is_whole, value))
+
+
+_WHOLE = _NumberForm("a whole number of at least 0", _is_whole)
+_FORMS: Final[Mapping[str, _NumberForm]] = {
+    "usage": _NumberForm("counts by name", lambda value: True),
+    "accepted_per_position": _NumberForm(
+        "whole numbers, one for each position of a draft",
+        lambda value: isinstance(value, tuple) and all(map(_is_whole, value)),
+    ),
+    "acceptance_histogram": _NumberForm("the number of rounds by the number of their accepted drafts", _is_histogram),
+    "acceptance_rate": _NumberForm(
+        "a number from 0 to 1", lambda value: isinstance(value, int | float) and 0 <= value <= 1
+    ),
+    "tokens_per_round": _NumberForm("a number", lambda value: isinstance(value, int | float)),
+}
+"""Name of a reported value -> its form; all others are whole numbers. ``_usage`` examines the usage itself."""
 
 
 def _by_count(histogram: Any) -> dict[int, int]:

@@ -219,16 +219,13 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
         for at, entry in entries:
             whole = name not in OF_TOKENS
             key = (place, name, answer.new[: at + 1], whole, answer.length if whole else 0)
-            if name == "chunks":
-                entry = "".join(map(str, entry))  # noqa: PLW2901 - chunks may be cut anywhere
-            if name == "snapshots" and isinstance(entry, list | tuple):
-                entry = entry[-1] if entry else ""  # noqa: PLW2901 - a snapshot may be sent at any length
-            before = seen.setdefault(key, entry)
-            if not _alike(before, entry, value.spacing):
+            shown = _TEXT_OF[name](entry) if name in _TEXT_OF else entry
+            before = seen.setdefault(key, shown)
+            if not _alike(before, shown, value.spacing):
                 what = f"new token {at + 1}" if name in OF_TOKENS else "a text"
                 return Off(
                     f"the {name} of {what} depend on which drafts were accepted: {_shown(before)} on one path and "
-                    f"{_shown(entry)} on another, for the same tokens"
+                    f"{_shown(shown)} on another, for the same tokens"
                 )
     return None
 
@@ -607,6 +604,19 @@ def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | 
 _TEXTS: Final = ("text", "chunks", "snapshots")
 
 
+def _last(snapshots: Any) -> Any:
+    if not isinstance(snapshots, list | tuple):
+        return snapshots
+    return snapshots[-1] if snapshots else ""
+
+
+_TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "chunks": lambda chunks: "".join(map(str, chunks)),
+    "snapshots": _last,
+}
+"""Name of a stream's value -> the function that returns its whole text, wherever the stream is cut."""
+
+
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of a text, of the chunks of a stream, or of its snapshots.
 
@@ -614,14 +624,11 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
-    result = value.value
     if name == "snapshots":
-        for before, after in itertools.pairwise(result):
+        for before, after in itertools.pairwise(value.value):
             if not after.startswith(before):
                 return Off(f"the stream withdraws text that it has sent: {before!r} is followed by {after!r}")
-        result = result[-1] if result else ""
-    if name == "chunks":
-        result = "".join(result)
+    result = _TEXT_OF[name](value.value) if name in _TEXT_OF else value.value
     wanted = _text_of(answer, known, (name, *_TEXTS))
     if wanted is None and name != "text" and "text" in answer.values:
         wanted = answer.values["text"].value

@@ -42,6 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from specverify.base.callables import first_line
+from specverify.base.prefixes import common_length
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import DEEP_TREE, ONE_ROW_SCENARIOS, TREE_SCENARIOS, WIDE, WIDE_TREE
 from specverify.laws.scenarios import SCENARIOS, Scenario
@@ -242,7 +243,9 @@ def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> E
             drafter.propose(draws, None, prefix, depth, never)
             for drafter, (prefix, depth) in zip(drafters, rows, strict=True)
         ]
-        count = _common(*(tree.parents for tree in trees)) if same_tree else min(len(tree.tokens) for tree in trees)
+        count = (
+            common_length(*(tree.parents for tree in trees)) if same_tree else min(len(tree.tokens) for tree in trees)
+        )
         batch = [
             rows_of(task.target, q_of, prefix, Draft(tree.tokens[:count], tree.parents[:count], tree.pmfs[:count]))
             for tree, (prefix, _) in zip(trees, rows, strict=True)
@@ -260,9 +263,3 @@ def _pair(drafts: Drafts, same_tree: bool, vocabulary: int) -> tuple[Tokens, Tok
 
 def _depth(parents: Tokens) -> int:
     return 1 + max(tree_depths(parents))
-
-
-def _common(one: Tokens, other: Tokens) -> int:
-    """Return the length of the common prefix of ``one`` and ``other``, the parents of two trees."""
-    least = min(len(one), len(other))
-    return next((place for place in range(least) if one[place] != other[place]), least)

@@ -21,7 +21,7 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of
-from specverify.laws.law import Distance, Law, target_law, total_variation
+from specverify.laws.law import Distance, Law, continued, target_law, total_variation
 from specverify.laws.paths import paths
 from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.kernel_rounds import KernelRounds, by_rule, decided, in_ids, launched, verified
@@ -139,12 +139,12 @@ def completed(situation: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, A
 
     ``situation`` has the number of drafts. Outcomes that are no texts stay unchanged.
     """
-    whole: dict[Tokens, Any] = {}
-    for tokens, mass in law.items():
-        text = 0 < len(tokens) <= situation.length + 1 and all(0 <= token < SIZE for token in tokens)
-        for rest, share in _wanted(situation, tokens).items() if text else (((), 1),):
-            whole[tokens + rest] = whole.get(tokens + rest, 0) + mass * share
-    return whole
+
+    def later(tokens: Tokens) -> Mapping[Tokens, Any]:
+        is_text = 0 < len(tokens) <= situation.length + 1 and all(0 <= token < SIZE for token in tokens)
+        return _wanted(situation, tokens) if is_text else {(): 1}
+
+    return continued(law, later)
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from specverify.base.prefixes import common_length
 from specverify.mutants.serving.cache import CacheMemory, fragmented, grown, pages_for, read, slots, written
 from specverify.mutants.serving.commit import settled
 from specverify.mutants.serving.drafting import DraftCache
@@ -91,17 +92,13 @@ def _continued(
 ) -> tuple[Running, tuple[int, ...]]:
     """Return the request with the cache entries reused from the previous request, ``kept``, and the free pages."""
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
-    common = kept.held if running.request.continues else _common(kept.tokens[: kept.held], tokens[:-1])
+    common = kept.held if running.request.continues else common_length(kept.tokens[: kept.held], tokens[:-1])
     count = parts.reused(kept.held, common // size * size, recurrent)
     held = read(engine.memory, kept.pages, size, kept.held)
     pages, free = kept.pages[: pages_for(count, size)], kept.pages[pages_for(count, size) :] + engine.free
     state = kept.state if recurrent and count else parts.fresh_state(kept.state, kept.rejected)
-    draft = parts.draft_reused(kept.draft, tuple(held), min(count, _common(kept.tokens, tokens[:-1])))
+    draft = parts.draft_reused(kept.draft, tuple(held), min(count, common_length(kept.tokens, tokens[:-1])))
     return running._replace(held=count, pages=pages, states=(state, ()), draft=draft), free
-
-
-def _common(one: Tokens, other: Tokens) -> int:
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _preempted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineState:
