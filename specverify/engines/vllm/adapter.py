@@ -25,6 +25,7 @@ ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "GLOO_SOCKET_IFNAME": "lo",
     "VLLM_HOST_IP": "127.0.0.1",
@@ -33,7 +34,10 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "TORCHDYNAMO_DISABLE": "1",
 }
-"""One process, one thread, no compilation, no network; set before vLLM is imported."""
+"""One process, one thread, no compilation, no network; set before vLLM is imported.
+
+Without ``NUMBA_NUM_THREADS`` the n-gram proposer raises the number of OpenMP threads of all later kernels.
+"""
 os.environ.update(ENVIRONMENT)
 try:
     import torch
