@@ -275,7 +275,7 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
         return _WRITES_NOTHING
     if not (
         holds(SYMBOLIC, *args, *kwargs.values())
-        or _stays_open(_name(func), *args)
+        or (_stays_open(_name(func), *args) if compute is not None else _undecided(*args, *kwargs.values()))
         or _may_be_drawn_into(args[0] if compute is not None else out)
     ):
         return _WRITES_NOTHING
@@ -285,7 +285,9 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     if not isinstance(out, torch.Tensor):
         return Declined("out is no tensor")
     result = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
-    return filled.fill(out, result)
+    if not (isinstance(result, SymbolicTensor) or _may_be_drawn_into(out)):
+        return Declined("every outcome was read")
+    return filled.fill(out, result.to(out.dtype))
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
