@@ -28,12 +28,17 @@ from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer
 from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
+NARROW: Final = tuple((dict(PROBABLE) | {"model": "narrow draft"}).items())
+"""Drafts drawn from three tokens and not from all eight, so that a round has fewer paths."""
 EXACT_WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(DRAFT),
     "n-gram": Way(NGRAM),
     "EAGLE": WAYS["EAGLE"],
-    "draft, probabilistic": Way(PROBABLE),
+    "draft, probabilistic, one a round": Way(tuple((dict(NARROW) | {"num_speculative_tokens": 1}).items())),
+    "draft, probabilistic": Way(NARROW),
 }
+ONLY_SHORT: Final = frozenset({"draft, probabilistic"})
+"""Ways of which only calls of one request and two tokens are enumerated: each round has hundreds of paths."""
 EXACT_OPTIONS: Final = (
     "top-k 2",
     "temperature 0.7, top-k 3",
@@ -68,6 +73,7 @@ def exact_names() -> list[str]:
         for requests in ("", ", two requests")
         for length in LENGTHS
         for options in EXACT_OPTIONS
+        if way not in ONLY_SHORT or (not requests and LENGTHS[length] == 2)
     ]
 
 
