@@ -54,8 +54,7 @@ BESIDE: Final[Mapping[int, Request]] = {
     3: request((6, 5, 4), 1, temperature=0.0),
 }
 """Number of new tokens of the first request -> the second request of the same call: two sampled tokens, or one greedy
-token. It is short because the engine also draws for greedy requests, and each draw multiplies the runs by the
-vocabulary."""
+token. It is short because the runs of two requests multiply."""
 MATCHED: Final[Tokens] = (1, 5, 4, 3, 6, 0, 1)
 """A prompt after which n-gram lookup drafts: its likely next tokens, 1 and 5, occur in it."""
 NO_TOKEN: Final = SIZES.vocabulary
