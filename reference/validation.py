@@ -48,7 +48,10 @@ def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bo
 
 
 def check_integer(value: Any, name: str, least: int = 1, most: float = float("inf")) -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer of at least ``least`` and at most ``most``."""
+    """Raise ``ValueError`` unless ``value`` is an integer of at least ``least`` and at most ``most``.
+
+    ``name`` is the name of the argument in the message.
+    """
     if not is_integer(value) or not least <= value <= most:
         raise argument_error(name, value, f"an integer {range_of(least, most)}")
 

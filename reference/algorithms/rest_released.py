@@ -40,7 +40,10 @@ def rows_of(draft: Draft) -> list[Tokens]:
 
 
 def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match every path with its own draws from p, then draw once more after the longest match."""
+    """Match every path of the draft with its own draws from p, and keep the longest match.
+
+    The result has the tokens of this match (the first of several), then one token drawn from p after them.
+    """
     best: Tokens = ()
     for row, path in enumerate(rows_of(draft)):
         matched: Tokens = ()

@@ -32,8 +32,8 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
     ``pick(draws, q, earlier, width, site)`` chooses each child: q is the row of ``draft`` after the text of the parent,
-    ``earlier`` are the tokens of the earlier siblings, and ``width`` is the number of siblings. If ``pick`` returns
-    None, the child is left out with everything below it.
+    ``earlier`` are the tokens of the earlier siblings, ``width`` is the number of siblings, and ``site`` names the
+    draw. If ``pick`` returns None, the child is left out with everything below it.
     """
     depths = tree_depths(parents)
 

@@ -31,7 +31,11 @@ from .wire import decode, encode
 
 
 class Edge(NamedTuple):
-    """The settings of the edge, which do not change during a session."""
+    """The settings of the edge, which do not change during a session.
+
+    ``draft`` is the drafter's model, ``length`` the rule for the number of drafts, ``mode`` the name of the mode of
+    verification, and ``session`` the session's name in messages. ``noise`` maps the seed to the shared noise.
+    """
 
     draft: LanguageModel
     length: LengthRule
@@ -60,7 +64,11 @@ class DraftedBlock(NamedTuple):
 
 
 class EdgeState(NamedTuple):
-    """The persistent state of the edge, which is all that it needs to continue after a stop."""
+    """The persistent state of the edge, which is all that it needs to continue after a stop.
+
+    ``tokens`` is the committed text, ``remaining`` the number of tokens that may follow, ``length`` the state of the
+    length rule, ``epoch`` that of the session, and ``opened`` states whether the cloud has confirmed this epoch.
+    """
 
     tokens: Tokens
     remaining: int

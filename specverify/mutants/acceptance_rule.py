@@ -722,8 +722,8 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
     """FLy with the window of the authors' release instead of vLLM's.
 
-    In vLLM, a mismatch is excused if the ``window`` drafts after it match. In the release the excused draft counts as
-    part of the window, so one match fewer is required after it.
+    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests. In the release the excused
+    draft counts as part of the window, so one passed test fewer is required after it.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 

@@ -226,8 +226,9 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     """Return the tokens to feed to the drafter; from round 2 on, each of them is the newest token.
 
-    After a round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token.
-    Both cache entries become those of the bonus token.
+    The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds. After a
+    round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token. Both
+    cache entries become those of the bonus token.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 
@@ -239,7 +240,10 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     citation="transformers issue #32366, PR #32370",
 )
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the drafter's cache with the right length but all of its entries: those of rejected drafts stay."""
+    """Return the drafter's cache with the right length but all of its entries: those of rejected drafts stay.
+
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted.
+    """
     return DraftCache(cache.entries, draft_kept(cache, known, drafts, accepted).seen)
 
 
@@ -339,7 +343,8 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
     """Return the drafter's cache after a round, without its last valid entry if a draft was rejected.
 
-    The drafter then reads a wrong text, so drafts are accepted too rarely.
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted. The drafter then reads
+    a wrong text, so drafts are accepted too rarely.
     """
     kept = draft_kept(cache, known, drafts, accepted)
     return kept._replace(entries=kept.entries[:-1]) if accepted < drafts else kept

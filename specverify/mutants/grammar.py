@@ -40,7 +40,10 @@ def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted:
     citation="LMDeploy commit aece784ee (during PR #4559)",
 )
 def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after the ``new`` tokens of a round, but unchanged after the first round."""
+    """Return the matcher after the ``new`` tokens of a round, but unchanged after the first round.
+
+    The matcher is the state of the grammar; ``first`` states whether this is the first round.
+    """
     return matcher if first else committed(grammar, matcher, new, first)
 
 
@@ -90,7 +93,10 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     citation="exllamav2 commit f4119ae",
 )
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after a round, advanced by the newest token once for each of the ``new`` tokens."""
+    """Return the matcher, the state of the grammar, after a round, advanced only by the newest token.
+
+    It is advanced by this token once for each of the ``new`` tokens, instead of by each of them once.
+    """
     return committed(grammar, matcher, new[-1:] * len(new), first)
 
 

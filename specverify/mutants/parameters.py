@@ -59,8 +59,9 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that complete a forbidden phrase, computed without the draft before the row.
+    """Return the tokens that complete one of the phrases ``words``, computed without the draft before the row.
 
+    The phrases are forbidden. ``prefix`` has the tokens before the row, of which the last ``row`` are ``drafts``.
     Drafts are read with an offset of one, so a forbidden phrase within the drafts is not prevented.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
@@ -223,7 +224,10 @@ def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
     killed_by="support_at_boundary_draws",
 )
 def min_p_for_bonus_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without min-p on rows that verify a draft."""
+    """Return the parameters without min-p on rows that verify a draft.
+
+    Rows count from 0, and row number ``drafts`` is the row of the bonus token, which keeps min-p.
+    """
     return parameters if row == drafts else parameters._replace(min_p=ZERO)
 
 
@@ -339,7 +343,10 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
     killed_by="processors_see_their_prefix",
 )
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added."""
+    """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added.
+
+    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which all ``new`` tokens should replace.
+    """
     return history[: len(history) - reserved] + new[-1:]
 
 
@@ -352,7 +359,10 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
     citation="mlx-node PR #11 (review)",
 )
 def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the repetition penalty on the rows after a draft."""
+    """Return the parameters without the repetition penalty, for all rows of a round that has drafts.
+
+    So only the first token after the prompt, whose round has no drafts, is penalised.
+    """
     return parameters._replace(repetition=ONE) if drafts else parameters
 
 
@@ -383,7 +393,11 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
     killed_by="processors_see_their_prefix",
 )
 def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the tokens that the penalties count, with all drafts of the round in them, also the rejected ones."""
+    """Return the tokens that the penalties count, with all ``drafts`` of the round in them, also the rejected ones.
+
+    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which only the ``new`` tokens should
+    replace.
+    """
     return history[: len(history) - reserved] + drafts + new[-1:]
 
 
@@ -491,7 +505,10 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     citation="lattice issue #388 (first part)",
 )
 def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters with temperature 1 on rows that verify a draft."""
+    """Return the parameters with temperature 1 on rows that verify a draft.
+
+    Rows count from 0, and row number ``drafts`` is the row of the bonus token, which keeps the temperature.
+    """
     return parameters if row == drafts else parameters._replace(temperature=1)
 
 
@@ -504,5 +521,8 @@ def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> 
     citation="vLLM issue #9834, PR #10198",
 )
 def verify_rows_with_defaults(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return default parameters on rows that verify a draft; only the bonus row gets the request's parameters."""
+    """Return default parameters on rows that verify a draft; only the bonus row gets the request's parameters.
+
+    Rows count from 0, and row number ``drafts`` is the row of the bonus token.
+    """
     return parameters if row == drafts else Parameters()

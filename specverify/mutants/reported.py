@@ -27,9 +27,10 @@ from specverify.reference import Tokens
 def accepted_reported_as_certain(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the probability of a token to report: 1 for an accepted draft, whatever its target probability is.
+    """Return the probability to report for ``token``, the new token at ``index`` of a round: 1 for an accepted draft.
 
-    For other tokens the right probability is returned.
+    The first ``accepted`` new tokens are accepted drafts. For other tokens the right probability is returned, that of
+    the token in its row of ``rows``.
     """
     return ONE if index < accepted else rows[index][token]
 
@@ -62,9 +63,10 @@ def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction
 def discarded_samples_not_counted(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the probability of a token by a row that is too early by the number of prompt chunks.
+    """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
-    Each chunk yields a sample that is discarded, and the offsets of the probabilities are not adjusted.
+    The right row is that at ``index``, the position of the token in its round. Each chunk yields a sample that is
+    discarded, and the offsets of the probabilities are not adjusted.
     """
     return rows[max(index - chunks, 0)][token]
 

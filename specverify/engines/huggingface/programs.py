@@ -72,7 +72,10 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return a call of ``generate`` at one setting as a program. Its expected law is computed by teacher forcing."""
+    """Return the call of ``generate`` that ``build(setting)`` returns as a program.
+
+    Its expected law is computed from forward passes of the target, without ``generate``.
+    """
     return EngineProgram(
         name=setting.name,
         open=partial(opened, partial(build, setting)),

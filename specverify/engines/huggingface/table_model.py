@@ -39,7 +39,10 @@ class CacheFault(RuntimeError):  # noqa: N818 - not a mistake of the program tha
 
 
 class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """The config of a table model: shape (a key of ``laws.tables.SHAPES``), side, seed, vocabulary size."""
+    """The config of a table model: shape (a key of ``laws.tables.SHAPES``), side, seed, vocabulary size.
+
+    The two sides of one shape and seed, "target" and "draft", are a target and its draft model.
+    """
 
     model_type = "specverify_table"
 

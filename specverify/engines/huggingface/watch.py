@@ -40,7 +40,10 @@ _ASKED = {
 
 @contextmanager
 def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Build the models in float64, and yield the engine with the observer that records its runs."""
+    """Build the models in float64, and yield the call as an engine whose runs are recorded.
+
+    ``build`` returns the call. The yielded ``Watched`` runs it with given draws and returns what was observed.
+    """
     with quiet_and_seeded(0):
         use, engine = changed_by_use(build()), build()
     hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()

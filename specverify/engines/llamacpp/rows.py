@@ -29,7 +29,10 @@ FINE: Final = 0.07
 
 
 class Asked(NamedTuple):
-    """A request with one option, or with several that interact, and how it is sampled."""
+    """A request with one option, or with several that interact, and how it is sampled.
+
+    ``drawing`` states how its texts are drawn, and ``detect`` is the total variation that the samples must detect.
+    """
 
     request: Request
     drawing: Drawing = ALONE

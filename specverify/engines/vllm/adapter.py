@@ -52,7 +52,11 @@ AT_ONCE = 256
 
 
 class Way(NamedTuple):
-    """The configuration of an engine: its speculation, and the arguments that differ from their defaults."""
+    """The configuration of an engine: its speculation, and the arguments that differ from their defaults.
+
+    ``speculation`` has the entries of ``speculative_config``, none for an engine without speculation, and ``arguments``
+    are further arguments of ``LLM``.
+    """
 
     speculation: tuple[tuple[str, Any], ...] = ()
     arguments: tuple[tuple[str, Any], ...] = ()

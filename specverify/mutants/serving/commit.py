@@ -20,7 +20,10 @@ from specverify.reference import Draws, Tokens
 
 
 class Judged(NamedTuple):
-    """The new tokens of a round before the end of the text cuts them: the accepted drafts and one more."""
+    """The new tokens of a round before the end of the text cuts them: the accepted drafts and one more.
+
+    ``accepted`` is the number of accepted drafts.
+    """
 
     new: Tokens
     accepted: int

@@ -90,7 +90,10 @@ def _admitted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineSt
 def _continued(
     parts: EngineParts, setup: Setup, engine: EngineState, kept: Kept, running: Running
 ) -> tuple[Running, tuple[int, ...]]:
-    """Return the request with the cache entries reused from the previous request, ``kept``, and the free pages."""
+    """Return the request ``running`` with the cache entries reused from the previous request, and the free pages.
+
+    ``kept`` has the caches of the previous request.
+    """
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
     common = kept.held if running.request.continues else common_length(kept.tokens[: kept.held], tokens[:-1])
     count = parts.reused(kept.held, common // size * size, recurrent)

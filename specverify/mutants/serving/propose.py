@@ -20,7 +20,10 @@ Proposed = tuple[Tokens, tuple[ExactPmf, ...], DraftCache]
 
 
 def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
-    """Return at most ``count`` drafts, the pmfs from which they were drawn, and the draft model's cache afterwards."""
+    """Return at most ``count`` drafts for the request ``running``, their pmfs, and the draft model's cache afterwards.
+
+    A pmf is the law from which the draft was drawn; the lookup drafter has point masses.
+    """
     if setup.drafting == "lookup":
         result = parts.lookup(running.corpus, running.tokens, count) if count else ()
         return result, tuple(one_hot(token, setup.vocabulary) for token in result), running.draft

@@ -83,7 +83,7 @@ class Broadcast:
     """The draws of one rank, which all ranks share: the first rank draws at a site, the others get its outcome."""
 
     def __init__(self, inner: Draws, drawn: dict[Any, int]) -> None:
-        """Initialise with ``drawn``, the outcomes shared by the ranks of one run."""
+        """Initialise with ``inner``, the draws of this rank, and ``drawn``, the outcomes that all ranks share."""
         self._inner, self._drawn = inner, drawn
         self._asked: dict[Hashable, int] = {}
 
