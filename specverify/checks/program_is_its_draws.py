@@ -100,7 +100,7 @@ in all its programs, and in each."""
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
     """Return every variant in the scenarios with at most three new tokens.
 
-    Foreign code is examined only in some of those in which it drafts.
+    Of these scenarios, foreign code is examined only in some in which it drafts.
     """
     return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 

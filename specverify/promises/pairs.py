@@ -33,7 +33,10 @@ MISS: Final = 1e-6
 
 
 def share_seen(pairs: int) -> float:
-    """Return the share of differing pairs that ``pairs`` pairs detect with probability 1 - ``MISS``."""
+    """Return the smallest share of differing pairs that ``pairs`` pairs detect, with error probability ``MISS``.
+
+    The share is 1 if there are no pairs.
+    """
     return -math.log(MISS) / pairs if pairs else 1.0
 
 

@@ -146,8 +146,8 @@ def without(wanted: SampleRequest, name: str) -> SampleRequest:
 def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
     """Return whether an unreported token may have the same text as a reported one and so change its probability.
 
-    ``told`` is the report. This is the case if tokens are reported as texts and the unreported mass is not small beside
-    the least reported probability. ``rounding`` is the relative error of a report.
+    ``told`` is the report, and ``rounding`` the relative error of its probabilities. Such a token is possible if tokens
+    are reported as texts and the unreported mass is not small beside the least reported probability.
     """
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)

@@ -530,7 +530,8 @@ def _tree_counterexample(
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all examined rounds of a decoder follow; "" if none fits.
 
-    They are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of three.
+    The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
+    three.
     """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -628,7 +629,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return one line for each row of p and q in ``seen``.
+    """Return one line for each row of p and q in ``seen``, which maps a text to its rows.
 
     ``shown`` are the readings of the shown paths. If one of their rounds deviates from the rule, only the rows of the
     deviating rounds are returned.
