@@ -53,9 +53,10 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return the number of drafts that the large model keeps, and whether a rollback follows the kept drafts.
+    """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
 
-    Only the first draft with ``-log p(d) > rollback`` is examined.
+    Only the first draft with ``-log p(d) > rollback`` is examined: if it is the argmax of p, all drafts are kept;
+    otherwise the drafts before it, and a rollback follows.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])

@@ -127,8 +127,9 @@ def verify_command(
 def _refuse_files(
     json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
 ) -> None:
-    """Stop the command if two reports have the same file, or if ``certificate`` is given for several subjects.
+    """Stop the command if two reports have the same file, or if certificates are requested for several subjects.
 
+    ``json_file`` and ``markdown`` are the files of the reports, and ``certificate`` that of the certificates, or None.
     ``names`` are the names of the subjects.
     """
     if json_file is not None and json_file == markdown:

@@ -157,7 +157,8 @@ def planted_tree(
     """Return a decorator that makes a tree verifier a mutant.
 
     ``drafts`` names the way in which its trees are drawn. The control, unless it is passed, is the correct verifier for
-    trees drawn in this way. ``batched``: the verifier takes a batch of trees.
+    trees drawn in this way. ``batched``: the verifier takes a batch of trees. ``claims`` are the promises of the
+    subject; the other parameters are the fields of ``Mutant`` of these names.
     """
     right = control or RIGHT[drafts]
 

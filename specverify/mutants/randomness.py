@@ -96,7 +96,10 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
 
 
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Verify a round with uniforms rounded to float32, which can be exactly 1; an empty residual returns token 0."""
+    """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
+
+    An empty residual returns token 0. ``rng`` draws the uniforms.
+    """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
         if not coin * q[i, token] < p[i, token]:

@@ -58,7 +58,10 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="transformers PR #46124",
 )
 def begin_token_each_round(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the tokens fed to the drafter with a begin token before them, in every round after the first."""
+    """Return the tokens fed to the drafter with a begin token (0) before them, in every round after the first.
+
+    The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds.
+    """
     return ((0,) if rounds else ()) + tokens[seen:]
 
 
@@ -250,7 +253,10 @@ def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactP
     citation="rtp-llm commit 607ec2c23 (second defect)",
 )
 def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
-    """Return q in the drafter's token order, although the drafted token is mapped to the target's ids."""
+    """Return ``raw``, q in the drafter's token order, although the drafted token is mapped to the target's ids.
+
+    The right pmf is ``drawn``, which has the target's order.
+    """
     return raw
 
 

@@ -169,7 +169,8 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
     """Return the possible pmfs after top-k, top-p, min-p and XTC, each with its probability.
 
-    There are two if XTC, which acts at random, is switched on.
+    ``masses`` is the pmf before, and ``options`` are those of the request. There are two results if XTC, which acts at
+    random, is switched on.
     """
     ranked = np.sort(masses)[::-1]
     if kept := options.get("topK"):
@@ -199,7 +200,10 @@ def _in_grammar(masses: Any, grammar: str | None, new: Tokens) -> Any:
 
 
 def right_confidences(way: Way, request: Asked, seed: int, number: int) -> list[bool]:
-    """Return for each text whether the reported confidences of its tokens equal their probabilities."""
+    """Return for each of ``number`` texts of ``request`` whether the reported confidences are right.
+
+    The confidence of a token must equal the token's probability.
+    """
     done, pmf = answers(way, request, seed, number), next_pmf(request)
     return [
         all(

@@ -54,7 +54,10 @@ def draft_prefix(history: Tokens, drafted: Tokens) -> Tokens:
 
 
 def to_target(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
-    """Return a pmf over draft ids as a pmf over target ids; ``ids[j]`` is the target id of draft token j."""
+    """Return ``row``, a pmf over draft ids, as a pmf over the ``vocabulary`` target ids.
+
+    ``ids[j]`` is the target id of draft token j.
+    """
     masses = [ZERO] * vocabulary
     for mass, token in zip(row, ids, strict=True):
         masses[token] += mass
