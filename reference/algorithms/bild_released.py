@@ -70,8 +70,8 @@ def declared_law(
 ) -> dict[Tokens, Any]:
     """Return the declared law of the output: a point mass on the text that the two models write in turn.
 
-    The text is computed independently of ``build``, token by token. It needs the number of tokens that the large model
-    has not verified yet, and whether the large model continues after a rollback. The options are those of ``build``.
+    The text is computed without the decoder, token by token, from two counts: the tokens that the large model has not
+    verified yet, and whether the large model writes the next token. The options are those of ``build``.
     """
     small = draft_model(task)
     new: Tokens = ()

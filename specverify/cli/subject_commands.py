@@ -227,7 +227,12 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
-    """Return the names of the subjects to examine. With ``every``, they include all reference algorithms."""
+    """Return the names of the subjects to examine, each once.
+
+    ``subjects`` are the names of the command line, in which the name of a table stands for all of its subjects. With
+    ``every``, all reference algorithms are added. Stops the command if no subject is named, if a name is empty or given
+    twice, or if a table cannot be read.
+    """
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
 

@@ -54,10 +54,11 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
 
 
 def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
-    """Return the rule of recursive rejection: try siblings in the order drawn, each against what is left of p.
+    """Return the rule of recursive rejection: siblings are tried in the order drawn.
 
-    After a rejection, p is replaced by the normalised (p - q)+. If ``without`` (the siblings were drawn without
-    replacement), the q of a sibling excludes the earlier siblings.
+    After each rejection, p is replaced by the normalised (p - q)+, against which the next sibling is tried. If
+    ``without`` (the siblings were drawn without replacement), the q of a sibling excludes the earlier siblings.
+    ``tokens`` are those of the nodes.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:

@@ -87,10 +87,10 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return ``block``, the number of cache entries of the whole last round, as the number that the text leaves.
+    """Return ``block`` as the number of cache entries that a finished text leaves.
 
-    The right number, ``held``, leaves out the entries after the end of the text. The next turn of the conversation then
-    begins after tokens that were never returned.
+    ``block`` also counts the accepted tokens of the last round that were cut from the text; the right number, ``held``,
+    does not. The next turn of the conversation then begins after tokens that were never returned.
     """
     return block
 

@@ -657,8 +657,8 @@ replacement_not_declared = planted(
 def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Verify point-mass candidates in turn, and draw the bonus token from a residual if a sibling was rejected.
 
-    If a sibling of the accepted leaf was rejected, the bonus token comes from the residual of their row instead of the
-    row after the leaf.
+    The bonus token should come from the row after the accepted leaf. If a sibling of this leaf was rejected before it,
+    it comes from the row before the leaf, without the rejected siblings.
     """
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]
@@ -830,7 +830,7 @@ def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
 def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Verify the sibling with the largest min(1, p/q) as the only draft; ties go to the sibling drafted first.
 
-    Its declared law breaks ties by token id.
+    The law that is declared for this draft breaks ties by token id instead.
     """
     if not draft.tokens:
         return block_verification(draws, target, prefix, draft)

@@ -147,9 +147,11 @@ def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
 
 
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Return a drafter that declares, for each target token, the law of the first token of a piece at its position.
+    """Return a drafter of pieces that declares a wrong q for the target tokens inside a piece.
 
-    It drafts pieces of the drafter's vocabulary, each of which stands for one or more target tokens (``pieces``).
+    A piece is a token of the drafter that stands for one or more target tokens. The q of each target token is the law
+    of the first target token of a new piece at its position, also if the token is inside a piece. ``pieces`` has the
+    pieces of several target tokens.
     """
 
     def first(text: Tokens) -> Pmf:

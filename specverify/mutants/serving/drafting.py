@@ -31,9 +31,9 @@ def draft_write(cache: DraftCache, fed: Tokens) -> DraftCache:
 
 
 def draft_kept(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the draft model's cache after verification: ``accepted`` drafts after ``known`` tokens were accepted.
+    """Return the draft model's cache after verification: the entries of the committed tokens, as far as they exist.
 
-    The entries of accepted drafts are kept, as far as they exist.
+    Of ``drafts`` drafts after ``known`` tokens, ``accepted`` were accepted; the entries of the others are dropped.
     """
     keep = min(known + accepted, cache.seen)
     return DraftCache(cache.entries[:keep], keep)
