@@ -94,7 +94,7 @@ def ragged(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
 
 
 def softmax_rows(logits: Any, temperature: float = 1.0) -> Any:
-    """Return softmax of rows ``[rows, vocabulary]``; temperature 0 is the argmax."""
+    """Return the softmax of logits / temperature for rows ``[rows, vocabulary]``; temperature 0 gives point masses."""
     if temperature == 0:
         return np.eye(logits.shape[1])[logits.argmax(-1)]
     weights = np.exp((logits - logits.max(-1, keepdims=True)) / temperature)

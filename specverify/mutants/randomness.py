@@ -90,7 +90,7 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
     """Sparse-q over an unreliable link, with a cloud that draws an answer again instead of remembering it.
 
     An answer with a rejection takes longer, because its row of q is fetched. So whether an answer is drawn again
-    depends on its outcome, and rejections are lost.
+    depends on its outcome, and rejections become too rare.
     """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
