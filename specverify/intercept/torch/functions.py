@@ -125,10 +125,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return the random numbers of one call as a noise vector, for tensors too large for single elements.
+        """Return the random numbers of one call as a noise vector.
 
-        ``like`` gives shape and dtype, ``site`` names the call, ``noise`` is the law, and ``generator`` is the real
-        generator.
+        It is used where an object for each number would be too slow. ``like`` gives shape and dtype, ``site`` names the
+        call, ``noise`` is the law, and ``generator`` is the real generator.
         """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
@@ -161,10 +161,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
-        """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call, as a symbolic outcome.
+        """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call of torch, unread.
 
-        ``call`` is the name of the function; ``advance`` draws from the real ``generator``, None for the default one of
-        ``device``.
+        ``index`` is the position of the outcome in the result. ``call`` is the name of the function; ``advance`` draws
+        from the real ``generator``, None for the default one of ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -227,9 +227,10 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
 def _multinomial(
     run: TorchDraws, input: Any, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
 ) -> Any:
-    """Replace ``torch.multinomial``: draw each row by categorical draws.
+    """Replace ``torch.multinomial``: return the indices of the outcomes of each row, drawn one after the other.
 
-    Without replacement the row is renormalised after each draw. ``run`` answers the draws.
+    Without replacement the row is renormalised after each draw. ``run`` answers the draws; the other parameters are
+    those of torch's function.
     """
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
