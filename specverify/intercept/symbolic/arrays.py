@@ -81,7 +81,10 @@ def _elements_of(array: Any) -> Any:
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Return ``rule(*args, **named)`` as a number: an outcome is drawn, a symbolic number becomes a symbolic float."""
+    """Return the result of ``rule(*args, **named)``: an outcome is drawn, a symbolic number becomes a symbolic float.
+
+    A symbolic float is an object without a value that stands for a Python float.
+    """
     return wrapped(asked(lambda: number(rule(*args, **named))))
 
 
@@ -344,9 +347,9 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of a symbolic number with an array of very many bounds, in either order.
+    """Return the comparison ``name`` of ``left`` and ``right``: a symbolic number and an array of very many bounds.
 
-    One draw determines all answers.
+    Either may be the left operand. One draw determines all answers, an array of bools.
     """
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)
@@ -358,7 +361,10 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    """Return the operation ``name`` applied to the elements of ``arrays``; the last array is the ``where`` mask."""
+    """Return the operation ``name`` applied to the elements of ``arrays``, of which the last is the ``where`` mask.
+
+    Where the mask is False the result is None.
+    """
     result = rows.each(
         lambda *elements: of_operands(name, *elements[:-1]) if elements[-1] else None, *map(np.asarray, arrays)
     )
@@ -496,7 +502,7 @@ class VectorArray(SymbolicArray):
     def _taken(self, take: Callable[[Any], Any]) -> Any:
         """Return the elements that ``take``, an indexing function, selects.
 
-        The result may share its elements with this array, so later in-place writes to either are refused.
+        From then on, in-place writes to either array are refused, because the two may share elements.
         """
         result = as_array(_of(self).taken(take))
         self.shared = True
