@@ -104,7 +104,10 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the probability that a program with the errors ``floats`` accepts the draft at ``position``."""
+    """Return bounds on the probability that a program accepts the draft at ``position``.
+
+    ``floats`` has the rounding errors of the program.
+    """
     p, q = (_entries(row[position], rows.drafts[position], floats) for row in (rows.p, rows.q))
     off = floats.epsilon / 2
     low = p.low / q.high * (1 - off) if q.high > 0 else 0.0

@@ -61,7 +61,10 @@ class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class GridCell(NamedTuple):
-    """A box of uniforms, and the index of the kernel's other inputs, its case (for example of the drafted tokens)."""
+    """A box of uniforms: uniform i lies between ``low[i]`` and ``high[i]``.
+
+    ``case`` is an index of the kernel's other inputs, such as the drafted tokens.
+    """
 
     case: int
     low: tuple[Fraction, ...]
@@ -93,10 +96,11 @@ class Looked(NamedTuple):
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
     """Return the law of the tokens that ``kernel`` emits: outcome without padding -> volume of its cells.
 
-    ``breakpoints`` are the thresholds of a right kernel, one set for each uniform; ``margin`` is the distance of
-    evaluated points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget``
-    rows; later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns a
-    different number of rows than it was given.
+    ``kernel(uniforms)`` returns the tokens ``[rows, tokens]`` for uniforms ``[rows, number of uniforms]``.
+    ``breakpoints`` has, for each uniform, the thresholds of a right kernel; ``margin`` is the distance of evaluated
+    points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget`` rows;
+    later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns another number
+    of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
     check_integer(budget, "the budget")
@@ -178,10 +182,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the parts of a cell that is halved along each uniform in which the results at its corners differ.
+    """Return the parts of a cell after it is halved along each uniform in which the results at its corners differ.
 
-    If all corners agree, the cell is halved along every uniform. A side of at most 8 ``margin`` is not halved; the
-    result is () if no side is. ``answers`` are the results at the points of the cell.
+    If all corners agree, it is halved along every uniform. A side of at most 8 ``margin`` is not halved; the result is
+    () if no side can be. ``answers`` are the results at all evaluated points of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
@@ -301,9 +305,9 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return the thresholds of the uniform with number ``index``.
+    """Return ``points``, the thresholds of the uniform with index ``index``, as a tuple.
 
-    Raises ``ValueError`` unless ``points`` are rationals in [0, 1].
+    Raises ``ValueError`` unless all of them are rationals in [0, 1].
     """
     places = tuple(points)
     for point in places:

@@ -19,7 +19,11 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class LlamaSizes(NamedTuple):
-    """Sizes of a model. The defaults are the smallest that the converters of engines accept."""
+    """Sizes of a model. The defaults are the smallest that the converters of engines accept.
+
+    ``width`` is that of the residual stream, ``positions`` the length of the longest text, ``epsilon`` the constant in
+    the RMS norms, and ``theta`` the base of the rotary angles.
+    """
 
     vocabulary: int = 5
     width: int = 32

@@ -158,8 +158,8 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
     """Return the next path of the iterator ``found``, or None at its end.
 
-    ``uses`` lists the uses of hidden tokens, which stand for the text before the last few tokens. Raises
-    ``ReadsWholeText`` if the round used one, even if the program caught the exception.
+    ``uses`` lists the uses of hidden tokens so far. Raises ``ReadsWholeText`` if the round used one, even if the
+    program caught the exception.
     """
     try:
         return next(found, None)
@@ -175,8 +175,8 @@ Factors = Sequence[Sequence[Any]]
 def expectation(rounds: Rounds, factors: Factors) -> Fraction:
     """Return the expectation, under the law of the texts, of the product of the factors of all tokens of a text.
 
-    ``factors`` gives a number for each token at each position. With factors 1 and 0 the result is the probability of a
-    pattern: 0 excludes a token at a position. The result is rational.
+    ``factors[t][v]`` is the factor of token v at position t of the new tokens. With factors 1 and 0 the result is the
+    probability of a pattern: 0 excludes a token at a position. The result is rational.
     """
     values: list[Fraction] = [Fraction(1)] * (len(rounds.nodes) + 1)  # the last one is behind the end
     for number in range(len(rounds.nodes) - 1, -1, -1):

@@ -36,7 +36,10 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The end of a run in which some draws were never read: every possible outcome with its share of the path."""
+    """The result of a run in which some draws were never read: pairs (outcome, share), one for each possible outcome.
+
+    The share is the probability of the outcome, given the path.
+    """
 
     outcomes: tuple[tuple[Any, Any], ...]
 
@@ -72,7 +75,10 @@ class _OpenDraw:
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Skip rare outcomes up to one that is not rare, or to the last; return the probability of the skipped ones."""
+        """Move to the next outcome that is not too rare to be followed; return the probability of the skipped ones.
+
+        If all following outcomes are too rare, the path follows the last of them.
+        """
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)
         ahead = int(shown[0]) if shown.size else self.possible[-1] - self.outcome
@@ -144,9 +150,9 @@ def paths(
     probability is known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception
     is skipped if its probability is below the rounding of float64.
 
-    A path with probability below ``RARE`` is not followed further: ``rare`` is called with the probability of the
-    skipped outcomes of a draw and returns whether to go on. Without ``rare``, ``NotAFunctionOfItsDraws`` is raised
-    after many rare paths in a row.
+    A path with probability below ``RARE`` is not followed further. ``rare`` is then called with the probability that is
+    skipped, and returns whether the enumeration continues. Without ``rare`` it continues, but raises
+    ``NotAFunctionOfItsDraws`` after many rare paths in a row.
     """
     check_callable(program, "the program")
     branches: list[_OpenDraw] = []
@@ -182,7 +188,7 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare.
+    """Return whether to continue after ``in_a_row`` paths in succession that were too rare to be followed.
 
     ``branches`` is the current path, and ``rare`` is the function of ``paths``. Without ``rare``, raises
     ``NotAFunctionOfItsDraws`` after many such paths.
@@ -198,10 +204,10 @@ def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a
 def heaviest_paths(
     program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
 ) -> list[tuple[Any, Path[Outcome]]]:
-    """Return the ``number`` heaviest paths, each with its weight: the probability of the path times ``share(outcome)``.
+    """Return the ``number`` heaviest paths as pairs (weight, path), the heaviest first.
 
-    ``share`` returns at most 1. Paths of share 0 are left out, and paths that cannot be among the heaviest are not run.
-    At most ``most`` paths run.
+    The weight is the probability of the path times ``share(outcome)``, which is at most 1. Paths of weight 0 are left
+    out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 

@@ -133,10 +133,10 @@ def of_enumeration(rounding: Rounding, runs: int) -> float:
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the largest probability that rounding can give to an outcome of probability 0.
+    """Return the largest probability that rounding can give to an outcome whose probability is 0.
 
-    Underflow leaves a negligible amount. A uniform that is compared with the end of a cumulative pmf leaves one spacing
-    of its floats, plus the error of its sums.
+    Underflow leaves a negligible probability. A uniform that is compared with the end of a cumulative pmf leaves one
+    spacing of its floats, plus the error of the sums.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
@@ -207,7 +207,7 @@ def looked_up(cells: int) -> None:
 
 
 def known_within(bound: float) -> None:
-    """Record a decision whose probability is known only within ``bound``."""
+    """Record a decision whose probability was computed with an error of at most ``bound``."""
     if _COLLECTING:
         _COLLECTING[-1].within += bound
 

@@ -247,7 +247,7 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """The stand-in for the run of a free number: it allows addition and multiplication and raises on comparison."""
+    """A stand-in for the run of a number that belongs to no run: it can be added and multiplied, but not compared."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")
@@ -257,7 +257,7 @@ _NOWHERE = _Nowhere()
 
 
 def free_number(weight: Any) -> Any:
-    """Return a weight or polynomial as a number that belongs to no run.
+    """Return ``weight``, a number or a polynomial, as a number that does not belong to any run.
 
     Numbers of different runs cannot be added; free numbers can.
     """

@@ -25,7 +25,7 @@ class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
     """Raised if a program drew from weights that are no pmf at ``point``."""
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
-        """Store ``point``, which maps unknowns to values at which the weights are no pmf."""
+        """Store the message ``sentence``, and ``point``: values of the unknowns at which the weights are no pmf."""
         super().__init__(sentence)
         self.point = point
 
@@ -110,9 +110,9 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return the condition "the sign of ``polynomial`` is one of ``signs``" in lowest terms.
+        """Return (polynomial, signs) of an equivalent condition to "the sign of ``polynomial`` is one of ``signs``".
 
-        Constant factors, and factors that are known to be positive, are removed.
+        Constant factors, and factors that are known to be positive, are removed from the polynomial.
         """
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):

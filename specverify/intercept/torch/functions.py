@@ -79,7 +79,7 @@ class Noise(NamedTuple):
     exponential: bool = True
     """Whether boundary values are those of an exponential; otherwise those of a uniform."""
     alone: bool = False
-    """Whether torch draws each element of a CPU tensor as it draws a single number."""
+    """Whether, on the CPU, torch draws the elements of a tensor from the generator as so many single numbers."""
     way: tuple[Hashable, ...] = ()
     """Key that distinguishes this law from other laws of the same call; () if there is only one."""
 

@@ -157,9 +157,9 @@ def _down(low: float, top: float, up: Place) -> list[Markup]:
 
 
 def _along(points: Sequence[tuple[int, float]], across: Place) -> list[Markup]:
-    """Return the labels of the horizontal axis of the curve, numbers of samples.
+    """Return the labels of the horizontal axis of a curve: some of the numbers of samples in ``points``.
 
-    ``across`` maps a number of samples to its horizontal position.
+    A point is (number of samples, value). ``across`` maps a number of samples to its horizontal position.
     """
     chosen = sorted({points[round(place * (len(points) - 1) / (TICKS - 1))][0] for place in range(TICKS)})
     marks = [

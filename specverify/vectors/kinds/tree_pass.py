@@ -185,7 +185,10 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 
 
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
-    """Return the coins ``[depth][sibling]`` and the final uniform with which the verifier takes the ``decisions``."""
+    """Return the coins ``[depth][sibling]`` and the final uniform of a vector's inputs.
+
+    With them the verifier of the tree ``parents`` makes the ``decisions``.
+    """
     result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
     levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))
