@@ -93,7 +93,10 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
-    """Return the text ``, did you mean ...?`` with the most similar of ``choices``; "" if none is similar."""
+    """Return the text ``, did you mean ...?`` with the one of ``choices`` that is most similar to ``value``.
+
+    Returns "" if none is similar.
+    """
     words = [choice for choice in choices if isinstance(choice, str)]
     result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
     return f", did you mean {result[0]}?" if result else ""

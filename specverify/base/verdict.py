@@ -84,8 +84,8 @@ class Verdict(NamedTuple):
     figures: Mapping[str, Any] = {}
     """The figures of all cases, merged as ``figures.FIGURES`` declares, and of the verdict: ``cases``, ``skipped``
     (number of larger cases), ``rational`` (whether all are), ``noticed_above`` (smallest probability per replay with
-    which a hidden draw must act so that the ``replays`` detect it), ``coupled_runs`` with ``coupled_noticed_above``, and
-    ``notes`` about the process."""
+    which a hidden draw must act so that the ``replays`` detect it), ``coupled_runs`` with ``coupled_noticed_above``,
+    and ``notes`` about the process."""
     seconds: float = 0.0
 
 

@@ -124,7 +124,7 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the small draws of a call, depth first.
+    """Yield every path of the small draws of a call, depth first; ``program`` makes the call.
 
     At most ``MOST_PATHS + 1`` paths are yielded. If they are so many, the call has too many paths, and the caller does
     not use the last one. A path that ends in an error is skipped if its probability is within rounding of 0.

@@ -104,7 +104,7 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the probability that a program accepts the draft at ``position``.
+    """Return bounds on the probability that a program accepts the draft at ``position`` of the call ``rows``.
 
     ``floats`` has the rounding errors of the program.
     """
@@ -118,7 +118,7 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
     """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts.
 
-    ``floats`` has the rounding errors of the program.
+    ``rows`` are those of the call, and ``floats`` has the rounding errors of the program.
     """
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
@@ -135,7 +135,7 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
     """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts.
 
-    ``floats`` has the rounding errors of the program.
+    ``rows`` are those of the call, and ``floats`` has the rounding errors of the program.
     """
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):

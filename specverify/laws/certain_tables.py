@@ -80,10 +80,11 @@ def many_after(length: int) -> str:
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module.
+    """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
-    ``seed`` selects the rows. In the kinds of ``apart_after`` and ``far_after`` it is also an exponent: p and q differ
-    by 2 parts in ``2 << seed``, so a larger seed gives a smaller difference.
+    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the rows. In the kinds of ``apart_after``
+    and ``far_after`` it is also an exponent: p and q differ by 2 parts in ``2 << seed``, so a larger seed gives a
+    smaller difference.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 

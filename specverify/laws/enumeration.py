@@ -103,7 +103,7 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 
 
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
-    """Return the law of the new tokens after ``prompt``, round by round, with equal states merged.
+    """Return the law of the new tokens of ``decoder`` after ``prompt``, round by round, with equal states merged.
 
     At most ``budget`` rounds are run; the probability of the other paths is ``missing`` in the law. States are expanded
     in the order of their length: a round adds at least one token, so the probability of a state is complete before its
@@ -167,8 +167,9 @@ def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DE
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
     If the rounds of the decoder depend on the text alone, this decides the law for every horizon: if one round from
-    every text gives the target's law, so do several (by induction from the last round). ``task`` is the task of the
-    decoder; its horizon and end-of-sequence tokens hold for the whole text. ``budget`` bounds the runs of the round.
+    every text gives the target's law, so do several (by induction from the last round). The text begins with
+    ``prompt``. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    ``budget`` bounds the runs of the round.
     """
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:

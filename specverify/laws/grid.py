@@ -162,9 +162,10 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: f
 
 
 def places_in(cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
-    """Return the points at which the kernel is evaluated: cases ``[rows]`` and uniforms ``[rows, number of uniforms]``.
+    """Return the points of all ``cells`` at which the kernel is evaluated, as (cases, uniforms).
 
-    The points of a cell are ``margin`` inside each corner, in the middle, and random by ``seed``.
+    The cases are ``[rows]``, the uniforms ``[rows, number of uniforms]``. The points of a cell are ``margin`` inside
+    each corner, in the middle, and random by ``seed``.
     """
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     inset = np.minimum(margin, (high - low) / 4)
@@ -217,9 +218,10 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. For every
-    sequence of drafts the kernel is evaluated as in ``grid_law``, with ``budget`` rows at most; the results are
-    weighted with the probabilities of the drafts. Raises the errors of ``grid_law``.
+    ``models`` are (target, draft), rational, and the round starts after ``prompt``. ``rule`` is the right verifier,
+    which gives the breakpoints. For every sequence of drafts the kernel is evaluated as in ``grid_law``, with
+    ``budget`` rows at most; the results are weighted with the probabilities of the drafts. Raises the errors of
+    ``grid_law``.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
@@ -286,9 +288,9 @@ def _subset_sums(weights: Sequence[Fraction]) -> set[Fraction]:
 
 
 def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context tables whose entries are multiples of 1/denominator, some of them 0.
+    """Return (target, draft) over ``vocabulary`` tokens as full-context tables of multiples of 1/``denominator``.
 
-    One context in six has p = q.
+    Some entries are 0, and one context in six has p = q. ``seed`` selects the rows.
     """
     check_integer(vocabulary, "the vocabulary")
     check_integer(denominator, "the denominator")

@@ -106,7 +106,7 @@ class Enumerated:
         """For each draw with outcomes that were skipped because they are too rare: their total probability."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this draw on the current path.
+        """Return the outcome of the draw at ``site`` from ``pmf`` on the current path.
 
         Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
         """
@@ -125,7 +125,10 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _OpenDraw:
-        """Add a draw to the path and return it. Raises ``_TooRare`` if the remaining probability is negligible."""
+        """Add the draw at ``site`` from ``pmf`` to the path and return it.
+
+        Raises ``_TooRare`` if the probability of the path so far is negligible.
+        """
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):
@@ -267,9 +270,10 @@ def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
 
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
-    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths.
+    """Return the outcomes of the first ``depth`` draws of ``program``, one tuple for each set of paths that share them.
 
-    Outcomes too rare to follow, such as the end of a CDF that rounds to less than 1, are left out.
+    The sets are a partition of all paths. A path with fewer draws has a shorter tuple. Outcomes too rare to follow,
+    such as the end of a CDF that rounds to less than 1, are left out.
     """
     check_integer(depth, "the depth", least=0)
     shares: list[tuple[int, ...]] = [()]
@@ -297,8 +301,9 @@ def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
 def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
     """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
-    Knuth, "Estimating the efficiency of backtrack programs" (1975). Each probe takes every branch with equal
-    probability. A probe that meets no branch has taken the only path.
+    Knuth, "Estimating the efficiency of backtrack programs" (1975). Each of ``probes`` runs of ``program`` takes every
+    branch with equal probability, by ``seed``. If the first meets no branch, it has taken the only path, and the result
+    is 1.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
@@ -318,7 +323,7 @@ class Probe:
         """The product of the numbers of possible outcomes of all draws so far."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return one of the possible outcomes, each with equal probability."""
+        """Return one of the possible outcomes of ``pmf``, each with equal probability."""
         possible = support(check_pmf(pmf, f"the pmf at {site}"))
         self.depth += 1
         self.product *= len(possible)

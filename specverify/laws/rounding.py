@@ -74,7 +74,7 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return the larger value of each observation of two runs: a bound on the error of either run."""
+    """Return the larger value of each observation of ``one`` and ``other``: a bound on the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
@@ -105,7 +105,10 @@ def of_decision(epsilon: float, support: int) -> float:
 
 
 def of_lookup(epsilon: float, cells: int) -> float:
-    """Return an upper bound on the total variation caused by lookups in cumulative pmfs with this many cells."""
+    """Return an upper bound on the total variation caused by lookups in cumulative pmfs, with ``cells`` cells in total.
+
+    ``epsilon`` is the spacing of the floats at 1.
+    """
     return cells * epsilon / 2
 
 
@@ -128,7 +131,10 @@ def holds_within(distance: float, bound: float) -> bool:
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation between two enumerations of one law, each of ``runs`` runs."""
+    """Return the largest total variation that rounding can cause between two enumerations of one law.
+
+    Each enumeration has ``runs`` runs; ``rounding`` has the observations of the worst run.
+    """
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
 
 

@@ -69,7 +69,10 @@ class Writer:
     """
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
-        """Prepare a certificate of the statement ``what`` about ``subject``; ``seconds`` is the time limit from now."""
+        """Prepare a certificate of the statement ``what`` about ``subject``.
+
+        ``vocabulary`` is the number of tokens, ``gamma`` that of drafts, and ``seconds`` the time limit from now.
+        """
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
         self._polynomials: dict[Polynomial, int] = {}
@@ -336,7 +339,10 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 
 
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
-    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on, after ``text``."""
+    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on, after ``text``.
+
+    It is a product of entries of ``tables``, as a number that belongs to no run.
+    """
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]
         for position in range(start, len(outcome))

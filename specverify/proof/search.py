@@ -54,7 +54,8 @@ class ProofSearch:
     ) -> None:
         """Prepare the search for a proof of ``statement`` about ``subject``.
 
-        ``seconds`` is the time limit from now; ``progress`` is called with a description of the work done.
+        ``vocabulary`` is the number of tokens, ``gamma`` that of drafts, and ``seconds`` the time limit from now.
+        ``progress`` is called with a description of the work done.
         """
         self._progress = progress
         self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
@@ -223,8 +224,9 @@ class ProofSearch:
         return next(failures, None)
 
     def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
-        """Recompute the two masses of a refuted outcome with fractions; return the refutation as text, and the models.
+        """Recompute with fractions the masses that both programs give to the refuted ``outcome``.
 
+        The programs start at ``place`` and use the concrete ``model``. Returns the refutation as text, and the model.
         Raises ``ReplayFailed`` if the statement holds for these masses.
         """
         left = self._masses(self._statement.left, model, place)

@@ -53,7 +53,7 @@ class GivenKeys:
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the token with the least ``key / weight``, and the factor by which it wins.
+    """Return the token with the least ratio of its entry of ``keys`` to its weight, and the factor by which it wins.
 
     The factor is the second least ratio divided by the least, or 0 if only one token takes part. Tokens of weight 0 do
     not take part.

@@ -183,7 +183,10 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
 
 
 class SymbolicArray(np.ndarray[Any, Any]):
-    """A NumPy object array of plain and symbolic numbers; results without symbolic numbers are ordinary arrays."""
+    """A NumPy object array of plain and symbolic numbers; results without symbolic numbers are ordinary arrays.
+
+    The methods have the parameters of NumPy's methods.
+    """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element.
@@ -204,11 +207,11 @@ class SymbolicArray(np.ndarray[Any, Any]):
             raise refused.during(f"np.{func.__name__}", caller()) from None
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest element, drawn as the winner of a race."""
+        """Return the index of the largest element along ``axis`` (None: of all), drawn as the winner of a race."""
         return place_of_extreme("argmax", self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest element, drawn as the winner of a race."""
+        """Return the index of the smallest element along ``axis`` (None: of all), drawn as the winner of a race."""
         return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
@@ -409,7 +412,10 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Replace ``ndarray.searchsorted``: a symbolic value is looked up among very many bounds by one draw."""
+    """Replace ``ndarray.searchsorted``: a symbolic value ``v`` is looked up among very many bounds by one draw.
+
+    Any other call is NumPy's own. The parameters are those of NumPy's method.
+    """
     random = isinstance(v, SymbolicFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
     return (searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
 
@@ -469,7 +475,10 @@ _MEMORY[()] = _Unreachable.__new__(_Unreachable)
 
 
 class VectorArray(SymbolicArray):
-    """A NumPy array that stands for ``many``, a noise vector; its own memory holds no numbers."""
+    """A NumPy array that stands for ``many``, a noise vector; its own memory holds no numbers.
+
+    The methods have the parameters of NumPy's methods.
+    """
 
     many: Many | None = None
     shared = False

@@ -4,6 +4,7 @@
 one chain of steps for all, whose parameters may be arrays. An element can always be extracted as a ``Continuous`` or a
 number, so an operation without a vector rule is done element by element. A vector rule maps every symbolic number of an
 array to a symbolic number or a number; otherwise it raises ``RuleDeclined``, and the elements are handled one by one.
+The operands of a vector rule are noise vectors and plain numbers (floats or arrays of the same shape).
 """
 
 from __future__ import annotations

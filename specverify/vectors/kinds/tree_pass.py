@@ -128,7 +128,8 @@ def _greedy() -> Iterator[Vector]:
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
     """Return the one-hot pmf at ``node`` of the tree ``parents``: its token is that of the node's child in ``path``.
 
-    If no child of ``node`` is in ``path``, the pmf is one-hot on token 4, which no child has.
+    ``tokens`` are the tokens of the nodes. If no child of ``node`` is in ``path``, the pmf is one-hot on token 4, which
+    no child has.
     """
     below = [child for child in children(parents, (node,)) if child in path]
     like = pmf_of(["1"] + ["0"] * 4)
@@ -170,9 +171,9 @@ def _recursive() -> Iterator[Vector]:
 
 
 def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
-    """Return for each node a token of positive probability under its row of ``rows``. Siblings get different tokens.
+    """Return for each node of the tree ``parents`` a token of positive probability under its row of ``rows``.
 
-    The result is None if there is no such token for some node.
+    Siblings get different tokens. The result is None if there is no such token for some node.
     """
     tokens: Tokens = ()
     for node, row in enumerate(rows):
