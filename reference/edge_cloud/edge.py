@@ -159,7 +159,10 @@ def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
 
 
 def committed_alone(edge: Edge, state: EdgeState, count: int) -> tuple[EdgeState, Round]:
-    """Return the state after committing the first ``count`` drafts unverified, which ends the edge's session."""
+    """Return the state after committing the first ``count`` drafts unverified, and the round's record.
+
+    This ends the edge's session: the next request opens another one.
+    """
     assert state.block is not None
     after, done = _committed(edge, state, state.block, 0, state.block.draft[:count])
     alone = len(done.tokens)  # they stay, as accepted drafts do

@@ -46,7 +46,10 @@ class Service:
         self._target, self._draws, self._record, self._noise = target, draws, record, noise
 
     def respond(self, text: str) -> str:
-        """Return the reply to one request. Raises ``ValueError`` for an invalid request."""
+        """Return the reply to the request ``text``, and store the new state of its session.
+
+        A new reply that is no refusal is passed to ``record`` first. Raises ``ValueError`` for an invalid request.
+        """
         request = decode(text)
         state = self.sessions.get(request.session)
         reply = decide(self._draws, self._target, state, request, self._noise)

@@ -85,8 +85,8 @@ def _several_rounds(scenario: Scenario) -> bool:
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
     """Return the variants of ``subject`` in a few scenarios of several rounds.
 
-    Of the variants that decide a single row only the last, with the largest gamma, is included: reuse among fewer
-    drafts also occurs among more.
+    Variants of a verifier of one sequence differ in gamma. Of these only the last, with the largest gamma, is included:
+    reuse among fewer drafts also occurs among more.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -176,7 +176,7 @@ def _by_its_law(
 
 
 def _in_words(reuse: Reuse) -> str:
-    """Return a sentence about the reuse: of a JAX key, of a uniform, or of a seed."""
+    """Return a sentence about ``reuse``: a JAX key, a generator state or a uniform that is used twice."""
     if not reuse.what.startswith(STATE):
         return reuse.sentence
     drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
@@ -211,7 +211,8 @@ def _chosen_token(program: EngineProgram) -> str:
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
     """Return the sentence that requests or rows of an engine share a random number.
 
-    Returns "" if a single request shows reuse too.
+    ``reuse`` is the reuse found when they are served together. Returns "" if one request alone also uses a number
+    twice, or if the engine cannot serve one alone.
     """
     if program.alone is None:
         return ""

@@ -65,7 +65,8 @@ class _Outcomes:
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
     """Run ``number`` sampled paths again with plain values; return a description of the first difference, "" if none.
 
-    ``valued`` is the program with values in place of symbolic numbers.
+    ``run`` is the program with symbolic numbers, and ``valued`` the program with values in their place. ``seed`` and
+    the integers after it sample the paths.
     """
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
 

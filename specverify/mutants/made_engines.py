@@ -105,7 +105,7 @@ class _Serving:
         return prompt[1:] if self.fault == "third one short" and self.served == 2 else prompt
 
     def _round(self, text: Tokens, held: Tokens, coins: Any, padding: Tokens = ()) -> Tokens:
-        """Return the new tokens of one round after ``text``; the target reads ``held`` in its place, from its cache.
+        """Return the new tokens of one round after ``text``; the target reads ``held``, its cache, instead of ``text``.
 
         ``coins`` are the uniforms of the acceptance tests. If ``padding`` is not empty, the acceptance tests use the q
         of the token after ``padding``.

@@ -51,7 +51,7 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
 
 
 class _NumberForm(NamedTuple):
-    """What a reported value must be."""
+    """The form that a reported value must have: ``expected`` in words, and ``fits(value)``, whether a value has it."""
 
     expected: str
     """The form in words."""

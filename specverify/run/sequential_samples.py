@@ -260,8 +260,8 @@ def watched_couples(
 ) -> Watch:
     """Return the two independence tests of the rows of the subject ``name``.
 
-    ``cell`` maps an outcome to its cell in the tables of couples (pairs of rows); ``begun`` is the evidence of earlier
-    samples.
+    ``plan`` has the total variation and the alarm; at most ``most_samples`` samples are drawn. ``cell`` maps an outcome
+    to its cell in the tables of couples (pairs of rows); ``begun`` is the evidence of earlier samples.
     """
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1

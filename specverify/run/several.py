@@ -193,7 +193,7 @@ class Workers:
         return [worker.printed for worker in self._ended_ones if worker.printed.exists()]
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
-        """Return the data of each named subject, before it is examined.
+        """Return the data of each subject in ``names``, before it is examined.
 
         Raises ``UnusableSubject`` for an unknown name.
         """

@@ -142,7 +142,10 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``."""
+    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``.
+
+    If it cannot be loaded, the reason is passed instead.
+    """
     opened = _open(name, seconds)
     tell(loaded(opened.subject) if isinstance(opened, _OpenedSubject) else opened)
 

@@ -192,7 +192,10 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
-    """Return the difference ``found`` without the operations that are not needed to show it."""
+    """Return the difference ``found`` without the operations that are not needed to show it.
+
+    ``cache`` is the cache under test, to which shorter sequences are applied.
+    """
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]

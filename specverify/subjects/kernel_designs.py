@@ -99,7 +99,10 @@ def sampled_situation(gamma: int, seed: int) -> Situation:
 
 
 def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
-    """Return pmfs p and q under which draft 0 is accepted with probability ``chance``, else replaced from ``then``."""
+    """Return pmfs p and q for a draft of token 0.
+
+    The draft is accepted with probability ``chance``, and otherwise replaced by a draw from ``then``.
+    """
     return chance * ONE + (1 - chance) * then, ONE
 
 

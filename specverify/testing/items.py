@@ -164,7 +164,7 @@ def _plan_of(
 
 
 def _label(item: Any) -> str:
-    """Return a label for a listed subject: the last component of its name."""
+    """Return a label for ``item``, a listed subject: the last component of its name."""
     named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
     if isinstance(named, (Algorithm, Subject)):
         return named.name
@@ -186,9 +186,9 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of ``check`` on the subject of ``plan``.
+    """Return the verdict of ``check`` on the subject of ``plan``; None if the plan ended without one.
 
-    Other verdicts of the same run are stored in ``examinee``.
+    A verdict that ``examinee`` already has is returned without a run. Other verdicts of the same run are stored in it.
     """
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))

@@ -183,7 +183,7 @@ SOME_DEFAULTS: Mapping[str, Any] = {"claims": None, "sampled": False, "tv": None
 
 
 def check_common(options: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` in one sentence for a common option with an invalid value."""
+    """Raise ``ValueError`` in one sentence for the first of the shared ``options`` with an invalid value."""
     given = {**DEFAULTS, **SOME_DEFAULTS, **options}
     check_choice(given["on_fail"], "on_fail", ("raise", "warn", None))
     check_flag(given["fail_fast"], "fail_fast")
@@ -269,7 +269,7 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
 
 
 def seconds_of(options: CheckOptions) -> float:
-    """Return the time limit of all checks together, in seconds."""
+    """Return the time limit of all checks together, in seconds, from the shared ``options``."""
     return options.get("timeout", SECONDS)
 
 

@@ -159,9 +159,10 @@ def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generat
 
 
 def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether two divergences differ by less than 0.01 nats.
+    """Return whether two divergences, in nats, differ by less than 0.01.
 
-    The first is KL from p to the histogram, the second KL from p to a histogram of samples of p itself.
+    The first is KL from p to the histogram of the tokens in ``samples`` rounds. The second is KL from p to a histogram
+    of ``samples`` draws from p itself.
     """
 
     def divergence(counts: Array) -> float:

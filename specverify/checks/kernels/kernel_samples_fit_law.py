@@ -85,7 +85,10 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
 
 
 def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
-    """Return number of accepted drafts -> how many of ``samples`` rows accept this many."""
+    """Return number of accepted drafts -> how many of ``samples`` rows accept this many.
+
+    ``sampled`` is the kernel in a situation.
+    """
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
         result[len(tokens) - 1] += count
@@ -102,7 +105,10 @@ def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
 
 
 def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
-    """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``."""
+    """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``.
+
+    ``sampled`` is the kernel in a situation.
+    """
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
     fit = _fit(partial(completed, sampled), law, sampled.tv, alarm, conditions)
@@ -112,7 +118,8 @@ def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) ->
 def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the numbers of accepted drafts against the rule, at the false-alarm rate ``alarm``.
 
-    More accepted drafts than the rule accepts do not refute, because another lossless rule may accept more.
+    ``sampled`` is the kernel in a situation. More accepted drafts than the rule accepts do not refute, because another
+    lossless rule may accept more.
     """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
