@@ -131,12 +131,18 @@ def every_slot(drafts: Sequence[Draft]) -> list[int]:
 
 
 def apart(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the tokens that each request commits: all tokens of its own verification."""
+    """Return the tokens that each request commits: all tokens of its own verification.
+
+    ``verified`` has the result of each request.
+    """
     return [one.tokens for one in verified]
 
 
 def in_step(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the tokens that each request commits: as many as the request with the fewest verified tokens has."""
+    """Return the tokens that each request commits: as many as the request with the fewest verified tokens has.
+
+    ``verified`` has the result of each request, and the first of its tokens are committed.
+    """
     least = min(len(one.tokens) for one in verified)
     return [one.tokens[:least] for one in verified]
 

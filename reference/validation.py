@@ -11,7 +11,7 @@ from .types import Tokens
 
 
 def argument_error(name: str, value: Any, expected: str) -> ValueError:
-    """Return the ``ValueError`` for an argument that the message calls ``name``."""
+    """Return a ``ValueError`` with the message ``NAME is VALUE, expected EXPECTED``, filled with the arguments."""
     return ValueError(f"{name} is {shown(value)}, expected {expected}")
 
 
@@ -57,7 +57,10 @@ def check_integer(value: Any, name: str, least: int = 1, most: float = float("in
 
 
 def range_of(least: int, most: float) -> str:
-    """Return the bounds of an integer in words, for a message."""
+    """Return the bounds of an integer in words, for a message.
+
+    The words are ``of at least LEAST`` if ``most`` is infinite, else ``from LEAST to MOST``.
+    """
     return f"of at least {least}" if most == float("inf") else f"from {least} to {most:g}"
 
 

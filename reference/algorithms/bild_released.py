@@ -53,9 +53,10 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return the number of drafts that the large model keeps, and whether a rollback follows the kept drafts.
+    """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
 
-    Only the first draft with ``-log p(d) > rollback`` is examined.
+    Only the first draft with ``-log p(d) > rollback`` is examined: if it is the argmax of p, all drafts are kept;
+    otherwise the drafts before it, and a rollback follows.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])
@@ -69,8 +70,8 @@ def declared_law(
 ) -> dict[Tokens, Any]:
     """Return the declared law of the output: a point mass on the text that the two models write in turn.
 
-    The text is computed independently of ``build``, token by token. It needs the number of tokens that the large model
-    has not verified yet, and whether the large model continues after a rollback. The options are those of ``build``.
+    The text is computed without the decoder, token by token, from two counts: the tokens that the large model has not
+    verified yet, and whether the large model writes the next token. The options are those of ``build``.
     """
     small = draft_model(task)
     new: Tokens = ()

@@ -55,8 +55,9 @@ def _ends(
 ) -> list[tuple[Prefix, Any]]:
     """Return the prefixes that the verification may keep in the end, each with its probability, from a given state on.
 
-    The state is ``at``, the (block number, length) of the prefix that is tested next, ``kept``, the longest prefix kept
-    so far, and ``turned``, the set of prefixes that were rejected.
+    ``blocks`` has the prefixes of each drafted block. The state is ``at``, the (block number, length) of the prefix
+    that is tested next, ``kept``, the longest prefix kept so far, and ``turned``, the set of prefixes that were
+    rejected.
     """
     number, length = at
     if length > len(blocks[number]) - 1:

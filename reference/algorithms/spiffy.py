@@ -65,7 +65,10 @@ def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder
 
 
 def most_confident(rows: dict[int, Pmf]) -> list[int]:
-    """Return the positions in decreasing order of the largest entry of their row; ties keep their order."""
+    """Return the positions in decreasing order of the largest entry of their row; ties keep their order.
+
+    ``rows`` maps each masked position to its row.
+    """
     return sorted(rows, key=lambda place: (-rows[place].max(), place))
 
 

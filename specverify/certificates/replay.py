@@ -59,7 +59,7 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of a function, or of the class of an object."""
+    """Return the path of the source file of ``called``, a function or an object; of an object, that of its class."""
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 

@@ -350,7 +350,7 @@ def post_json(url: str, body: Mapping[str, Any]) -> Any:
 
 
 def _message(text: str) -> str:
-    """Return the error message in the body of an HTTP refusal, without the copy of the request that may be in it."""
+    """Return the error message in ``text``, the body of an HTTP refusal, without a copy of the request in it."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -259,7 +259,7 @@ def min_p_for_the_bonus_alone(
     citation="plausible: position-dependent processors at the round's first position",
 )
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
-    """Return ``new``, the number of new tokens before the round, for every row of the round.
+    """Return ``new``, the number of new tokens before the round, as the number before row ``row``.
 
     The right number also counts the drafts before the row. So the end of sequence is masked for up to gamma tokens
     longer than the minimal length requires.
@@ -378,7 +378,8 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
-    ``history`` ends with one placeholder for each token of the round; all of them should be replaced.
+    ``history`` ends with ``reserved`` placeholders, one for each token of the round; the ``new`` tokens should replace
+    all of them.
     """
     return history[:-1] + new[-1:]
 
@@ -488,9 +489,9 @@ def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *trunc
     citation="SGLang PR #36173",
 )
 def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
-    """Return the row cut by top-k, renormalised, and then cut by top-p. Plain sampling applies top-p to the whole row.
+    """Return the row cut by the top-k of ``parameters``, renormalised, and then cut by their top-p.
 
-    min-p is not applied.
+    Plain sampling applies top-p to the whole row. min-p is not applied.
     """
     few = truncated(row, parameters._replace(top_p=ONE, min_p=ZERO))
     return truncated(few, parameters._replace(top_k=0, min_p=ZERO))

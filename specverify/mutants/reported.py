@@ -82,7 +82,10 @@ def discarded_samples_not_counted(
 def logarithms_of_lookup_are_zero(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return probability 1 (logarithm 0) for tokens of a lookup drafter: the value of the proposal, a point mass."""
+    """Return probability 1 (logarithm 0) for every token of a request with a lookup drafter.
+
+    This is the probability of the proposal, a point mass, and not the target's. The parameters are not used.
+    """
     return ONE
 
 
@@ -96,7 +99,10 @@ def logarithms_of_lookup_are_zero(
     killed_by="scores_match",
 )
 def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
-    """Return the ``count`` most probable tokens of the round's first row, whatever the ``index`` of the token is."""
+    """Return the ``count`` most probable tokens of the first of ``rows``, the rows of a round.
+
+    The right row is the one at ``index``, the position of the token in the round.
+    """
     return most_probable(rows, 0, count)
 
 

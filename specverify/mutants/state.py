@@ -145,9 +145,9 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     citation="exllamav3 commit 95c97bf",
 )
 def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return, for a pass of at most two tokens, its last state in place of every recorded state.
+    """Return the recorded states of a pass; for a pass of at most two tokens, the last of ``states`` in place of each.
 
-    A rejection needs the state before the draft.
+    ``states`` has the recurrent state after each token of the pass. A rejection needs the state before the draft.
     """
     return states if len(states) > 2 else states[-1:] * len(states)
 

@@ -87,10 +87,10 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return ``block``, the number of cache entries of the whole last round, as the number that the text leaves.
+    """Return ``block`` as the number of cache entries that a finished text leaves.
 
-    The right number, ``held``, leaves out the entries after the end of the text. The next turn of the conversation then
-    begins after tokens that were never returned.
+    ``block`` also counts the accepted tokens of the last round that were cut from the text; the right number, ``held``,
+    does not. The next turn of the conversation then begins after tokens that were never returned.
     """
     return block
 
@@ -159,7 +159,7 @@ def clipped_by_free_space(gamma: int, left: int) -> int:
     citation="vLLM issue #42533",
 )
 def drafts_beyond_context(gamma: int, left: int) -> int:
-    """Return the requested number of drafts, without a limit by the maximal length of the context."""
+    """Return ``gamma``, the requested number of drafts, although only ``left`` more tokens fit the context."""
     return gamma
 
 
@@ -174,7 +174,7 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index in the round of the first id of the list ``eos`` that occurs.
+    """Return the index in the round ``done`` of the first id of the list ``eos`` that occurs; None if none does.
 
     The right index is the smallest at which any of the ids occurs.
     """
@@ -192,7 +192,10 @@ def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
-    """Return the index of the last token of the block if it ends the text; earlier tokens are not tested."""
+    """Return the index of the last token of the round ``done`` if it is one of ``eos``, else None.
+
+    Earlier tokens of the round are not tested.
+    """
     return len(done.tokens) - 1 if done.tokens[-1] in eos else None
 
 
@@ -207,7 +210,10 @@ def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
-    """Return the index of the first accepted draft that ends the text; the token that the target adds is not tested."""
+    """Return the index of the first accepted draft of the round ``done`` that is one of ``eos``; None if none is.
+
+    The token that the target adds is not tested.
+    """
     return next((place for place, token in enumerate(done.tokens[: done.accepted]) if token in eos), None)
 
 
@@ -248,7 +254,10 @@ def first_token_not_checked(
     citation="transformers PR #46790",
 )
 def no_end_of_sequence_crashes(token: int, eos: Tokens) -> bool:
-    """Return whether a token ends the text; raise ``IndexError`` if there is no end-of-sequence id."""
+    """Return whether ``token`` is one of the end-of-sequence ids ``eos``.
+
+    Raises ``IndexError`` if there is no end-of-sequence id.
+    """
     return token == eos[0] or token in eos
 
 
@@ -341,10 +350,10 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the first new token of a round completes a stop string; the other new tokens are not tested.
+    """Return whether the first new token of a round completes one of ``strings``; the other new tokens are not tested.
 
     ``tokens`` are the text with the round's first ``fresh`` new tokens at its end; the result is False for ``fresh``
-    above 1.
+    above 1. ``pieces`` has the bytes of each token.
     """
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 
@@ -393,6 +402,7 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
 def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
     """Return the text of all ``drafts`` of the round and of the round's last new token, as the text to send next.
 
-    The drafts are sent whether they are accepted or not.
+    The drafts are sent whether they are accepted or not. ``fresh`` are the new tokens of the round, and ``pieces`` has
+    the bytes of each token.
     """
     return text_of(drafts + fresh[-1:], pieces)

@@ -82,7 +82,10 @@ def law(calls: Sequence[Call]) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row. A row decodes eight sounds."""
+    """Return the settings to examine, by name: the kind of speculation, and the options.
+
+    Each setting decodes eight sounds.
+    """
     result = {}
     for way, decode in WAYS.items():
         for name, call in CALLS.items():

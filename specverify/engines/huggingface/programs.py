@@ -88,7 +88,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 
 @lru_cache(maxsize=4)
 def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
-    """Return the law of the call without speculation, which is the law expected with speculation.
+    """Return the law of the call ``build()`` without speculation, which is the law expected with speculation.
 
     It is computed by enumerating the random calls of the library.
     """

@@ -93,8 +93,10 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
     ) -> CausalLMOutputWithPast:
         """Return logits ``[batch, kept, vocabulary]`` after each of the last ``logits_to_keep`` input ids (0: all).
 
-        ``input_ids`` is ``[batch, fed]``, the mask consists of ones, ``[batch, held + fed]``. Raises ``CacheFault`` if
-        cache and input do not fit, and ``ValueError`` for a mask that contains a 0.
+        ``input_ids`` is ``[batch, fed]``. ``past_key_values`` is the cache, to which the input is appended; without
+        one, a new cache is used unless ``use_cache`` is False. ``position_ids`` are the positions of the input, by
+        default those after the cache. ``attention_mask`` consists of ones, ``[batch, held + fed]``. Raises
+        ``CacheFault`` if cache and input do not fit, and ``ValueError`` for a mask that contains a 0.
         """
         batch, fed = input_ids.shape
         if past_key_values is None and use_cache is not False:

@@ -161,7 +161,7 @@ def _returned(found: Any) -> dict[str, tuple[Any, ...]]:
 
 
 def _array(entry: Any) -> Any:
-    """Return one token's tensor, or the tensors of all layers, as one array."""
+    """Return ``entry``, one token's tensor or a tuple of the tensors of all layers, as one float64 array."""
     if isinstance(entry, (tuple, list)):
         layers = [look_at(layer).double().numpy() for layer in entry]
         alike = len({layer.shape for layer in layers}) == 1

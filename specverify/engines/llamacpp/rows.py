@@ -151,7 +151,7 @@ decoding."""
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the kind of speculation, and the options or the promise."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS

@@ -193,7 +193,10 @@ def _added(one: Ends, other: Ends) -> Ends:
 
 
 def _multiplied(one: Ends, other: Ends) -> Ends:
-    """Return bounds of the product of two intervals; 0 times infinity counts as 0."""
+    """Return bounds of the product of a number within ``one`` and a number within ``other``.
+
+    0 times infinity counts as 0.
+    """
     products = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in one for b in other]
     return _outwards(np.minimum.reduce(products), np.maximum.reduce(products))
 

@@ -128,7 +128,10 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where``: select ``left`` or ``right`` by ``condition``, if at least one of the two is a noise vector."""
+    """Handle ``where``: select ``left`` or ``right`` by ``condition``, if at least one of the two is a noise vector.
+
+    Returns ``Declined`` for other operands.
+    """
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):

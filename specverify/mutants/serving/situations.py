@@ -85,7 +85,10 @@ SHORT_GRAMMAR = Grammar(((0, 0, 1), (0, 1, 1), (1, 2, -1)))
 
 
 def one(prompt: Tokens = (0, 1), max_new: int = 4, **body: Any) -> tuple[dict[str, Any], ...]:
-    """Return the request bodies of a situation with a single request."""
+    """Return the request bodies of a situation with a single request.
+
+    ``max_new`` is the largest number of new tokens, and ``body`` has further fields of ``Request``.
+    """
     return ({"prompt": prompt, "max_new": max_new, **body},)
 
 
