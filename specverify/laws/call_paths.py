@@ -124,10 +124,10 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the small draws of a call, depth first.
+    """Yield every path of the small draws of a call, depth first; ``program`` makes the call.
 
-    At most ``MOST_PATHS + 1`` paths are yielded; if there is a last one of this number, the call has too many paths. A
-    path that ends in an error is skipped if its probability is within rounding of 0.
+    At most ``MOST_PATHS + 1`` paths are yielded. If they are so many, the call has too many paths, and the caller does
+    not use the last one. A path that ends in an error is skipped if its probability is within rounding of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -149,7 +149,7 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
     """Run a path again with the same outcomes of its small draws, and return the new path.
 
-    ``outcomes`` maps numbers of draws over the vocabulary to the outcomes that they get this time; other draws keep
+    ``outcomes`` maps the index of a draw over the vocabulary to the outcome that it gets this time; other draws keep
     theirs. Raises ``NotAFunctionOfItsDraws`` if the program then makes other draws.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}

@@ -104,7 +104,10 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the probability that a program with the errors ``floats`` accepts the draft at ``position``."""
+    """Return bounds on the probability that a program accepts the draft at ``position`` of the call ``rows``.
+
+    ``floats`` has the rounding errors of the program.
+    """
     p, q = (_entries(row[position], rows.drafts[position], floats) for row in (rows.p, rows.q))
     off = floats.epsilon / 2
     low = p.low / q.high * (1 - off) if q.high > 0 else 0.0
@@ -115,7 +118,7 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
     """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts.
 
-    ``floats`` has the rounding errors of the program.
+    ``rows`` are those of the call, and ``floats`` has the rounding errors of the program.
     """
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
@@ -132,7 +135,7 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
     """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts.
 
-    ``floats`` has the rounding errors of the program.
+    ``rows`` are those of the call, and ``floats`` has the rounding errors of the program.
     """
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):

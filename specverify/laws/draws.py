@@ -44,7 +44,7 @@ class Question:
     """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
-        """Store a draw. ``depth`` is the number of earlier draws on its path.
+        """Store a draw from ``pmf`` at ``site``; ``depth`` is the number of earlier draws on its path.
 
         Raises ``ValueError`` if ``pmf`` is not a probability vector, and ``NotAFunctionOfItsDraws`` if the path has
         more than ``MOST_DECISIONS`` draws.
@@ -198,7 +198,7 @@ class FromHypothesis:
         self._data = data
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Draw an outcome of positive probability, labelled with the site."""
+        """Return an outcome of positive probability under ``pmf``, chosen by Hypothesis; ``site`` is its label."""
         from hypothesis.strategies import sampled_from  # noqa: PLC0415 - an extra, needed here alone
 
         return self._data.draw(sampled_from(support(check_pmf(pmf, f"the pmf at {site}"))), label=str(site))
@@ -219,7 +219,7 @@ class Narrated:
         self.threads: set[str] = set()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the answer of the inner interpreter, and record it."""
+        """Return the outcome of the draw at ``site`` from ``pmf``, which ``inner`` chooses, and record it."""
         pmf, self.asked = check_pmf(pmf, f"the pmf at {site}"), site
         self.threads.add(threading.current_thread().name)
         outcome = self._inner.categorical(pmf, site)

@@ -62,7 +62,7 @@ def combined_law(parts: Sequence[Law]) -> Law:
 
 
 def is_rational(law: Law) -> bool:
-    """Return whether every probability is an exact rational."""
+    """Return whether every probability of ``law`` is an exact rational."""
     return all(isinstance(value, (Fraction, int)) for value in (*law.probabilities.values(), law.missing))
 
 
@@ -100,9 +100,9 @@ def continued(law: Mapping[Tokens, Any], continuation: Callable[[Tokens], Mappin
 
 
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return the law of the new tokens if the target decodes alone: the product of its conditional pmfs.
+    """Return the law of the new tokens after ``prompt`` if the target of ``task`` decodes alone, without a decoder.
 
-    It is computed without a decoder. Sequences end at an end-of-sequence token or at the horizon.
+    It is the product of the target's conditional pmfs. Sequences end at an end-of-sequence token or at the horizon.
     """
     law: dict[Tokens, Any] = {}
     stack: list[tuple[Tokens, Any]] = [((), 1)]

@@ -2,7 +2,7 @@
 
 The effect of a rule on one drafted token is a matrix of probabilities, ``k[d][v]`` for d drafted and v emitted.
 Losslessness, acceptance and total variation are linear in the matrix. Linear arithmetic therefore bounds the best rule,
-for all p and q.
+for all p and q. ``vocabulary`` is the number of tokens.
 """
 
 from __future__ import annotations

@@ -87,7 +87,11 @@ def _no_rule(shown: str) -> str:
 
 
 class _NamedSubject(NamedTuple):
-    """The subject that a name stands for, before options are applied; ``defaults`` are its default options."""
+    """The subject that a name stands for, before options are applied.
+
+    ``shown`` is its name in sentences, ``build`` makes the decoder, ``parts`` makes its parts (None: it is not made of
+    parts), and ``defaults`` are its default options.
+    """
 
     shown: str
     build: Callable[..., Decoder]

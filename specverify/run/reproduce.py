@@ -140,7 +140,7 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether the fault ``found`` needs at most half the calls of ``before`` to show, with the same error."""
+    """Return whether ``found`` is shown by at most half the calls that ``before`` needs, and has the same error."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 
@@ -158,7 +158,7 @@ def _same_error(found: Fault, before: Fault) -> bool:
 
 
 def _words(said: str) -> str:
-    """Return an error message without its numbers."""
+    """Return the error message ``said`` without its numbers."""
     return re.sub(r"\d+", "", said)
 
 

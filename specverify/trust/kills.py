@@ -155,8 +155,9 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
     """Return the results of a mutant, without the result of its control where another mutant may share that result.
 
-    The control is judged here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is
-    empty, and mutants with an equal control share one result.
+    ``checks`` are names of checks; ``peers`` adds the verdicts of other projects' statistics. The control is judged
+    here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is empty, and mutants with
+    an equal control share one result.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)

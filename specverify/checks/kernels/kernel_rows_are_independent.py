@@ -53,7 +53,11 @@ def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
-    """Yield (description, rounds, row indices): rows reversed, shuffled, fewer rows, and with other padding."""
+    """Yield (description, rounds, row indices) for each other arrangement of ``rows`` rows.
+
+    The rows are reversed, shuffled, reduced to fewer rows, or get other padding. The indices state which rows are
+    decided, in this order, and the returned rounds have their padding. ``rng`` shuffles the rows.
+    """
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]
     yield "in another order", rounds, rng.permutation(rows)

@@ -75,7 +75,7 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """A dictionary that caches, for each type, whether it is a subclass of one of ``kinds``."""
+    """A dictionary from a type to whether it is a subclass of one of ``kinds``; missing entries are computed."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -96,7 +96,10 @@ def forget() -> None:
 
 
 def find_aliases(everything: Everything) -> None:
-    """Search ``everything`` for references to methods of generators; every later block replaces them."""
+    """Search ``everything`` for references to methods of generators, and store them in ``PROCESS.aliases``.
+
+    From then on every block replaces them. Generators with such a method are stored in ``PROCESS.watched``.
+    """
     items = _answered_methods(everything)
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
@@ -117,7 +120,10 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many global names in the libraries' modules refer to each object; keys are identities of objects."""
+    """Return how many global names in the modules of ``random`` and NumPy refer to each object.
+
+    The keys are the identities of the objects.
+    """
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -201,7 +207,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the class attributes that refer to ``holder``, the object of a static method.
+    """Yield the class attributes that hold ``holder``, a ``staticmethod`` object, as places for the function inside it.
 
     ``everything`` has the classes of the process.
     """

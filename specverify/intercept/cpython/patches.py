@@ -229,7 +229,10 @@ _MOST_NAMES = 128
 
 
 class _Module(NamedTuple):
-    """A module in which ``float`` needed the value of a symbolic number, with the patched code of its functions."""
+    """A module in which ``float`` needed the value of a symbolic number, with the patched code of its functions.
+
+    ``names`` is the dictionary of its global names.
+    """
 
     names: dict[str, Any]
     functions: tuple[tuple[ReferenceType[FunctionType], CodeType, CodeType], ...]
@@ -381,7 +384,7 @@ _POOLS = "concurrent.futures.thread"
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
     """Context manager: threads that are started while it is open, and tasks of pools, run inside ``enter()``.
 
-    ``block`` is the open block, which records their refusals.
+    ``enter()`` returns a context manager, and ``block`` is the open block, which records the refusals of these threads.
     """
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():

@@ -217,7 +217,7 @@ class Buffer(np.ndarray[Any, Any]):
         self[...] = value
 
     def __getitem__(self, index: Any) -> Any:
-        """Return an element, a view, or a copy of elements."""
+        """Return what ``index`` selects: an element, a view, or a copy of elements, as for an ordinary array."""
         result = super().__getitem__(index)
         if not _filled(self) or (isinstance(result, Buffer) and result._beside is self._beside):  # noqa: SLF001
             return result

@@ -302,7 +302,7 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether the in-place method ``name`` of ``tensor`` forces no outcome.
 
-    It forces none if it moves elements or computes with integers.
+    It forces none if it moves elements or computes with integers. ``operands`` are the arguments of the method.
     """
     if name in _MOVES:
         return _undecided(*operands)

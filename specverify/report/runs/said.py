@@ -16,7 +16,10 @@ APART = (Status.REFUSED, Status.NOT_APPLICABLE)
 
 
 class Level(NamedTuple):
-    """One line of a panel: observed value, expected value, and the ends of a band for the true value."""
+    """One line of a panel: its ``label``, the observed value and the expected value, None if that is unknown.
+
+    ``low`` and ``high`` are the ends of a band for the true value; None if there is no band.
+    """
 
     label: str
     seen: float
@@ -79,7 +82,10 @@ class SubjectSaid(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """A planted bug of the kill matrix, and the results of all checks on it."""
+    """A planted bug of the kill matrix, and the results of all checks on it.
+
+    ``as_expected`` states whether the check that must refute the bug did so, and held on the program without it.
+    """
 
     name: str
     category: str
@@ -134,10 +140,10 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return claim -> the numbers of settled, failed and undecided verdicts on this claim.
+    """Return claim -> (number of settled, of failed, of undecided verdicts on this claim).
 
-    Verdicts that belong to no claim are counted last, under a name of their own: every subject must satisfy these
-    checks.
+    Verdicts that belong to no claim, because every subject must satisfy their checks, are counted last under a name of
+    their own.
     """
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))

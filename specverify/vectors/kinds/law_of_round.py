@@ -196,7 +196,7 @@ LAWS = {ROUND: _round_law, TEXT: _text_law}
 
 
 def judge(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer: a law, which must be equal, or counts of samples, which must fit the law."""
+    """Grade an answer against the law in ``vector``: a law must be equal to it, and counts of samples must fit it."""
     return judged_by(_same, vector, answer)
 
 
