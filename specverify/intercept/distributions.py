@@ -424,7 +424,7 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers, with the library methods that draw from it.
+    """A law of integers. ``numpy`` maps its methods in NumPy to their parameters; ``torch`` has its functions in torch.
 
     ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
     represent the remaining probability.

@@ -42,7 +42,10 @@ Program = Callable[[Draws], Ending]
 
 
 class WideDraw(NamedTuple):
-    """A draw over a large vocabulary whose outcome the program read, and the outcome that the path follows."""
+    """A draw over a large vocabulary: its site, its pmf ``[outcomes]``, and the ``outcome`` that the path follows.
+
+    The program read the outcome.
+    """
 
     site: Site
     pmf: Any

@@ -41,7 +41,11 @@ class Logits(NamedTuple):
 
 
 class Parting(NamedTuple):
-    """The first position of the new tokens at which the texts of greedy speculation and of the target alone differ."""
+    """The first position of the new tokens at which the texts of greedy speculation and of the target alone differ.
+
+    ``setting`` names the case, and ``speculative`` is the token of greedy speculation; ``NO_TOKEN`` if its text has
+    ended.
+    """
 
     setting: str
     position: int

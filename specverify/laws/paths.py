@@ -26,7 +26,11 @@ PROBES = 16
 
 
 class Path(NamedTuple, Generic[Outcome]):
-    """One run of a program: its result, its probability, and the outcomes of its draws (``choices``)."""
+    """One run of a program: its result, its probability (``weight``), and its draws.
+
+    ``choices`` are the outcomes of the draws, and ``decisions`` the sites, pmfs and outcomes. ``rounding`` has the
+    observations from which the error of the weight is bounded.
+    """
 
     outcome: Outcome
     weight: Any

@@ -14,7 +14,7 @@ UNANSWERED = Judged(Outcome.NOT_ANSWERED, "there is no answer to it")
 
 
 class Graded(NamedTuple):
-    """A vector, the program's answer (None if there is none), and the grade of the answer."""
+    """A vector, the program's answer (None if there is none), and the grade of the answer (``judged``)."""
 
     vector: Vector
     answer: Answer | None

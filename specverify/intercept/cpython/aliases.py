@@ -38,7 +38,10 @@ class AliasPlace(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """A reference to a method of a generator, the method, and its replacement while a block is open."""
+    """A reference to a method of a generator: where it is stored (``place``), and the method (``before``).
+
+    ``inside`` is the replacement of the method, to which the reference is set while a block is open.
+    """
 
     place: AliasPlace
     before: Any

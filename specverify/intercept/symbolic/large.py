@@ -230,7 +230,10 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """Symbolic bools in rows: in each row, one symbolic number is compared with all bounds of the row."""
+    """An array of symbolic bools with the given ``shape``, in rows.
+
+    In each row, one symbolic number is compared with all bounds of the row.
+    """
 
     lookups: tuple[DrawAmongMany, ...]
     """One lookup for each row."""

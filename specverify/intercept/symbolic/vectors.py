@@ -34,7 +34,7 @@ _UNSEEN = 2.0**-60
 
 
 class Steps(NamedTuple):
-    """One step of a chain for all elements of a vector: a strictly monotone function; see ``steps.MonotoneStep``."""
+    """One step of a chain for all elements of a vector, a strictly monotone function: see ``steps.MonotoneStep``."""
 
     name: str
     number: Any = 0.0
