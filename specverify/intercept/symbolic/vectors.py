@@ -297,7 +297,10 @@ class Many(NamedTuple):
         return result.reshape(self.shape)
 
     def look(self) -> None:
-        """Record that all elements are read; refuse draws that depend on others in an unknown way."""
+        """Record that the program reads all elements.
+
+        Refuses the run if another draw from the same generator state was read that was made in another way.
+        """
         for block in self.blocks:
             look(block.draw)
 
