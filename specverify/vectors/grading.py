@@ -82,10 +82,9 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return which conventions of ``family`` fit all answers of ``items``.
+    """Return the conventions of ``family`` that fit all answers of ``items``, the graded answers that depend on it.
 
-    If none does, the result has instead, for each convention that occurs, a vector whose answer follows this
-    convention.
+    If no convention does, the result has for each convention that occurs a vector whose answer follows it.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))
