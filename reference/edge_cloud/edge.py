@@ -86,8 +86,9 @@ class EdgeState(NamedTuple):
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Return a new block, its pmfs ``[V]``, and the drafter's cache after drafting it.
 
-    The block has at most ``remaining - 1`` tokens. The model depends only on the cache and the fed tokens, so a wrong
-    crop would change the law.
+    The block has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. The model's pmf
+    depends only on the cache, to which the missing tokens are fed first, so a wrong crop of the cache would change the
+    law.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))

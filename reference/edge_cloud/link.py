@@ -63,9 +63,9 @@ class Service:
 
 
 def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
-    """Return the sessions of a service, restored without drawing.
+    """Return session -> state of the cloud, restored without drawing.
 
-    ``lines`` are its recorded pairs of a request and a reply.
+    ``lines`` are the pairs of a request and a reply that a service has recorded.
     """
     sessions: dict[str, CloudState] = {}
     for text, said in lines:

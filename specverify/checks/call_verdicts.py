@@ -108,7 +108,8 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
     """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
 
-    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored.
+    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if neither is the
+    case.
     """
     for number, mass in found.outside.items():
         if mass > spare:
@@ -160,7 +161,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
 
 
 class _ExcessLaw(NamedTuple):
-    """How far a law lies outside its bounds."""
+    """How far a law lies outside the bounds that rounding permits."""
 
     total: float
     """The total probability outside the bounds."""
@@ -243,7 +244,8 @@ def _few_bits(found: float, expected: float) -> str:
     """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
     A uniform of n bits is 0 with probability 2^-n, and 0 accepts also a draft with a smaller bound. The remark is
-    returned if the computed probability ``found`` is 2^-n for a small n, and above ``expected``, that of the rule.
+    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
+    rule.
     """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent
@@ -275,7 +277,10 @@ def _left_on_nothing(rounding: Rounding) -> float:
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether every probability of ``law`` equals the result of a usual way to compute the rule in ``dtype``."""
+    """Return whether ``law`` is exactly the rule, evaluated in ``dtype`` by one of the usual sequences of operations.
+
+    ``rows`` are p, q and the drafts of the call.
+    """
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
         if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):

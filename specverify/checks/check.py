@@ -92,7 +92,7 @@ class Need(NamedTuple):
 
 
 class ExaminedPart(NamedTuple):
-    """The situations of one kind that a check examines."""
+    """The situations of one kind that a check examines, and the function that examines each of them."""
 
     kind: type[SubjectSituation] | None
     """None: the check brings its own situations, and applies to every subject."""
@@ -190,7 +190,7 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 
 
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
-    """Yield the variants whose decoders differ within ``horizon`` new tokens.
+    """Yield the variants without those whose decoder equals an earlier one in decodes of ``horizon`` new tokens.
 
     A round drafts at most one token fewer than remain, so variants that differ only in their number of drafts are equal
     from ``horizon - 1`` drafts on.
@@ -319,6 +319,7 @@ def paths_of_whole(here: InScenario) -> float:
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
     """Return the largest rounding error of a probability that results from ``decisions`` decisions; 0 for rationals.
 
-    ``epsilon`` is the spacing of the floats at 1.
+    ``here`` is a decoder in a scenario, and ``epsilon`` is the spacing of the floats at 1. A decision is an acceptance
+    test or the draw of a token.
     """
     return 0.0 if here.rational else decisions * of_decision(epsilon, here.scenario.vocabulary)

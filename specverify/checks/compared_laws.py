@@ -227,10 +227,10 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the list that holds the ``Overheard`` of a program; it is empty until an enumeration stores one.
+    """Return the list in which a complete enumeration of a program stores its ``Overheard``.
 
-    The list is cached by ``opened``, which opens the program. A check that finds an ``Overheard`` need not follow the
-    paths again.
+    An ``Overheard`` records that no random number is used twice; the list is empty until one is stored. The list is
+    cached by ``opened``, which opens the program. A check that finds a record need not follow the paths again.
     """
     return []
 

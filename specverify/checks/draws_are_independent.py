@@ -122,7 +122,8 @@ def examine(
 
     No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
     of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
-    contain; it returns "" if there is none.
+    contain; it returns "" if there is none. Raises the refusal of a path that could not be followed, if the paths
+    before it decide nothing.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -145,12 +146,12 @@ def _by_its_law(
 ) -> Examination:
     """Return the examination of a block in which reuse was ``found``, decided by its law.
 
-    ``refusal`` is the reason why a path could not be followed, or None. An engine is refuted only by a wrong law: its
-    drafting and its decisions may be coupled on purpose. Its law with models of its own says nothing about other
-    models, so a right law leaves such an engine undecided. A right law also leaves an engine undecided that uses a
-    generator state twice: a later request may get the same numbers. A verifier, and an engine that is made for the
-    scenarios, holds if its law is right in each of them. A verifier is also refuted if its law cannot be enumerated,
-    because it shares no draws with other code.
+    ``refusal`` is the reason why a path could not be followed, or None. A wrong law refutes. A verifier, and an engine
+    that is made for the scenarios, holds if its law is right in each of them. A right law leaves an engine undecided in
+    two cases: if it has models of its own, because their law shows nothing about other models, and if it uses a
+    generator state twice, because a later request may get the same numbers. If the law cannot be enumerated, an engine
+    is undecided, because its drafting and its decisions may be coupled on purpose; a verifier shares no draws with
+    other code and is refuted.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -188,9 +189,10 @@ def _in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return what a verifier decides by the uniform that is used twice, inferred from the law of its rounds.
+    """Return the sentence about the decisions of a verifier that share a uniform, inferred from the law of its rounds.
 
-    ``here`` is the verifier in a scenario, and ``reuse`` the reuse that was found. Returns "" if the role is unclear.
+    ``here`` is the verifier in a scenario, and ``reuse`` the reuse that was found. Returns "" if the decisions are
+    unclear.
     """
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}

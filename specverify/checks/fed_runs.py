@@ -101,7 +101,7 @@ def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> 
     """Describe how the plain run of ``program`` differs from ``path``; "" if it agrees.
 
     ``place`` selects the seeds of the run and the numbers inside the intervals of the path. Returns None if no such
-    numbers were found.
+    numbers were found. Raises ``NotRecorded`` if the plain run makes a call that is not supported.
     """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:

@@ -100,7 +100,7 @@ in all its programs, and in each."""
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
     """Return every variant in the scenarios with at most three new tokens.
 
-    Foreign code is examined only in some of those in which it drafts.
+    Of these scenarios, foreign code is examined only in some in which it drafts.
     """
     return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 
@@ -241,9 +241,8 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    With ``probe`` it is first run a few times to find sources of randomness that are not intercepted. Returns the
-    replays and the sources that were found. If the found sources give no answer, or a run is refused, no replay is
-    made.
+    With ``probe`` it is first run to find calls that may draw without interception. Returns the replays and the calls
+    that were found. If a draw without interception was found, or a run is refused, no replay is made.
     """
     try:
         result = looked_at(run, seed) if probe else Found()

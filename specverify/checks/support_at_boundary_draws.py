@@ -246,7 +246,7 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield (round, fault or "") for the rounds after a text, with random numbers at an end of their range.
+    """Yield (round, fault or "") for the rounds of the calls ``rows``, with random numbers at an end of their range.
 
     ``only`` is the index of the only number at the end; None: all are. ``apart`` is their distance from the end.
     ``first`` fixes the outcomes of the first draws.
@@ -278,9 +278,10 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Return whether a round has a fault if random numbers are at the distance ``apart`` from an end of their range.
+    """Return whether a call of ``rows`` has a fault if random numbers are near an end of their range.
 
-    ``only`` is the index of the only such number; None: all are. ``drafts`` fixes the outcomes of the drafts.
+    ``apart`` is the distance of the numbers from the end. ``only`` is the index of the only such number; None: all are.
+    ``drafts`` fixes the outcomes of the drafts.
     """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))

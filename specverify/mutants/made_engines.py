@@ -90,7 +90,10 @@ class _Serving:
         return [text[: self.models.horizon] for text in new]
 
     def _begin(self, row: int, prompt: Tokens) -> Tokens:
-        """Return the tokens that the target's cache holds for ``prompt``, the request in row ``row`` of the batch."""
+        """Return the tokens that the target's cache holds for ``prompt``, the request in row ``row`` of the batch.
+
+        The right result is ``prompt``; some of the faults return other tokens.
+        """
         if self.fault == "slots of others" and row:
             return self.kept.get(row, ()) + prompt
         if self.fault == "never emptied":

@@ -33,7 +33,7 @@ TREES: dict[Drafts, Tokens] = {
 
 
 def below(parents: Any, node: int) -> list[int]:
-    """Return the children of a node in the order in which they were drawn."""
+    """Return the children of ``node`` in the order in which they were drawn; ``parents`` has each node's parent."""
     return [int(child) for child in np.flatnonzero(parents == node)]
 
 

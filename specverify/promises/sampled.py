@@ -57,7 +57,8 @@ def judge_values(
 
     ``sampler`` is the black box. ``promises`` maps the name of each value to its promise. The values are compared with
     ``law`` or ``reference``; values of equal tokens are also compared with each other. ``seeds`` are the seeds of the
-    calls, and ``largest`` is the largest number of rows of a call.
+    calls, and ``largest`` is the largest number of rows of a call. Raises ``UnusableSubject`` if no answer has one of
+    the values.
     """
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}

@@ -239,7 +239,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
-    ``promises`` has the names of the statistics.
+    ``promises`` has the names of the statistics. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
     runs, present = 0, set[str]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}

@@ -388,7 +388,7 @@ def _source(kind: Kind) -> str:
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
     """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it.
 
-    ``known`` has the models and the law, from which such pmfs are computed.
+    ``known`` has the models and the law, from which such pmfs are computed. Returns () if none of them gives it.
     """
     facts = known.facts
     if facts is None:
@@ -420,7 +420,8 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
     """Return logarithms that a wrong engine could give ``token`` after ``before``, each with a description.
 
-    They are those of q, of the residual, and of the acceptance probability. ``facts`` has the models.
+    They are those of q, of the residual, and of the acceptance probability. ``facts`` has the models. Returns [] if it
+    lacks one of the two models.
     """
     if facts.draft is None or facts.target is None:
         return []

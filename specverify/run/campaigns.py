@@ -151,7 +151,7 @@ def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> St
     """Sample the block with number ``index`` of a subject and return its result.
 
     ``campaign`` has the plan that the subject shares with others. The samples are drawn in batches; a batch is two
-    calls with different seeds.
+    calls with different seeds. Raises ``UnusableSubject`` for a black box that returns words in place of token ids.
     """
     plan, words = campaign.plan_of_each(), Words({}, set())
     chosen, cell = planned_law(plan, subject.law)

@@ -117,7 +117,10 @@ def default_subjects() -> tuple[str, ...]:
 
 
 def _expanded(table: str) -> Iterator[str]:
-    """Yield the names of a table's subjects; nothing if there is no such table."""
+    """Yield the names of a table's subjects; nothing if there is no such table.
+
+    Raises ``UnusableSubject`` if the engine of the table cannot be loaded.
+    """
     engine = engine_called(table) if table in tables() else None
     if engine is not None:
         try:

@@ -325,7 +325,10 @@ def _repeats(sampler: Sampler, seed: int, number: int) -> str:
 
 
 def _aligned(draft: KnownLaw, law: KnownLaw) -> Any:
-    """Return the draft's probabilities in the order of the law's outcomes."""
+    """Return the probabilities of ``draft`` in the order of the outcomes of ``law``.
+
+    The probability is 0 for an outcome that ``draft`` does not have.
+    """
     places = [
         draft.place(outcome) if not isinstance(outcome, str) else -1
         for outcome in map(law.outcome, range(len(law.masses)))

@@ -148,7 +148,7 @@ class Worker:
 
 @contextmanager
 def _current_folder_left_out() -> Iterator[None]:
-    """In the ``with`` block, keep the server process from importing modules of the current folder."""
+    """In the ``with`` block, start processes so that they do not import modules of the current folder."""
     before = os.environ.get(_SAFE)
     os.environ[_SAFE] = "1"
     try:

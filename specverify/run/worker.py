@@ -155,7 +155,8 @@ def examine(
 ) -> None:
     """Run ``checks`` on the subject ``name`` within ``seconds``, and send each verdict by ``tell``.
 
-    Each check is announced first. ``quick``: only the cases of the quick plan are examined.
+    Each check is announced first. ``quick``: only the cases of the quick plan are examined. If the subject cannot be
+    loaded, only the reason is sent.
     """
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):

@@ -36,7 +36,10 @@ class Coarsening(NamedTuple):
     """``[cells]``: probability of each cell."""
 
     def counts(self, counts: Array) -> Array:
-        """Return the counts of the cells, given the counts ``[k]`` of the outcomes of positive probability."""
+        """Return the counts of the cells, given the counts ``[k]`` of the outcomes.
+
+        Outcomes of probability 0 are left out.
+        """
         some = self.labels >= 0
         return np.bincount(self.labels[some], weights=counts[some], minlength=len(self.masses))
 

@@ -23,7 +23,7 @@ FEWEST = 10
 
 
 class Contingency(NamedTuple):
-    """The result of the test of one table."""
+    """The result of testing the independence of the two variables of one contingency table."""
 
     samples: int
     freedom: int
@@ -36,7 +36,7 @@ class Contingency(NamedTuple):
 
 
 class Independence(NamedTuple):
-    """A verdict on one table, with the guarantees planned before it."""
+    """A verdict on the independence of the two variables of one table, with the guarantees planned before it."""
 
     verdict: FitVerdict
     first: Contingency

@@ -150,8 +150,9 @@ def emitted(
 ) -> Callable[[Draws], Any]:
     """Return the function of draws that calls ``verify`` on ``rows`` in the context ``answered(draws)``.
 
-    ``arguments`` states how the arguments are made. It returns the tokens emitted for each row, or for the one row if
-    the verifier takes no batch. It raises ``UnusableSubject`` unless the result is one row of tokens for each row.
+    The function returns the tokens emitted for each row, or for the one row if the verifier takes no batch. It raises
+    ``UnusableSubject`` unless the result is one row of tokens for each row. ``arguments`` states how the arguments are
+    made.
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])

@@ -244,7 +244,8 @@ def _rows_returned(decode: Decode) -> int | None:
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
     """Return the new tokens of a run, cut at ``horizon``; ``Undecided`` if the last token was never read.
 
-    With several ``rows``, return a tuple of texts; None permits any number of rows.
+    With several ``rows``, return a tuple of texts; None permits any number of rows. Raises ``UnusableSubject`` for
+    another number of rows.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:

@@ -80,7 +80,10 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
 
 
 def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
-    """Return one kind of batch row for each draft that q can draw, and the probability of each."""
+    """Return one kind of batch row for each sequence of drafts that q can draw, and the probability of each.
+
+    q is the draft model of ``situation``.
+    """
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
         RowKind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)

@@ -141,12 +141,12 @@ class WithVocabulary(NamedTuple):
         return self.make(scenario)
 
     def widen(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with at least the required number of tokens."""
+        """Return ``scenario`` with at least ``vocabulary`` tokens."""
         return scenario._replace(vocabulary=max(scenario.vocabulary, self.vocabulary))
 
 
 def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
-    """Return ``scenario`` with the least vocabulary that ``make`` requires."""
+    """Return ``scenario`` with at least the number of tokens that ``make`` requires of a vocabulary."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
 

@@ -215,7 +215,7 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     """Return the lists of requests with which the engine call ``decode`` is examined.
 
     With ``stops`` there are also texts that end. A ``batched`` engine also gets a batch of ``rows`` requests, if that
-    is more than one. An engine that takes no prompt gets none.
+    is more than one. Returns () for an engine that takes no prompt.
     """
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:

@@ -110,7 +110,7 @@ def attempt_of(form: Form) -> Attempt:
 def _arrays(form: Form, trees: Sequence[TreeRows]) -> dict[str, Any]:
     """Return the arguments of a call for ``trees`` by name; without q for top-k drafts.
 
-    ``form`` is the form of the verifier. They are stacked if the verifier takes a batch.
+    The arguments are stacked if the verifier, whose form is ``form``, takes a batch.
     """
     columns = [np.stack([np.asarray(tree[place]) for tree in trees]) for place in range(4)]
     given = dict(zip(TreeRows._fields, columns if form.batched else [column[0] for column in columns], strict=True))

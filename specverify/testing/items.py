@@ -67,7 +67,10 @@ class CheckOfSubject(NamedTuple):
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
-        """Run the check and return its verdict. The options ``more`` replace those of the subject."""
+        """Run the check and return its verdict; None if the plan ended before the check.
+
+        The options ``more`` replace those of the subject. Raises the error of a check function if the check fails.
+        """
         __tracebackhide__ = True
         more = {**offered.get(), **more}
         plan = self.examinee.make(**more) if more else self.examinee.plan
@@ -147,7 +150,10 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``."""
+    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``.
+
+    Raises ``ValueError`` for a check function without its arguments.
+    """
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
     given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)

@@ -284,7 +284,10 @@ def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
 
 
 def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
-    """Return the subject with ``claims`` in place of its own; unchanged if ``claims`` is None."""
+    """Return the subject with ``claims`` in place of its own; unchanged if ``claims`` is None.
+
+    Raises ``ValueError`` unless they are at least one ``Claim``.
+    """
     if claims is None:
         return subject
     if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
@@ -309,7 +312,10 @@ def _told(value: Any) -> str:
 
 
 def checked_gammas(gammas: Any) -> tuple[int, ...]:
-    """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation."""
+    """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation.
+
+    Raises ``ValueError`` unless they are different integers of at least 1.
+    """
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
         raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:

@@ -209,7 +209,8 @@ def _number(token: Any) -> int:
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Request one completion as a stream of events; return its tokens and values, with the chunks of text.
 
-    ``url`` is the address of the server. ``fields`` are the fields of the request.
+    ``url`` is the address of the server. ``fields`` are the fields of the request. Raises ``UnusableSubject`` if the
+    stream has no tokens.
     """
     result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:

@@ -258,7 +258,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
     ``asked`` holds the program; ``place`` is the index of the variant among its variants. Drafts become those of the
     vector, and all other draws are answered by the vector's uniforms. A vector of the kind ``boundary`` answers all of
-    them with one end of the uniforms' range.
+    them with one end of the uniforms' range. Raises ``NotAsked`` if the vector does not apply to the variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -309,7 +309,8 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
     """Yield, for each round of one text that ``program`` decodes, its sizes and the cache length before the next one.
 
-    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts.
+    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. Raises
+    ``NotAsked`` if the program has no observer.
     """
     if program.watch is None:
         raise NotAsked("it cannot be looked into")

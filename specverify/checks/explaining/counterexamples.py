@@ -182,8 +182,8 @@ def program_counterexample(
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
     """Return the sentence that an engine chooses a token as the argmax of p, without a draw; "" if it does not.
 
-    ``engine`` holds the paths of ``program``. Returns "" also unless the program runs with the models of a scenario and
-    serves a single request.
+    ``engine`` holds the paths of ``program``. Returns "" also if the program does not run with the models of a
+    scenario, or serves several requests.
     """
     if program.trace is None or program.split is not None:
         return ""
@@ -451,10 +451,11 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Return a counterexample of the most probable paths to a forbidden outcome, which ends with the sentence ``then``.
+    """Return a counterexample that shows the most probable paths to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome. A path that deviates from the rule is shown alone; without one the
-    three most probable paths are shown. The readings of the shown paths are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
+    deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
+    shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -494,10 +495,10 @@ def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, .
 def _tree_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Return a counterexample of paths with draft trees, which ends with the sentence ``then``.
+    """Return a counterexample that shows paths with draft trees to a forbidden outcome.
 
-    Paths that deviate from the rule come first. ``offends`` is true for a forbidden outcome; the readings of the shown
-    paths are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
+    deviate from the rule come first. The readings of the shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -530,7 +531,8 @@ def _tree_counterexample(
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all examined rounds of a decoder follow; "" if none fits.
 
-    They are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of three.
+    The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
+    three.
     """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -628,7 +630,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return one line for each row of p and q in ``seen``.
+    """Return one line for each row of p and q in ``seen``, which maps a text to its rows.
 
     ``shown`` are the readings of the shown paths. If one of their rounds deviates from the rule, only the rows of the
     deviating rounds are returned.

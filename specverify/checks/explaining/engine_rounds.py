@@ -188,9 +188,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the untested drafts in ``dropped``, and about tested drafts after the same text.
+    """Return the sentence that a drafted token is left out without a test.
 
-    ``read`` are the paths with their models.
+    The sentence also names the drafts after the same text that are tested, if others are. ``dropped`` are the rounds
+    with a draft that is left out. ``read`` holds (reading, models) of each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1

@@ -289,10 +289,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if this does not explain it.
+    """Explain a wrong ``token`` by a row of p that was computed for an earlier request; "" if this does not explain it.
 
-    The explanation requires that p was never queried with ``text`` while this request was served (query indices
-    ``served``), and that exactly one earlier query has the same length as ``text``.
+    The target must not have been queried with ``text`` while this request was served (query indices ``served``), and
+    exactly one earlier query must have the same length as ``text``.
     """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""

@@ -226,10 +226,10 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of a rule that fits ``seen`` with a free number, or in some rounds only; "" if none does.
+    """Return the name of a rule that fits ``seen``: one with a free number, or one that is wrong in some rounds only.
 
     ``part`` is "accept", "replace" or "bonus", ``seen`` are (round, position, observed value), and ``parameters`` the
-    sampling parameters as text.
+    sampling parameters as text. Returns "" if no such rule fits.
     """
     if part == "accept":
         return accept_rule([_accepted(*one) for one in seen])
@@ -241,9 +241,10 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
 
 
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
-    """Return the only formula in ``POINTS`` that gives every observed token of ``part``, by name; "" if not one fits.
+    """Return the only formula in ``POINTS`` that gives every observed token of ``part``, by name.
 
-    ``all_given`` are the rounds. The wrong tokens must differ, because any formula can give one token.
+    The formulas in ``POINTS`` give one token with certainty, such as an argmax. ``all_given`` are the rounds. The wrong
+    tokens must differ, because any formula can give one token. Returns "" if no formula or several fit.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
@@ -410,7 +411,7 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
     """Return a sentence with the first observed value of ``part`` that differs from the rule.
 
     ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds with the observations. ``briefly``:
-    another sentence already names the wrong formula, so this one omits it.
+    another sentence already names the wrong formula, so this one omits it. Returns "" if no value differs.
     """
     found = [
         (given, i, seen, said)

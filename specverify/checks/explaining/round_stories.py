@@ -26,7 +26,10 @@ NEAR = 1e-6
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the rounds of a decode whose draws have the outcomes ``choices``; "" for trees and large rounds."""
+    """Describe the rounds of a decode whose draws have the outcomes ``choices``.
+
+    Returns "" without a ``propose`` step, for trees, and for large rounds.
+    """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()

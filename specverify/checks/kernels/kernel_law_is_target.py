@@ -73,7 +73,10 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first cells of ``cells``, as many as belong to the situation of the first cell."""
+    """Return the first cells of ``cells``, as many as belong to the situation of the first cell.
+
+    Returns [] if there are no cells.
+    """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 

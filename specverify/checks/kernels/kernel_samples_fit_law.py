@@ -46,7 +46,7 @@ class SampledKernel(NamedTuple):
 
     @property
     def design(self) -> Design:
-        """Return the possible rows of a batch: one for each draft that q can draw."""
+        """Return the possible rows of a batch: one for each sequence of drafts that q can draw."""
         kinds, shares = drafts_of(self.situation)
         return design_of(kinds, shares, self.vocabulary, self.kernel.convention.draft_padding)
 
@@ -174,9 +174,10 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return situations with more drafts and few random rows; [] if the kernel does not run on this many drafts.
+    """Return situations with more drafts, whose pmfs are one-hot except at two positions.
 
-    ``tv`` is the detectable total variation, and ``calls`` are the rows and seeds of the calls.
+    ``tv`` is the detectable total variation, and ``calls`` are the rows and seeds of the calls. Returns [] if the
+    kernel does not run on this many drafts.
     """
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)

@@ -75,8 +75,8 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
     """Return two descriptions: of repeated bits in different rows, and in different calls; "" for each without any.
 
     ``seen`` are the bits ``[calls, rows]``, ``length`` the shortest run of rows that counts, and ``keys`` the (seed,
-    offset) of each call. If two whole rows and two whole calls are equal, one follows from the other; rows are reported
-    only if a run of rows is also repeated within one call.
+    offset) of each call. Repeated calls can make whole rows equal too. So if whole rows and whole calls are equal, rows
+    are reported only if a run of rows is also repeated within one call.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]

@@ -59,8 +59,8 @@ class ReferencePlan(NamedTuple):
 class ReferenceFound(NamedTuple):
     """The counts and the evidence of a comparison so far.
 
-    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is their number from each
-    sampler.
+    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is the number of sequences that
+    were drawn from each sampler.
     """
 
     compared: Mapping[str, Compared]
