@@ -80,10 +80,11 @@ def many_after(length: int) -> str:
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module.
+    """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
-    ``seed`` selects the rows. In the kinds of ``apart_after`` and ``far_after`` it also determines how little p and q
-    differ.
+    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the rows. In the kinds of ``apart_after``
+    and ``far_after`` it is also an exponent: p and q differ by 2 parts in ``2 << seed``, so a larger seed gives a
+    smaller difference.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
@@ -112,7 +113,8 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
 def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) with one-hot rows in float64, for a vocabulary of any size.
 
-    The rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``.
+    After every text the rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``: a quarter of
+    the rows of q have another token than p.
     """
 
     @cache

@@ -61,8 +61,8 @@ def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
 def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
     """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids.
 
-    ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``. ``seeds`` are the seeds of the calls,
-    and ``largest`` is the largest number of rows of a call.
+    ``sampler`` is the black box. ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``.
+    ``seeds`` are the seeds of the calls, and ``largest`` is the largest number of rows of a call.
     """
     left = SAMPLES
     while left:

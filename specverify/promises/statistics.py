@@ -51,7 +51,7 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
 
 
 class _NumberForm(NamedTuple):
-    """What a reported value must be."""
+    """The form that a reported value must have: ``expected`` in words, and ``fits(value)``, whether a value has it."""
 
     expected: str
     """The form in words."""
@@ -239,7 +239,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
-    ``promises`` has the names of the statistics.
+    ``promises`` has the names of the statistics. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
     runs, present = 0, set[str]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
