@@ -25,7 +25,7 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def first_line(function: Callable[..., Any], otherwise: str) -> str:
-    """Return the first line of a callable's docstring, or of ``otherwise`` if it has none.
+    """Return the first line of a callable's docstring; if it has none, the first line of ``otherwise``.
 
     For ``functools.partial`` the docstring is that of the wrapped function.
     """

@@ -56,7 +56,7 @@ class Counterexample(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """The result of one check on one case."""
+    """The result of one check on one case: the case holds if it is neither ``failed`` nor ``unknown``."""
 
     statement: str
     """One sentence that states the result."""

@@ -244,7 +244,8 @@ def _few_bits(found: float, expected: float) -> str:
     """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
     A uniform of n bits is 0 with probability 2^-n, and 0 accepts also a draft with a smaller bound. The remark is
-    returned if the computed probability ``found`` is 2^-n for a small n, and above ``expected``, that of the rule.
+    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
+    rule.
     """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent

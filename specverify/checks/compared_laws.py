@@ -229,8 +229,8 @@ class Overheard(NamedTuple):
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
     """Return the list in which a complete enumeration of a program stores its ``Overheard``.
 
-    An ``Overheard`` records that no random number is used twice; the list is empty until one is stored. It is cached by
-    ``opened``, which opens the program. A check that finds a record need not follow the paths again.
+    An ``Overheard`` records that no random number is used twice; the list is empty until one is stored. The list is
+    cached by ``opened``, which opens the program. A check that finds a record need not follow the paths again.
     """
     return []
 

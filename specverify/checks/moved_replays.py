@@ -65,9 +65,10 @@ def noticed(replays: int) -> float:
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
-    """Return the sources of randomness in which two runs of the program ``run`` differ, such as native generators.
+    """Return the calls in two runs of the program ``run`` that may draw random numbers without interception.
 
-    The draws of both runs are intercepted, so a source in which they differ is not.
+    They are draws that no front end intercepts, clocks and random bytes, and unknown native code. Intercepted draws are
+    answered from ``seed``. A run before these two loads libraries and is not observed.
     """
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))

@@ -46,7 +46,10 @@ ROUNDING = 1e-6
 
 
 class Reuse(NamedTuple):
-    """One reuse of randomness: a description and the two lines that use the same number or generator state."""
+    """One reuse of randomness: two lines use the same random number or the same state of a generator.
+
+    ``second`` is file and line of the second use, and ``sentence`` describes the reuse.
+    """
 
     what: str
     """The reused number, such as ``the uniform drawn by torch.rand at f.py:12``."""
@@ -141,7 +144,11 @@ class Cell(NamedTuple):
 
 
 class AnsweredQuestion(NamedTuple):
-    """An answered comparison of a symbolic number: its draw, the line, and the interval known afterwards."""
+    """An answered comparison of a symbolic number.
+
+    ``draw`` is the draw of the number, ``place`` file and line of the comparison, and ``cell`` the interval in which
+    the number lies afterwards.
+    """
 
     draw: Draw
     place: str

@@ -174,10 +174,10 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """A setting in which every number of a run lies near an end, 0 or 1.
+    """A setting in which every number of a run lies near the same ``end``, 0 or 1.
 
     ``apart`` is the probability of the values between the number and the end. A new ``Boundary`` is made for each run
-    and kept in ``boundaries``.
+    and appended to ``boundaries``.
     """
 
     end: float
@@ -365,10 +365,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
-    """Return the methods of ``library`` that draw from a law of the table.
-
-    The keys are their names, the values the law and the parameters of the method.
-    """
+    """Return the methods of ``library`` that draw from a law of the table: name -> (law, parameters of the method)."""
     return {
         method: (law, parameters)
         for law in DISTRIBUTIONS.values()
@@ -424,7 +421,7 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers, with the library methods that draw from it.
+    """A law of integers. ``numpy`` maps its methods in NumPy to their parameters; ``torch`` has its functions in torch.
 
     ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
     represent the remaining probability.

@@ -99,7 +99,7 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """A uniform number with the value that it has in the plain run."""
+    """A uniform number, its value in the plain run, and the recorded ``item`` from which the value is taken."""
 
     of: Any
     """The uniform, or its constraints (``known``). The reference keeps its ``id`` from being reused."""

@@ -444,7 +444,7 @@ def may_stand() -> bool:
 def _followed(number: int, size: Any) -> bool:
     """Return whether drawn integers are enumerated at once, instead of staying symbolic until they are read.
 
-    Each of the integers has ``number`` possible values; ``size`` is the shape of their array, or None for one integer.
+    ``number`` is how many values each integer may have; ``size`` is the shape of their array, or None for one integer.
     """
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE

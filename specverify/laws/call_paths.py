@@ -42,7 +42,10 @@ Program = Callable[[Draws], Ending]
 
 
 class WideDraw(NamedTuple):
-    """A draw over a large vocabulary whose outcome the program read, and the outcome that the path follows."""
+    """A draw over a large vocabulary: its site, its pmf ``[outcomes]``, and the ``outcome`` that the path follows.
+
+    The program read the outcome.
+    """
 
     site: Site
     pmf: Any
@@ -68,8 +71,9 @@ class CallPath(NamedTuple):
 class _OneRun:
     """An interpreter that gives the draws of one run chosen outcomes, so that a path can be repeated.
 
-    Draws over few outcomes get ``choices`` in order, and after these their first possible outcome. Draws over a large
-    vocabulary get ``outcomes`` (number of the draw -> outcome), and the others a likely outcome.
+    Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome.
+    ``outcomes`` maps the index of a draw over a large vocabulary to its outcome; any other such draw gets a likely
+    outcome.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:

@@ -81,19 +81,18 @@ SMALLEST = {FLOAT16: 2.0**-24}
 
 
 def added_up(epsilon: float, count: int) -> Floats:
-    """Return the rounding errors of a program whose sums of ``count`` entries are pairwise.
+    """Return the rounding errors of a program that adds ``count`` entries pairwise, as ``np.sum`` and ``torch.sum`` do.
 
-    The sums of ``np.sum`` and ``torch.sum`` are pairwise. ``epsilon`` is the spacing at 1 of the floats in which the
-    program computes.
+    ``epsilon`` is the spacing at 1 of the floats in which the program computes.
     """
     return Floats(epsilon, (math.log2(max(count, 2)) + 8) * epsilon)
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return the rounding errors of a program that sums ``count`` entries pairwise or one after the other.
+    """Return the rounding errors of a program that adds ``count`` entries pairwise or one after the other.
 
     Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats in which the program computes.
-    ``given`` is the spacing at 1 of the floats of the input rows, whose numbers are not rounded again. ``looked_up``:
+    ``given`` is that of the floats of the input rows, whose numbers are not rounded again. ``looked_up`` states that
     the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)

@@ -26,7 +26,10 @@ class Coverage(NamedTuple):
 
 
 class Law(NamedTuple):
-    """A law as outcome -> probability, exact or float64; ``missing`` is the probability that was not enumerated."""
+    """A law: ``probabilities`` maps outcomes to probabilities, exact or float64.
+
+    ``missing`` is the probability of the paths that were not enumerated.
+    """
 
     probabilities: Mapping[Any, Any]
     missing: Any = 0
@@ -40,7 +43,10 @@ class Law(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """The total variation between two laws; an interval if probability is missing or arithmetic rounds."""
+    """The total variation between two laws, which lies between ``low`` and ``high``.
+
+    Both are equal unless probability is missing or arithmetic rounds.
+    """
 
     low: Any
     high: Any

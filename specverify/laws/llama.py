@@ -21,7 +21,8 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 class LlamaSizes(NamedTuple):
     """Sizes of a model. The defaults are the smallest that the converters of engines accept.
 
-    ``width`` is that of the residual stream, ``positions`` the length of the longest text, ``epsilon`` the constant in
+    ``width`` is that of the residual stream. A layer has ``heads`` heads of queries and ``kv_heads`` heads of keys and
+    values, each of ``head_width`` entries. ``positions`` is the length of the longest text, ``epsilon`` the constant in
     the RMS norms, and ``theta`` the base of the rotary angles.
     """
 

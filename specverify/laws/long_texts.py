@@ -72,7 +72,10 @@ class RoundEdge(NamedTuple):
 
 
 class StateClass(NamedTuple):
-    """A class of states after which the law of the remaining text is the same: a node of the graph."""
+    """A class of states after which the law of the remaining text is the same: a node of the graph.
+
+    ``edges`` are the paths of the next round.
+    """
 
     place: int
     """Number of new tokens before this state."""

@@ -26,7 +26,11 @@ PROBES = 16
 
 
 class Path(NamedTuple, Generic[Outcome]):
-    """One run of a program: its result, its probability, and the outcomes of its draws (``choices``)."""
+    """One run of a program: its result, its probability (``weight``), and its draws.
+
+    ``choices`` are the outcomes of the draws, and ``decisions`` the sites, pmfs and outcomes. ``rounding`` has the
+    observations from which the error of the weight is bounded.
+    """
 
     outcome: Outcome
     weight: Any
@@ -90,11 +94,10 @@ class Enumerated:
     """An interpreter that follows one path: it repeats recorded outcomes, then takes the first one of each new draw."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
-        """``branches`` are the draws of the path; new ones are appended.
+        """Follow the path of ``branches``, the draws made so far; each new draw is appended.
 
-        ``first`` fixes the outcomes of the first draws.
-
-        The enumeration and all its interpreters share ``branches``.
+        ``first`` fixes the outcomes of the first draws. The enumeration and all its interpreters share the list
+        ``branches``.
         """
         self._branches, self._first = branches, first
         self.depth = 0

@@ -263,8 +263,8 @@ def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> It
 def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
     """Yield pairs of rows of the same seed, which must be equal.
 
-    All rows are drawn from ``sampler``. One is a row of a small call, the other the same row of a call of ``size``
-    rows, or of a call that follows other calls.
+    All rows are drawn from ``sampler``. One row of a pair is from a small call. The other is the same row of a call of
+    ``size`` rows, or of a call that follows other calls.
     """
     alone, several, whole = (drawn(sampler, seed, number) for number in (1, (size + 1) // 2, size))
     yield RowPair(alone[0], whole[0], f"row 1 of seed {seed}, n=1 and n={size}")

@@ -35,7 +35,11 @@ COUPLING = "coupling"
 
 
 class ProofSubject(NamedTuple):
-    """The decoder of a proof, as a function of the world (the models), and the law that a biased decoder declares."""
+    """The decoder of a proof, as a function of the world (the models), and the law that a biased decoder declares.
+
+    ``name`` and ``options`` describe it in sentences. ``build(world, task)`` makes the decoder, and
+    ``declared_law(task, prompt)`` returns the declared law; None for a decoder without a bias.
+    """
 
     name: str
     options: str
@@ -90,7 +94,8 @@ class _NamedSubject(NamedTuple):
     """The subject that a name stands for, before options are applied.
 
     ``shown`` is its name in sentences, ``build`` makes the decoder, ``parts`` makes its parts (None: it is not made of
-    parts), and ``defaults`` are its default options.
+    parts), ``declared_law`` returns the law that a biased decoder declares (None: no bias), and ``defaults`` are its
+    default options.
     """
 
     shown: str

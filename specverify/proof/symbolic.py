@@ -32,7 +32,7 @@ class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Oracle(Protocol):
-    """The interface that decides comparisons of symbolic numbers."""
+    """The interface of an object that decides comparisons of symbolic numbers, such as the run of a program."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         """Return whether the sign of ``polynomial`` is one of ``signs`` on the current path."""

@@ -22,7 +22,11 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """The unknowns of one pmf, or the unknown of one open question, and the conditions on them."""
+    """The unknowns of one pmf, or the unknown of one open question, and the conditions on them (``axioms``).
+
+    ``kind`` is the model of the pmf, ``text`` the text after which it is the pmf, and ``entries`` has the entries as
+    polynomials in the unknowns. For an open question, ``text`` is the question.
+    """
 
     kind: str
     text: Tokens
@@ -114,9 +118,10 @@ class UnknownWorld:
 
 
 class Model(NamedTuple):
-    """Concrete models (target, draft and answers to open questions) at which a statement fails.
+    """Concrete models at which a statement fails: pmfs of target and draft by text, and answers to open questions.
 
-    A text without a stored pmf has the uniform pmf; an open question without a stored answer has the answer no.
+    ``choices`` maps an open question to its answer. A text without a stored pmf has the uniform pmf; an open question
+    without a stored answer has the answer no.
     """
 
     vocabulary: int

@@ -67,7 +67,8 @@ def reproduction_of_error(
 ) -> Reproduction:
     """Return a script for a call of ``subject`` that raises only with speculation.
 
-    ``seconds`` and ``progress`` are those of ``reproduction``.
+    ``seconds`` and ``progress`` are those of ``reproduction``. Raises ``NoScript`` if there is no such error, or if a
+    script cannot show it.
     """
     program = subject.programs[0] if subject.programs else None
     return _reproduced(subject, program, _error, "nothing is raised, or without speculation too", seconds, progress)

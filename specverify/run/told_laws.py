@@ -65,8 +65,8 @@ def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, roundi
     The law is computed prefix by prefix, the most probable prefixes first. Unreported mass, and the mass of prefixes
     beyond ``MOST_QUESTIONS``, is summed under ``OTHERS``. Every reported probability, and the unreported rest, has a
     relative error of at most ``rounding``. So every probability of a right subject is within the factor ``(1 +
-    rounding)^2`` of the law. ``wanted`` has the prompt and the options, and ``words`` numbers the tokens. Raises
-    ``UnusableSubject`` if the subject reports no probabilities.
+    rounding)^2`` of the law. ``box`` is the black box, ``wanted`` has the prompt and the options, and ``words`` numbers
+    the tokens. Raises ``UnusableSubject`` if the box reports no probabilities, or probabilities whose sum is above 1.
     """
     law: dict[Any, float] = {}
     asked: dict[Tokens, ReportedLogprobs] = {}
@@ -192,10 +192,10 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
     """Return the logits of the next token that a black box reports after each text.
 
-    ``box`` is the black box, and ``wanted`` has the prompt and the options. There are none for a text if the box gives
-    no usable report: none at all, or one that does not change with an option that could change the argmax. Greedy
-    decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation. ``words``
-    maps the tokens that the box reports to ids, and ``rounding`` is the relative error of a reported probability.
+    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits if the box gives no
+    usable report: none at all, or one that does not change with an option that could change the argmax. Greedy decoding
+    takes the argmax of these logits: they include penalties, but neither temperature nor truncation. ``words`` maps the
+    tokens that the box reports to ids, and ``rounding`` is the relative error of a reported probability.
     """
     options = {
         name: value

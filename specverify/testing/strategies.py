@@ -61,10 +61,9 @@ def pmfs(vocabulary: int, kind: str | None = None, dtype: str | None = None) -> 
 
 
 def pmf_pairs(vocabulary: int, dtype: str | None = None) -> st.SearchStrategy[tuple[Pmf, Pmf]]:
-    """Return a strategy for pairs (p, q) of pmfs ``[vocabulary]``.
+    """Return a strategy for pairs (p, q) of pmfs ``[vocabulary]``; exact, or of ``dtype``.
 
-    ``dtype`` None means exact rationals. The two are independent, equal, of disjoint supports, or one support is inside
-    the other.
+    p and q are independent, equal, of disjoint supports, or one support is inside the other.
     """
     check_choice(dtype, "the dtype", _EXACT_OR)
     check_integer(vocabulary, "the vocabulary")

@@ -83,5 +83,5 @@ def support_of(pmf: Pmf) -> Tokens:
 
 
 def rows_of(pmfs: Sequence[Any]) -> list[list[str]]:
-    """Return each pmf as a list of strings such as ``"3/8"``."""
+    """Return each of ``pmfs`` as a list of strings such as ``"3/8"``."""
     return [texts(pmf.tolist()) for pmf in pmfs]

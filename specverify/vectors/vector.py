@@ -72,7 +72,7 @@ class Outcome(StrEnum):
 
 
 class Judged(NamedTuple):
-    """The grade of one answer, with the reason."""
+    """The grade of one answer (``outcome``), with the reason."""
 
     outcome: Outcome
     reason: str = ""
@@ -81,7 +81,10 @@ class Judged(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of test vectors: how they are made, and how answers to them are graded."""
+    """A kind of test vectors, with its name and a ``summary``.
+
+    ``vectors()`` makes the vectors, and ``judge(vector, answer)`` grades an answer to one of them.
+    """
 
     name: str
     summary: str

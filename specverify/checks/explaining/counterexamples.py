@@ -182,8 +182,8 @@ def program_counterexample(
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
     """Return the sentence that an engine chooses a token as the argmax of p, without a draw; "" if it does not.
 
-    ``engine`` holds the paths of ``program``. Returns "" also unless the program runs with the models of a scenario and
-    serves a single request.
+    ``engine`` holds the paths of ``program``. Returns "" also if the program does not run with the models of a
+    scenario, or serves several requests.
     """
     if program.trace is None or program.split is not None:
         return ""
@@ -451,10 +451,11 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Return a counterexample of the most probable paths to a forbidden outcome, which ends with the sentence ``then``.
+    """Return a counterexample that shows the most probable paths to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome. A path that deviates from the rule is shown alone; without one the
-    three most probable paths are shown. The readings of the shown paths are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
+    deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
+    shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -494,10 +495,10 @@ def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, .
 def _tree_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Return a counterexample of paths with draft trees, which ends with the sentence ``then``.
+    """Return a counterexample that shows paths with draft trees to a forbidden outcome.
 
-    Paths that deviate from the rule come first. ``offends`` is true for a forbidden outcome; the readings of the shown
-    paths are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
+    deviate from the rule come first. The readings of the shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)

@@ -83,7 +83,11 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that ends at the last failed test."""
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
+
+    The rule accepts all drafts before the last failed test, and all drafts if no test fails. The right rule uses the
+    first failed test.
+    """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
     def at_least(number: int) -> Any:

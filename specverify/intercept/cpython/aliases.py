@@ -38,7 +38,10 @@ class AliasPlace(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """A reference to a method of a generator, the method, and its replacement while a block is open."""
+    """A reference to a method of a generator: where it is stored (``place``), and the method (``before``).
+
+    ``inside`` is the replacement of the method, to which the reference is set while a block is open.
+    """
 
     place: AliasPlace
     before: Any
@@ -90,7 +93,7 @@ def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
 
 
 def forget() -> None:
-    """Release the objects found by the last search, so that they can be garbage-collected."""
+    """Release the references and generators that ``find_aliases`` stored, so that they can be garbage-collected."""
     PROCESS.aliases.clear()
     PROCESS.watched.clear()
 
@@ -182,7 +185,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 
 
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
+    """Yield an ``AliasPlace`` for each reference in ``holder`` to an object whose identity is in ``wanted``.
 
     ``everything`` has the classes of the process, because an attribute of a class is changed in another way. Yields
     nothing for a holder that cannot be changed, such as a tuple.
@@ -224,9 +227,9 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 
 
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
-    """Return the place of ``key`` in the dictionary ``holder``.
+    """Return an ``AliasPlace`` for the entry ``key`` of the dictionary ``holder``.
 
-    If ``holder`` holds the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
+    If ``holder`` has the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
     invalidates the method cache of the class.
     """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None

@@ -329,9 +329,9 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the integer nearest to ``value``, of two the even one; -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``: if two are equally near, the even one; -0.0 for a number just below 0.
 
-    Refuses numbers for which a tie has positive probability.
+    Refuses numbers that lie halfway between two integers with positive probability.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")

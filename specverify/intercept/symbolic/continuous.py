@@ -342,7 +342,10 @@ SNAPPED = 1e-12
 
 
 class Joined(NamedTuple):
-    """Two symbolic numbers combined by an operation, followed by ``steps`` and limited to ``[low, high]``."""
+    """Two symbolic numbers (``operands``) combined by an operation, followed by ``steps``.
+
+    The result is limited to ``[low, high]``.
+    """
 
     name: str
     """``add``, ``multiply`` or ``maximum``."""

@@ -162,7 +162,10 @@ class Wide(Deferred):
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
-        """Return whether ``question`` holds for the number; ``question`` maps an array of values to bools."""
+        """Return whether ``question`` is true of the number; the answer is drawn unless it is known.
+
+        ``question`` maps an array of possible values to bools.
+        """
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
 
     def mapped(self, function: Callable[[Any], Any]) -> Wide:
@@ -230,7 +233,10 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """Symbolic bools in rows: in each row, one symbolic number is compared with all bounds of the row."""
+    """An array of symbolic bools with the given ``shape``, in rows.
+
+    In each row, one symbolic number is compared with all bounds of the row.
+    """
 
     lookups: tuple[DrawAmongMany, ...]
     """One lookup for each row."""
@@ -302,7 +308,7 @@ def most() -> int:
 
 
 def check_numbers(call: str, size: Any) -> None:
-    """Refuse the call named ``call`` if it draws more random numbers than the current mode follows.
+    """Refuse the call named ``call`` if it draws more random numbers than the current mode permits.
 
     ``size`` is how many it draws: a number, a shape, or None for one.
     """
@@ -320,9 +326,9 @@ def check_outcomes(call: str, number: int) -> None:
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of ``size``: a shape, or a single number.
+    """Return ``size``, a shape or a single number, as a list of integers.
 
-    Other values are left out, because the library rejects them.
+    Entries that are no integers are left out, because the library rejects them.
     """
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
@@ -483,7 +489,7 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True in a row of symbolic bools, with the methods of a race."""
+    """The index of the first True in a row of symbolic bools, as an object with the methods of ``VectorRace``."""
 
     place: Wide
 

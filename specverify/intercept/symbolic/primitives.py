@@ -128,7 +128,11 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 class Primitive(NamedTuple):
-    """An operation: one row of the table."""
+    """An operation: one row of the table. ``family`` is its kind.
+
+    ``scalar``, ``vector`` and ``outcome`` are its rules for symbolic numbers, noise vectors and outcomes. ``result``
+    determines the dtype of the result, and ``rounding`` what is rounded in 16 bits.
+    """
 
     name: str
     """The NumPy name."""

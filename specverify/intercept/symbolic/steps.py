@@ -23,7 +23,7 @@ from specverify.laws.rounding import FLOAT64
 
 
 class Rule(NamedTuple):
-    """A strictly increasing smooth function on the real numbers, in NumPy array functions."""
+    """A strictly increasing smooth function on the real numbers; ``of`` computes its values at an array."""
 
     of: Callable[[Any], Any]
     back: Callable[[Any], Any]

@@ -411,7 +411,10 @@ def _is_plain(formula: Any) -> bool:
 
 
 def _beneath(slopes: Any, distance: Any) -> Any:
-    """Return the share of the unit cube in which the dot product of ``slopes`` and x is below ``distance``."""
+    """Return the share of the unit cube in which the dot product of ``slopes`` and the point is below ``distance``.
+
+    The arguments and the result have one column for each box.
+    """
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2
     within = np.clip(np.where(turned, total - distance, distance), 0.0, None)

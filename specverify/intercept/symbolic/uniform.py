@@ -281,7 +281,7 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """What the answer of one draw says about uniform numbers: in which interval one lies, or a relation of several."""
+    """The constraint of one draw's answer on uniform numbers: an interval of one, or a relation of several."""
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""
@@ -444,7 +444,10 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Record that the program reads ``draw``; refuse it if it depends in an unknown way on another draw read before."""
+    """Record that the program reads ``draw``.
+
+    Refuses the run if another draw from the same generator state was read that was made in another way.
+    """
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)

@@ -34,7 +34,7 @@ _UNSEEN = 2.0**-60
 
 
 class Steps(NamedTuple):
-    """One step of a chain for all elements of a vector: a strictly monotone function; see ``steps.MonotoneStep``."""
+    """One step of a chain for all elements of a vector, a strictly monotone function: see ``steps.MonotoneStep``."""
 
     name: str
     number: Any = 0.0
@@ -297,7 +297,10 @@ class Many(NamedTuple):
         return result.reshape(self.shape)
 
     def look(self) -> None:
-        """Record that all elements are read; refuse draws that depend on others in an unknown way."""
+        """Record that the program reads all elements.
+
+        Refuses the run if another draw from the same generator state was read that was made in another way.
+        """
         for block in self.blocks:
             look(block.draw)
 

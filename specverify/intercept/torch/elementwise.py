@@ -358,11 +358,11 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that applies ``handler`` and, if that declines, computes each element when it is read.
+    """Return a handler that calls ``handler`` and, if that declines, computes each element when it is read.
 
-    An element then is ``function`` of the elements of the operands. The second way is taken only for integer operands
-    with at most ``MOST_ELEMENTS`` elements, and is declined if the result is not of integers. ``name`` is the name of
-    the operation.
+    An element is then ``function`` of the elements of the operands. This is done only for integer operands with at most
+    ``MOST_ELEMENTS`` elements, outside large-vocabulary mode, and if the result is of integers; otherwise the returned
+    handler declines too. ``name`` is the name of the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:

@@ -279,9 +279,10 @@ def _compared(row: Any) -> Handler:
 
 
 def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
-    """Return the comparison of symbolic numbers with rows of ``bounds``.
+    """Return the comparison of symbolic numbers with rows of ``bounds``, as a tensor of symbolic bools.
 
-    ``value`` is one symbolic number, or one for each row; ``rule`` compares a number with one row.
+    ``value`` is one symbolic number, or one for each row. ``rule(numbers, rows, shape)`` is the rule of the comparison.
+    Returns ``Declined`` for other operands.
     """
     if (
         not isinstance(value, SymbolicTensor)

@@ -441,7 +441,7 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def only_source(values: Any) -> Categorical | None:
     """Return the single draw on which all symbolic elements of ``values`` depend; None if there is no such draw.
 
-    The draw must have at most ``MOST_CARRIED`` outcomes.
+    Also None if the draw has more than ``MOST_CARRIED`` outcomes of positive probability.
     """
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):
@@ -463,7 +463,7 @@ def _sources(value: Any) -> Iterator[Any]:
 def for_each_outcome(
     source: Categorical, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Return ``function`` evaluated for every outcome of ``source``; numbers that differ stay symbolic.
+    """Return ``function(*args, **kwargs)`` for all outcomes of ``source`` at once; numbers that differ stay symbolic.
 
     ``function`` must not write to its arguments. Raises ``RuleDeclined`` if the outcomes give different shapes, dtypes,
     containers or plain values, or if one of them raises an error.

@@ -37,7 +37,7 @@ from specverify.intercept.torch.tensors import (
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
-    """Return the handler of ``function``, which selects elements, as a ``view`` of the tensor or as a copy."""
+    """Return the handler of ``function``, which selects elements of a tensor, as a ``view`` of it or as a copy."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, SymbolicTensor) or not all(is_settled(value, shares=False) for value in args):

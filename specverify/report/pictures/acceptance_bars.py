@@ -113,9 +113,9 @@ def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
 
 
 def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
-    """Return sliders for the weights of p and q above the output of ``draw(p, q)``.
+    """Return sliders for the integer weights ``p`` and ``q``, above the output of ``draw(p, q)`` for their pmfs.
 
-    Without ipywidgets, a sentence is returned.
+    Without ipywidgets, return a sentence that names the missing package.
     """
     try:
         import ipywidgets  # noqa: PLC0415

@@ -36,9 +36,9 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel of a report with one line per item: its observed and its expected number, both between 0 and 1.
+    """A panel of a report with one line (``rows``) per item: its observed and its expected number.
 
-    ``seen_as`` and ``expected_as`` are the headings of the two numbers.
+    Both are between 0 and 1; ``seen_as`` and ``expected_as`` are their headings.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Levels(NamedTuple):
 
 
 class EvidencePanel(NamedTuple):
-    """A panel with the curve of an e-value over the number of samples."""
+    """A panel with the curve of an e-value over the number of samples; ``said`` is a sentence about it."""
 
     title: str
     said: str
@@ -63,7 +63,10 @@ class EvidencePanel(NamedTuple):
 
 
 class Partings(NamedTuple):
-    """A panel of the first differences between greedy texts with speculation and without it."""
+    """A panel of the first differences between greedy texts with speculation and without it.
+
+    ``said`` is a sentence about the panel.
+    """
 
     title: str
     said: str
@@ -74,7 +77,7 @@ Panel: TypeAlias = Levels | EvidencePanel | Partings
 
 
 class SubjectSaid(NamedTuple):
-    """All results of one subject."""
+    """All results of one subject: its verdicts, and the panels that show their numbers."""
 
     name: str
     verdicts: tuple[Verdict, ...]

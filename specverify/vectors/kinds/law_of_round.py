@@ -28,10 +28,11 @@ ROUND, TEXT = "round", "text"
 
 
 class RoundCase(NamedTuple):
-    """The models, prompt and length limit of a vector.
+    """The models, prompt and limits of a vector.
 
-    ``shape`` is the kind of weights of p and q, a key of ``json_models.ROWS``; ``context`` is the part of the text that
-    selects their row.
+    ``shape`` is the kind of weights of p and q, a key of ``json_models.ROWS``, and ``vocabulary`` their number of
+    tokens; ``context`` is the part of the text that selects their row. ``horizon`` is the number of new tokens, and
+    ``eos`` are the end tokens.
     """
 
     shape: str
