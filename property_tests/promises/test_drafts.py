@@ -115,16 +115,15 @@ def trimmed(extra):
     return make
 
 
-@pytest.mark.parametrize(("extra", "status"), [(0, "holds"), (1, "refuted"), (2, "refuted")])
+@pytest.mark.parametrize(("extra", "status"), [(0, "holds"), (2, "refuted")])
 def test_a_draft_cache_that_loses_tokens_after_a_rejection_is_refuted(extra, status):
     verdict = found(trimmed(extra))
     assert verdict.status == status
     assert extra == 0 or "made from another text" in verdict.counterexample.fault
 
 
-@pytest.mark.parametrize("positions", [64, 128])
-def test_a_draft_model_with_fewer_positions_than_the_text_does_not_hold(positions):
-    verdict = found(engine(lambda text, drafts, before: (text + drafts)[:positions]))
+def test_a_draft_model_with_fewer_positions_than_the_text_does_not_hold():
+    verdict = found(engine(lambda text, drafts, before: (text + drafts)[:128]))
     assert verdict.status == "unknown"
     assert "tokens the draft model is not called with the newest text" in verdict.statement
 

@@ -8,7 +8,8 @@ A is at most the number of different queried texts at which p and q have a token
 reach at most one token beyond the longest queried text. A round emits at least one token, and one more round may run
 after the end, so R <= L + 1. A histogram of the accepted drafts per round gives A and R, which must be the reported
 ones. The numbers of an engine without any query to the draft model are compared only with each other. Not covered:
-accepted drafts that are left out where no rounds are reported.
+accepted drafts that are left out where no rounds are reported; drafts that are counted more often than they were made,
+because a tree makes several drafts of one query.
 """
 
 from __future__ import annotations
