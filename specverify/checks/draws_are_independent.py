@@ -43,6 +43,8 @@ SHAPES = {"generic", "point_draft"}
 USED_TWICE = "random numbers are used twice: "
 STATE = "the state "
 PATHS_ALONE = 200
+PATHS_OF_ROUNDS = 250
+"""The most paths of one decode on which reuse by a verifier is searched for; its rounds draw alike in every path."""
 ROUNDS_TWICE = 4
 """The number of rounds that a verifier decides twice in a row; their drafts are certain."""
 RUNS_A_PATH = 10
@@ -128,8 +130,9 @@ def examine(
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
+    most = conditions.paths if block.whole else min(conditions.paths, PATHS_OF_ROUNDS)
     with audited() as result, block.opened() as run:
-        refusal, runs, draws = _follow(run, result, conditions.paths)
+        refusal, runs, draws = _follow(run, result, most)
     by_law = _by_its_law(block, result, conditions, refusal) if result else None
     if by_law and (by_law.failed or by_law.unknown):
         return by_law

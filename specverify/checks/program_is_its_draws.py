@@ -11,7 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -90,7 +91,7 @@ class _RunNumbers(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 1, few=0)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(5, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 1, few=0)
 BY_NAME = _RunNumbers(FEWEST, 1, few=0)
 SHARE, LEAST, LEAST_OF_EACH = 0.1, 24, 10
 """The runs of all pairs of an engine program, as a share of its other runs; and the least number of pairs of an engine
@@ -98,11 +99,25 @@ in all its programs, and in each."""
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in the scenarios with at most three new tokens.
+    """Return the variants of ``subject`` in the scenarios with at most three new tokens.
 
-    Of these scenarios, foreign code is examined only in some in which it drafts.
+    Of these scenarios, foreign code is examined only in some in which it drafts. Of its variants that differ in their
+    number of drafts alone, one is examined in each scenario, in turn.
     """
-    return in_scenarios(_drafting if subject.intercepted else _short)(subject)
+    if not subject.intercepted:
+        return in_scenarios(_short)(subject)
+    in_each = groupby(in_scenarios(_drafting)(subject), key=attrgetter("scenario"))
+    return chain.from_iterable(_in_turn(number, tuple(here)) for number, (_, here) in enumerate(in_each))
+
+
+def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
+    """Yield the ``situations`` of one scenario, but only one of the variants that differ in their number of drafts.
+
+    ``number`` is the index of the scenario, which chooses that variant.
+    """
+    lengths = [here for here in situations if here.variant.drafts is not None]
+    chosen = lengths[number % len(lengths)] if lengths else None
+    return (here for here in situations if here.variant.drafts is None or here is chosen)
 
 
 def _variant_of(subject: Subject) -> Examine:
