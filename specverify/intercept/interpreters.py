@@ -713,9 +713,10 @@ class Gathered:
         return Item(values[slot.known], values[slot.known], whole)
 
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
-        """Yield groups of symbolic numbers, each with all comparisons of its numbers; none involves two groups.
+        """Yield the symbolic numbers in groups, such that no comparison involves numbers of two groups.
 
-        ``known`` maps the identity of the constraints of each number to these constraints.
+        Each group has its comparisons. ``known`` maps the identity of the constraints of each number to these
+        constraints.
         """
         group_of = {key: {key} for key in known}
         for question in self._questions:

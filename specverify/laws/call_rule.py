@@ -158,9 +158,10 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on weights that a program with the errors ``floats`` scales to sum 1.
+    """Return bounds on the shares that weights have after a program has scaled them to sum 1.
 
-    ``low`` and ``high`` are bounds on the weights before they are scaled.
+    ``low`` and ``high`` are bounds on the weights before they are scaled, and ``floats`` has the rounding errors of the
+    program.
     """
     lows, highs = float(low.sum()), float(high.sum())
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -136,12 +136,12 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
-    """Return weights of p and q that sum to ``2 << exponent`` and differ by 2 at each of the last four tokens.
+    """Return weights of p and q over ``vocabulary`` tokens that sum to ``2 << exponent`` and differ at the last four.
 
     Of these four, one likely and one unlikely token have less weight in p than in q, and one likely and one unlikely
-    token have more. The tokens before them, five at most, have equal weights in p and q; no two tokens have the same
-    weight in one row. With ``far`` the likely tokens differ much, so the residual of the unlikely token is small
-    compared with that of the likely one.
+    token have more. The difference is 2, or with ``far`` an eighth of all weight at the two likely tokens, so that the
+    residual of the unlikely token is small compared with that of the likely one. The tokens before them, five at most,
+    have equal weights in p and q; no two tokens have the same weight in one row.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

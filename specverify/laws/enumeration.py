@@ -197,9 +197,9 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the sum of ``lost``, the probabilities of rare outcomes that were skipped, if it exceeds rounding errors.
+    """Return the sum of ``lost``, the probabilities of rare outcomes that were skipped, in ``runs`` runs.
 
-    Returns 0 if the rounding errors of ``runs`` runs may be as large as the sum.
+    Returns 0 if rounding errors of the runs may be as large as the sum.
     """
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0

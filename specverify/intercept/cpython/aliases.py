@@ -210,9 +210,9 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the class attributes that hold ``holder``, a ``staticmethod`` object, as places for the function inside it.
+    """Yield an ``AliasPlace`` for each class attribute whose value is ``holder``, a ``staticmethod`` object.
 
-    ``everything`` has the classes of the process.
+    The place reads and sets the function inside the object. ``everything`` has the classes of the process.
     """
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():

@@ -116,9 +116,10 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
 
 
 def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
-    """Apply ``rule`` to each row of ``elements`` along ``axis``; return one array for each of the rows that it returns.
+    """Apply ``rule`` to each row of ``elements`` along ``axis``, and return its results as arrays.
 
-    ``rule`` maps a row to one or several new rows. The i-th array has the i-th new row of every row, along ``axis``.
+    ``rule`` maps a row to one or several new rows. The i-th array of the result has the i-th new row of every row,
+    along ``axis``.
     """
     rows = moveaxis(elements, axis, -1)
     results: list[Elements] = []

@@ -232,7 +232,7 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """The volume of the points at which all facts hold, divided by the answer to one more comparison.
+    """The volume of the points at which all facts hold, in two parts: one for each answer to a further comparison.
 
     ``yes`` is the volume of the points at which the comparison is true, ``no`` that of the points at which it is false;
     each is a pair (lower bound, upper bound).

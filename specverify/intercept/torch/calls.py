@@ -282,9 +282,9 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return ``given``, the arguments of ``func``, with symbolic floats replaced by 0-dimensional tensors.
+    """Return ``given``, the arguments of ``func``, with each symbolic float replaced by a tensor without dimensions.
 
-    The tensors have the dtype of the other tensors among the arguments.
+    These tensors have the float dtype of the other tensors among the arguments, or torch's default dtype.
     """
     values = list(given.values()) if isinstance(given, dict) else given
     if SymbolicFloat not in map(type, values):
