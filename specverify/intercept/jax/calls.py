@@ -125,7 +125,10 @@ def is_exact(closed: Any) -> bool:
 
 
 def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
-    """Return the names of the operations on floats in a traced function; None if JAX must compute an equation."""
+    """Return the names of the operations on floats in a traced function that consists of ``equations``.
+
+    Returns None if NumPy cannot compute one of the equations.
+    """
     result: list[str] = []
     for equation in equations:
         if equation.primitive.name in _COMPILED:
