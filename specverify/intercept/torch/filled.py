@@ -288,9 +288,8 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     if not isinstance(out, torch.Tensor):
         return Declined("out is no tensor")
     result = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
-    if not (isinstance(result, SymbolicTensor) or _may_be_drawn_into(out)):
-        return Declined("every outcome was read")
-    return filled.fill(out, result.to(out.dtype))
+    follows = isinstance(result, SymbolicTensor) or _may_be_drawn_into(out)
+    return filled.fill(out, result.to(out.dtype)) if follows else Declined("every outcome was read")
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
