@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -15,6 +19,21 @@ from specverify.testing import SpeculationRefuted, check_subject
 from test_support.samplers.black_boxes import sampler_of
 
 FOLDER = Path(specverify.engines.__file__).parent / "node_llamacpp"
+LIBRARY = """
+const model = {createContext: async () => ({getSequence: () => new Sequence()}), isEogToken: () => false};
+class Sequence {
+    tokenPredictions = {used: 0, validated: 0, refuted: 0};
+    async clearHistory() {}
+    async *evaluateWithMetadata(prompt) {
+        if (prompt[0] === 1) await new Promise(() => undefined);
+        yield await new Promise((done) => setTimeout(done, 50, {token: 7, confidence: 1}));
+    }
+}
+export const getLlama = async () => ({loadModel: async () => model});
+export const [LlamaLogLevel, LlamaGrammar, LlamaGrammarEvaluationState] = [{}, class {}, class {}];
+export const [DraftSequenceTokenPredictor, InputLookupTokenPredictor, TokenBias] = [class {}, class {}, class {}];
+"""
+"""Instead of node-llama-cpp: a text comes after 50 ms, and after a prompt that begins with 1 it never does."""
 FAKE = """
 import json, sys
 for line in sys.stdin:
@@ -93,6 +112,26 @@ def test_texts_come_from_a_process_that_is_started_again_after_it_ended(rows, mo
     assert adapter.texts(adapter.Way(), request)(3, 2) == [(2, 3)] * 2
     for process in adapter._IDLE.values():
         adapter.end(process)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="the driver needs Node.js")
+def test_a_text_that_cannot_come_ends_the_question_and_a_late_one_does_not(tmp_path):
+    library = tmp_path / "node_modules" / "node-llama-cpp"
+    (library / "dist").mkdir(parents=True)
+    (library / "dist" / "index.js").write_text(LIBRARY, "utf-8")
+    (library / "package.json").write_text('{"type": "module"}', "utf-8")
+    questions = [{"ask": "sample", "prompt": [first], "max_tokens": 2, "n": 1, "seed": 0} for first in (0, 1)]
+    done = subprocess.run(
+        ["node", str(FOLDER / "driver.mjs"), "model"],
+        input="".join(json.dumps(question) + "\n" for question in questions),
+        env={**os.environ, "NODE_LLAMA_CPP": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    late, never = map(json.loads, done.stdout.splitlines())
+    assert late["tokens"] == [[7]]
+    assert "never comes" in never["error"]
 
 
 @pytest.mark.parametrize(("accepted", "kept"), [(3, True), (6, True), (2, False)])

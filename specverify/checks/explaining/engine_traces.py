@@ -96,10 +96,11 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Describe the row of p whose most probable token is the first wrong token of request ``index``.
+    """Explain the first wrong token of request ``index``, by a wrong row of p or as the draft itself.
 
-    Returns "" if there is none. ``wanted`` is the right text. A row of another request is considered if p was queried
-    for it while this request was served.
+    Returns "" if neither fits. The token must be the most probable one of the wrong row, which p has after another
+    text. ``wanted`` is the right text. A text of another request is considered if the target was queried with it while
+    this request was served.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -155,7 +156,7 @@ def _end_of_request(trace: Trace, index: int, start: int) -> int:
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
-    """Return a sentence that explains a wrong token, as the draft itself or as p's choice after rejected drafts.
+    """Return a sentence that explains a wrong token: as the draft itself, or as the argmax of p after rejected drafts.
 
     Returns "" if neither fits. ``later`` are the queries while the request is served, ``text`` the right text before
     the token, ``tokens`` the expected and the emitted token, and ``prompt`` the length of the prompt.
@@ -260,9 +261,9 @@ def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str
 
 
 def _target_after(trace: Trace, own: Tokens) -> Tokens:
-    """Return the first text with which the target is queried after the draft model is queried with ``own``.
+    """Return the first text with which the target is queried after the draft model was queried with ``own``.
 
-    Returns () if none.
+    Returns () if there is no such query.
     """
     start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
     if start is None:
@@ -281,10 +282,10 @@ def _other_text(
     token: int,
     prompt: int,
 ) -> str:
-    """Explain a wrong ``token`` as p's choice after a text that lacks tokens or has one wrong token; "" if none fits.
+    """Explain a wrong ``token`` as the argmax of p after a text that lacks tokens or has one wrong token.
 
-    ``models`` are target and draft, ``later`` the queries while the request is served, ``text`` the right text before
-    the token, and ``prompt`` the length of the prompt.
+    Returns "" if no such text explains it. ``models`` are target and draft, ``later`` the queries while the request is
+    served, ``text`` the right text before the token, and ``prompt`` the length of the prompt.
     """
     target, draft = models
     if ("target", text) in later:
@@ -388,7 +389,11 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the texts with which the draft model is queried for the request with this prompt, grouped by round."""
+    """Return the texts with which the draft model is queried for one request, grouped by round.
+
+    ``prompt`` is the prompt of the request. A group is a sequence of queries, without a query to the target between
+    them, in which each text is one token longer than the text before it.
+    """
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
     goes_on = False

@@ -206,7 +206,10 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path that emits ``new`` as rounds; None if that is impossible."""
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if that is impossible.
+
+    ``models`` has the target, the draft model, and the queries of the path.
+    """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
@@ -334,10 +337,12 @@ class _PathReader:
         return item if item is not None and item.is_lookup == lookup else None
 
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
-        """Return the cost of reading draw ``at`` in ``role``, in a round whose texts have at most ``longest`` tokens.
+        """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft`` or ``test``.
 
-        The cost is positive if the line of the draw has another role, or if the model queries show that the engine has
-        not reached this point, or has passed it. ``asked`` is the (model, text) query that the role needs, or None.
+        The cost is positive if the line of the draw has other roles on most paths, or if the model queries show that
+        the engine had not begun this round at the draw, or had finished it. ``longest`` is the largest number of tokens
+        of a text that the round can query. ``asked`` is the (model, text) query that must precede a draw in this role,
+        or None.
         """
         if at >= len(self.items):
             return 0.0
@@ -660,10 +665,10 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the next token, after ``here``, as one that no draw produced.
+        """Yield the readings of the token after ``here`` as one that no draw produced.
 
-        Such a token is certain, is the last token of the path, or is chosen by the program. Arguments and yielded
-        tuples are those of ``_token``.
+        Such a token is certain, is the last token of the path, or is chosen by the program. The arguments ``at``,
+        ``rule``, ``name`` and ``rejected`` and the yielded tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -706,8 +711,8 @@ class _PathReader:
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the reading of the lookup ``item`` from a row other than ``rule``.
 
-        The lookup has fewer intervals than tokens; their lengths are compared with every known row. The yielded tuple
-        and the other arguments are those of ``_token``.
+        The lookup has fewer intervals than tokens; their lengths are compared with every known row. The arguments
+        ``at``, ``here``, ``name`` and ``rejected`` and the yielded tuple are those of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:

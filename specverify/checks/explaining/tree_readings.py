@@ -125,11 +125,11 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read a draw from p whose token is looked up among the children of a node in a deterministic tree.
+        """Read a draw from p whose token is looked up among the children of a node, in a tree whose drafts are certain.
 
         ``siblings`` are the children of the node ``parent``, ``text`` is the text at this node, and ``token`` the next
-        emitted token. Returns the child with this token (None if there is none), the words and p. Returns None if the
-        tree is not deterministic, or if the next draw is not such a draw.
+        emitted token. Returns (child with this token or None, words, p). Returns None if a draft of the tree is not
+        certain under its q, or if the next draw does not select ``token`` from p.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None

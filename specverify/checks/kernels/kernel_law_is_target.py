@@ -75,7 +75,10 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first cells of ``cells``, as many as belong to the situation of the first cell."""
+    """Return the first cells of ``cells``, as many as belong to the situation of the first cell.
+
+    Returns [] if there are no cells.
+    """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
@@ -155,7 +158,11 @@ def _wanted(situation: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 
 
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
-    """Compare the law of every situation with the target's law; ``find`` computes the laws."""
+    """Compare the law of every situation with the target's law; ``find`` computes the laws.
+
+    The situation with the largest total variation decides. A result is unknown if rows depend on other rows, or if the
+    distance may come from the uniforms near faces of cells.
+    """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
     worst = max(distances, key=lambda name: (distances[name].low, distances[name].high))
@@ -277,7 +284,10 @@ def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: S
 
 
 def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
-    """Describe the first step at which a row that emits ``emitted`` differs from the rule, which emits ``ought``."""
+    """Describe the first step at which a row that emits ``emitted`` differs from the rule, which emits ``ought``.
+
+    ``drafts`` are the drafts of the row.
+    """
     kept, wanted = len(emitted) - 1, len(ought) - 1
     if not 0 <= kept <= len(drafts):
         return f"a row of {len(drafts)} drafts emits {emitted} where the rule emits {ought}"

@@ -81,8 +81,8 @@ _IDLE: Final = dict[tuple[str, ...], Any]()
 def ask(way: Way, question: dict[str, Any]) -> Any:
     """Return the process's answer to ``question``, a JSON object.
 
-    Raises ``RuntimeError`` if the answer is an error or the process has ended. If this function is interrupted, it ends
-    the process, and the next question starts a new one.
+    Raises ``RuntimeError`` if the answer is an error or the process has ended. After an error, and if this function is
+    interrupted, the process is ended, and the next question starts a new one.
     """
     process: Any = _IDLE.pop(way.words, None) or subprocess.Popen(  # noqa: S603 - the command is ours
         command(way.words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -94,13 +94,13 @@ def ask(way: Way, question: dict[str, Any]) -> Any:
         line = process.stdout.readline()
         answer = json.loads(line) if line else None
     finally:
-        if answer is None:
+        if answer is None or "error" in answer:
             end(process)
     if answer is None:
         raise RuntimeError(f"node-llama-cpp: the process ended with status {process.returncode}")
-    _IDLE[way.words] = process
     if "error" in answer:
         raise RuntimeError(f"node-llama-cpp: {answer['error']}")
+    _IDLE[way.words] = process
     return answer
 
 

@@ -28,10 +28,7 @@ const llama = await getLlama(settings);
 /** Return a context of a model, for `count` texts of at most 256 tokens at once, with a cache in float32. */
 async function contextOf(model) {
     return await model.createContext({
-        sequences: count,
-        contextSize: 256,
-        flashAttention: false,
-        threads: 1,
+        sequences: count, contextSize: 256, flashAttention: false, threads: 1,
         experimentalKvCacheKeyType: "F32",
         experimentalKvCacheValueType: "F32"
     });
@@ -57,9 +54,7 @@ async function sequencesWith(options = {}) {
             const draft = draftContext?.getSequence();
             const predictor = draft
                 ? new DraftSequenceTokenPredictor(draft, {minTokens: 3, maxTokens: 3, minConfidence: 0, ...options})
-                : lookup
-                    ? new InputLookupTokenPredictor(options)
-                    : undefined;
+                : lookup ? new InputLookupTokenPredictor(options) : undefined;
             made.push({sequence: context.getSequence({tokenPredictor: predictor}), draft, predictor});
         }
         sequences.set(key, made);
@@ -88,9 +83,7 @@ function evaluation(question, tokens, seed) {
             result.tokenBias.set(token, bias === "never" ? bias : {logit: bias});
     }
     if (grammar !== undefined)
-        result.grammarEvaluationState = new LlamaGrammarEvaluationState({
-            model, grammar: new LlamaGrammar(llama, {grammar})
-        });
+        result.grammarEvaluationState = new LlamaGrammarEvaluationState({model, grammar: new LlamaGrammar(llama, {grammar})});
     return result;
 }
 
@@ -141,9 +134,14 @@ async function logprobs(question) {
     return {logprobs: listed.map(([token, mass]) => [token, Math.log(mass)]), processed: true};
 }
 
+const reply = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
+let answering = false;
+// While a text is decoded, only work of the library keeps Node.js running. If none is left, the text never comes.
+process.once("beforeExit", () => answering && reply({error: "a text never comes: the event loop has no work left"}));
 for await (const line of createInterface({input: process.stdin})) {
     const question = JSON.parse(line);
-    const answer = await {sample, logprobs}[question.ask](question).catch((error) => ({error: String(error)}));
-    process.stdout.write(JSON.stringify(answer) + "\n");
+    [answering] = [true, process.stdin.unref()];
+    reply(await {sample, logprobs}[question.ask](question).catch((error) => ({error: String(error)})));
+    [answering] = [false, process.stdin.ref()];
 }
 process.exit(0);

@@ -109,7 +109,10 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode a request token by token from the expected pmfs; return the record: its tokens and cache contents."""
+    """Decode a request token by token, by ``draws`` from the expected pmfs, and return the record of the run.
+
+    The record has the tokens, and the cache contents that each forward pass of plain decoding must have.
+    """
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
         tokens = asked.prompt + new
