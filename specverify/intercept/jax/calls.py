@@ -231,7 +231,7 @@ def _standing_for(array: Any) -> Any:
     kind = array.dtype
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
         return array
-    content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
+    content = (kind, array.weak_type, array.shape, array.sharding, asarray(array).tobytes())
     result = PROCESS.jax_arrays.setdefault(content, array)
     PROCESS.jax_ours[id(result)] = result
     return result
