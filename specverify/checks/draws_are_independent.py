@@ -172,7 +172,7 @@ def _by_its_law(
         role = block.roles(found[0])
         fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
         if compared and (other := block.other_fault()):
-            others, fault = [*others, fault], other
+            others, fault = [], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is nevertheless the promised one"

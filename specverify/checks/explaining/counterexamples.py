@@ -24,10 +24,12 @@ from specverify.checks.explaining.engine_paths import (
     told,
     with_pmfs,
 )
-from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
+from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, is_by_other_text, model_of_law
 from specverify.checks.explaining.engine_traces import (
     KEPT,
+    REUSED,
     argmax_without_draw,
+    exchanged_answers,
     listed_tokens,
     round_around,
     text_of_other_request,
@@ -173,6 +175,7 @@ def program_counterexample(
     if not named:
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
+        read = "" if is_by_other_text(read) and len(readings) > 1 else read  # the paths do not agree
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
@@ -428,10 +431,12 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
-            other = text_of_other_request(trace, index) if program.each == "request" and len(texts) > 1 else ""
+            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each)
+            if not other and program.each == "request" and len(texts) > 1:
+                other = text_of_other_request(trace, index)
             if other:
                 fault = f"{other}: {wrong}{f'; {alone}' if alone else ''}"
-            elif why.startswith(KEPT):
+            elif why.startswith((KEPT, REUSED)):
                 cause, _, row = why.partition(": ")
                 fault = f"{named}{cause}: {wrong}, {row}" + (f"; {alone}" if alone else "")
             else:
@@ -505,17 +510,18 @@ def _tree_counterexample(
     heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
-    rounds, deviation = list[TreeRound](), ""
+    rounds, deviation, end = list[TreeRound](), "", ""
     for weight, path in heaviest:
         result = or_none(tree_reading, here, path.choices)
         rounds += result.rounds if result else ()
         deviation = deviation or (result.example if result else "")
+        end = end or (result.end if result else "")
         line = result.words if result else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
         faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
-    named = ":".join(filter(None, (rule, deviation))).strip()
+    named = ":".join(filter(None, (rule, deviation))).strip() or end
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
     for line in lines:

@@ -224,6 +224,11 @@ _OTHER_TEXT = re.compile(
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
 
+def is_by_other_text(said: str) -> bool:
+    """Return whether the sentence ``said`` explains a draw by the row of another text."""
+    return _OTHER_TEXT.search(said) is not None
+
+
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence about the wrong rule that the rounds of ``read`` follow; "" if no wrong rule is recognised.
 
@@ -233,9 +238,11 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
     if fault is not None and not fault.named:
-        by_text = next((reading.fault for reading, _ in read if _OTHER_TEXT.search(reading.fault)), "")
+        faults = [reading.fault for reading, _ in read if reading.fault]
+        by_text = [(match.group(1), said) for said in faults if (match := _OTHER_TEXT.search(said))]
         if by_text:
-            return by_text
+            agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
+            return by_text[0][1] if agree else ""
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
 

@@ -213,7 +213,8 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
-    if any(are_without_replacement(one, other) for one, other in combinations(items, 2)):
+    moments = [at for at, _, _ in models.queries]
+    if any(are_candidates(one, other, moments) for one, other in combinations(items, 2)):
         return None  # candidates for one position, and not a chain
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
@@ -225,6 +226,26 @@ def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
         return False
     left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
     return one.pmf[one.outcome] < 1 - NEAR and same_row(scaled(left), other.pmf, NEAR)
+
+
+def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
+    """Return whether ``one`` and ``other`` are drawn for one position, without or with replacement.
+
+    With replacement both draws come from one row, and no model is queried between them; ``moments`` are the numbers of
+    earlier draws at the queries of the path. Without recorded queries such draws are not recognised.
+    """
+    if are_without_replacement(one, other):
+        return True
+    begin, end = len(one.before), len(other.before)
+    alike = bool(one.place) and one.place == other.place and one.outcome is not None and other.outcome is not None
+    return (
+        alike
+        and begin < end
+        and bool(moments)
+        and not any(begin < at <= end for at in moments)
+        and bool(one.pmf)
+        and same_row(one.pmf, other.pmf, NEAR)
+    )
 
 
 def _is_readable(item: PathDraw) -> bool:

@@ -98,6 +98,17 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     return at_least(i + 1) / reached if reached > 0 else 1
 
 
+def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that takes "no failed test" for 0.
+
+    The rule accepts no draft if every test passes, as an argmin over the results of the tests does.
+    """
+    passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
+    everything = math.prod(passes)
+    reached = math.prod(passes[:i]) - everything if i else 1
+    return (math.prod(passes[: i + 1]) - everything) / reached if reached > 0 else 1
+
+
 def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
     def accept(rows: ModelRows, drafts: Tokens, i: int) -> Any:
         p, q = rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)]
@@ -141,6 +152,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
     "by the number of tests that pass, also after the first rejection (no cumulative product)": _by_number,
     "up to the last test that fails, not the first": _up_to_the_last,
+    "up to the first test that fails, and none of them if no test fails": _all_as_none,
 }
 """Message ending -> formula for the acceptance, as in ``ACCEPT_OF_ROW``; some formulas also use rows at other
 positions."""
@@ -249,6 +261,9 @@ REPLACE: Mapping[str, RowFormula] = {
     "max(p - q, 0) of the last position": lambda rows, drafts, i: excess(
         rows.p[len(drafts) - 1], rows.q[len(drafts) - 1]
     ),
+    "max(p - q, 0) with the last row of p": lambda rows, drafts, i: excess(rows.p[-1], rows.q[i]),
+    "max(p - q, 0) with the last row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[len(drafts) - 1]),
+    "max(p - q, 0) with the first row of p": lambda rows, drafts, i: excess(rows.p[0], rows.q[i]),
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
 """Message ending -> formula for the replacement, as in ``REPLACE_OF_ROW``; some formulas also use rows at other

@@ -19,6 +19,8 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
+from specverify.checks.explaining.counterexamples import or_none
+from specverify.checks.kernels.rounds_of_cells import fault_of_cells
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, continued, target_law, total_variation
@@ -224,7 +226,9 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     case = int(cases[shown.number])
     where = f"row {shown.number + 1} of {len(rows)}"
     because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"
-    fault = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
+    step = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
+    of_rounds = None if found.mixed else or_none(fault_of_cells, rounds, found.settled, situation)
+    fault = of_rounds.sentence if of_rounds else step
     borrowed = borrowed_numbers(rounds, cases, middles, [row.emitted for row in rows])
     if borrowed:
         then = f"{where} should be answered {shown.ought}, but is answered {shown.emitted}"
@@ -232,8 +236,8 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         (described_rounds(rounds), situation.name, *models_of(rounds, case)),
         then,
         (f"{because}, and the rule answers {shown.ought}",),
-        fault=f"{borrowed}: {fault.replace('of a row', f'of {where}')}" if borrowed else fault,
-        named=bool(borrowed),
+        fault=f"{borrowed}: {step.replace('of a row', f'of {where}')}" if borrowed else fault,
+        named=bool(borrowed or (of_rounds and of_rounds.named)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.checks.samplers.first_token import first_wrong_token
 from specverify.checks.samplers.tally import Tally, farthest_told, tally_figure
 from specverify.laws.known_law import KnownLaw
 from specverify.reference import Claim, Tokens
@@ -218,8 +219,10 @@ def _example(plan: LawPlan, found: LawFound) -> Counterexample:
     then = (
         f"a total variation of {_observed(plan, found):.3f} from the law is seen, right samples show about {noise:.3f}"
     )
-    told = farthest_told(_tally(plan, found))
-    return Counterexample((f"{found.samples} samples",), then, told, fault=told[0] if told else "")
+    tally = _tally(plan, found)
+    told = farthest_told(tally)
+    fault = first_wrong_token(tally) or (told[0] if told else "")
+    return Counterexample((f"{found.samples} samples",), then, told, fault=fault)
 
 
 def _tally(plan: LawPlan, found: LawFound) -> Tally:
