@@ -276,16 +276,6 @@ def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtyp
     return total / (tensor.numel() / total.numel())
 
 
-def _norm(tensor: Any, order: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """Handle ``linalg_vector_norm`` of order 1, 2 or infinity."""
-    sizes, axes = (tensor if dtype is None else tensor.to(dtype)).abs(), () if dim is None else dim
-    if math.isinf(order):
-        return (torch.amax if order > 0 else torch.amin)(sizes, axes, keepdim)
-    if order not in {1, 2}:
-        return Declined(f"there is no rule for a norm of order {order}")
-    return sizes.sum(axes, keepdim) if order == 1 else (sizes**2).sum(axes, keepdim).sqrt()
-
-
 def _log_of_total(tensor: Any, dim: Any, keepdim: bool = False) -> Any:
     """Handle ``logsumexp``: the elements along ``dim`` are added up one after the other."""
     axes = sorted({axis % max(tensor.ndim, 1) for axis in ([dim] if isinstance(dim, int) else dim)}, reverse=True)
@@ -350,7 +340,6 @@ _MADE_OF: dict[str, Handler] = {
     "addmm": _with_product(_product_of_matrices),
     "baddbmm": _with_product(_product_of_matrices),
     "trace": lambda tensor: tensor.diagonal().sum(),
-    "linalg_vector_norm": _norm,
     "logsumexp": _log_of_total,
     "hypot": lambda left, right: (left**2 + right**2).sqrt(),
     "count_nonzero": lambda tensor, dim=None: (tensor != 0).sum(() if dim is None else dim),
