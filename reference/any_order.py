@@ -62,7 +62,10 @@ def _filled(block: Block) -> list[bool]:
 
 
 def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
-    """Return, for each token, the probability of the filled positions of ``rest`` and of this token at ``place``."""
+    """Return, for each token, the probability that ``model`` continues ``text`` with it at ``place`` of ``rest``.
+
+    The filled positions of ``rest`` are given, and its masked positions other than ``place`` are summed out.
+    """
     row = model(text)
     if place == 0:
         masses = row * 1
@@ -78,7 +81,10 @@ def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
 
 
 def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
-    """Return the probability that ``model``, after ``text``, continues with the filled positions of ``rest``."""
+    """Return the probability that ``model`` continues ``text`` with the filled positions of ``rest``.
+
+    The masked positions of ``rest`` are summed out.
+    """
     if not any(_filled(rest)):
         return 1
     return sum(

@@ -110,12 +110,12 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 
 
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
-    """Return the token that inverse CDF at ``uniforms`` selects in each row.
+    """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``.
 
-    It is drawn from ``residual`` if the row is ``rejected`` and its residual has weight, else from ``weights``. Both
-    arrays are read once, for the sums of their blocks. Single entries are not tested, because a compiler executes such
-    tests slowly; instead, the residual of a row that is not rejected is ignored afterwards. Then only the block that
-    contains the token is read.
+    A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``. Both
+    arrays ``[B, V]`` are read once, for the sums of their blocks. The residual is computed for rows that are not
+    rejected too, and ignored there, because a compiler executes a test of single entries slowly. Then only the block
+    that contains the token is read.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -150,7 +150,8 @@ def _in_blocks(xp: Any, weights: Any) -> Any:
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
     """Return the first position of each row with positive weight and a cumulative sum above the row's bound.
 
-    If there is none, return the last position with positive weight; -1 if the row has no weight. Positions of zero
+    ``cumulative`` has the cumulative sums of ``weights``, and ``bounds`` one bound for each row. If there is no such
+    position, the last position with positive weight is returned, or -1 if the row has no weight. Positions of zero
     weight are masked explicitly, because a parallel scan may round two equal sums differently.
     """
     ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]

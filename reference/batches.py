@@ -131,12 +131,18 @@ def every_slot(drafts: Sequence[Draft]) -> list[int]:
 
 
 def apart(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the tokens that each request commits: all tokens of its own verification."""
+    """Return the tokens that each request commits: all tokens of its own verification.
+
+    ``verified`` has the result of each request.
+    """
     return [one.tokens for one in verified]
 
 
 def in_step(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the tokens that each request commits: as many as the request with the fewest verified tokens has."""
+    """Return the tokens that each request commits: as many as the request with the fewest verified tokens has.
+
+    ``verified`` has the result of each request, and the first of its tokens are committed.
+    """
     least = min(len(one.tokens) for one in verified)
     return [one.tokens[:least] for one in verified]
 
@@ -153,9 +159,10 @@ def served_together(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes ``prompts`` in one batch, round by round; it returns their new tokens.
 
-    In a round ``gamma`` tokens are drafted for each request. ``plan`` is the schedule, which chooses the drafts to
-    verify. ``commits`` chooses the tokens that are committed. A finished request takes no further part. ``drafter``
-    must not keep state; None draws from q.
+    In a round ``drafter`` drafts ``gamma`` tokens for each request, ``plan`` returns how many drafts of each request
+    are verified, ``verify`` verifies them, and ``commits`` maps the results of all requests to the tokens that each of
+    them commits. A request whose text has ended takes part in no further round. ``drafter`` must not keep state; None
+    draws from q.
     """
     target, drafting = checked_model(task.target, "target"), drafter or model_drafter(draft_model(task))
 
@@ -182,5 +189,8 @@ def served_together(
 
 
 def other_block(draws: Draws, draft: LanguageModel, prompt: Tokens, gamma: int) -> Draft:
-    """Return a block of ``gamma`` tokens that ``draft`` drafts for another request, whose text is ``prompt``."""
+    """Return a block of ``gamma`` tokens that ``draft`` drafts for another request, whose text is ``prompt``.
+
+    The other request has the number 1 in the sites of ``draws``.
+    """
     return model_drafter(draft).propose(OfRequest(draws, 1), None, prompt, gamma, never)

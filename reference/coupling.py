@@ -77,7 +77,7 @@ def positive_part(values: Pmf) -> Pmf:
 
 
 def flip(draws: Draws, probability: Any, site: Site) -> bool:
-    """Return True with the given probability, by a draw from the two-point pmf (heads, tails)."""
+    """Return True with the given probability, by a draw from the two-point pmf (heads, tails) at ``site``."""
     if isinstance(probability, float) or hasattr(probability, "dtype"):
         heads = float(probability)
         return draws.categorical(np.array([heads, max(1 - heads, 0.0)]), site) == 0  # 1 + epsilon is a rounded 1

@@ -67,7 +67,10 @@ def by_rejection(p: Density, q: Density, draw: Callable[[], Point], coin: Coin) 
 
 
 def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
-    """Return the mirror image of ``point`` at the plane between two means; the point itself if the means are equal."""
+    """Return the mirror image of ``point`` at the plane between ``p_mean`` and ``q_mean``, the means of p and q.
+
+    If the means are equal, the point itself is returned.
+    """
     across = np.asarray(p_mean, dtype=float) - np.asarray(q_mean, dtype=float)
     square = float(np.sum(across * across))
     if square == 0:

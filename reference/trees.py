@@ -114,7 +114,8 @@ def position_ids(parents: Sequence[int], known: int) -> Any:
 def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -> Any:
     """Return the additive attention mask ``[1, 1, 1 + nodes, known + nodes]``: 0 or the lowest finite number.
 
-    This is the 4-D form for batched attention. Rows and columns are as in ``kv_cache.tree_mask``, whose True is 0 here.
+    The entries have the floating-point type ``dtype``. This is the 4-D form for batched attention. Rows and columns are
+    as in ``kv_cache.tree_mask``, whose True is 0 here.
     """
     allowed = tree_mask(parents, known)
     return np.where(allowed, 0, np.finfo(dtype).min).astype(dtype)[None, None]

@@ -110,7 +110,10 @@ class LengthRule(NamedTuple):
 
 
 class Round(NamedTuple):
-    """The record of one call of the target."""
+    """The record of one call of the target.
+
+    ``draft`` are the drafted tokens, and ``trace`` has pairs of a name and a number for diagnostics.
+    """
 
     tokens: Tokens
     """Tokens committed by the round, cut after the first end-of-sequence token and at the horizon."""
@@ -124,7 +127,10 @@ class Round(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a decoder between rounds: all data on which the next round depends."""
+    """The state of a decoder between rounds: all data on which the next round depends.
+
+    ``drafter`` and ``length`` are the states of the drafter and of the length rule.
+    """
 
     tokens: Tokens
     """The prompt and all committed tokens."""

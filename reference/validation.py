@@ -11,7 +11,7 @@ from .types import Tokens
 
 
 def argument_error(name: str, value: Any, expected: str) -> ValueError:
-    """Return the ``ValueError`` for an argument that the message calls ``name``."""
+    """Return a ``ValueError`` with the message ``NAME is VALUE, expected EXPECTED``, filled with the arguments."""
     return ValueError(f"{name} is {shown(value)}, expected {expected}")
 
 
@@ -48,13 +48,19 @@ def check_number(value: Any, name: str, expected: str, holds: Callable[[Any], bo
 
 
 def check_integer(value: Any, name: str, least: int = 1, most: float = float("inf")) -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer of at least ``least`` and at most ``most``."""
+    """Raise ``ValueError`` unless ``value`` is an integer of at least ``least`` and at most ``most``.
+
+    ``name`` is the name of the argument in the message.
+    """
     if not is_integer(value) or not least <= value <= most:
         raise argument_error(name, value, f"an integer {range_of(least, most)}")
 
 
 def range_of(least: int, most: float) -> str:
-    """Return the bounds of an integer in words, for a message."""
+    """Return the bounds of an integer in words, for a message.
+
+    The words are ``of at least LEAST`` if ``most`` is infinite, else ``from LEAST to MOST``.
+    """
     return f"of at least {least}" if most == float("inf") else f"from {least} to {most:g}"
 
 

@@ -128,6 +128,7 @@ def cannot_be_made(*_, **__):
     ("name", "module", "maker"),
     [
         ("llama_min_tokens", "llama_cpp", "Llama"),
+        ("llama_stopping_criteria", "llama_cpp", "Llama"),
         ("llamacpp_adaptive_p", "xllamacpp", "Server"),
         ("llamacpp_logprobs", "xllamacpp", "Server"),
         ("llamacpp_mirostat", "xllamacpp", "Server"),
@@ -140,6 +141,7 @@ def cannot_be_made(*_, **__):
         ("onnxruntime_append_tokens", "onnxruntime_genai", "Model"),
         ("onnxruntime_ngram_no_repeat", "onnxruntime_genai", "Model"),
         ("openvino_draft_sampling", "openvino_genai", "LLMPipeline"),
+        ("openvino_stop_strings", "openvino_genai", "LLMPipeline"),
         ("transformers_broken_off", "transformers", "LlamaForCausalLM"),
         ("transformers_plain_padding", "transformers", "LlamaForCausalLM"),
         ("transformers_plain_truncation", "transformers", "LlamaForCausalLM"),

@@ -90,6 +90,44 @@ def test_a_draft_row_that_is_cached_for_another_request_is_refuted(key):
     assert key == "the text" or "of request" in "".join(verdict.counterexample.let)
 
 
+def trimmed(extra):
+    """Return a factory of chains whose draft cache loses ``extra`` tokens at each rejection, for good."""
+
+    def make(s):
+        def decode():
+            text, lost = s.prompt, 0
+            while len(text) < len(s.prompt) + s.horizon:
+                seen = text[: max(len(text) - 1 - lost, 1)] + text[-1:] if lost else text
+                drafts = ()
+                for _ in range(3):
+                    drafts += (int(np.random.choice(s.vocabulary, p=s.draft(seen + drafts))),)
+                for token in drafts:
+                    row = s.target(text)
+                    if row[token] < 1:
+                        lost += extra
+                        break
+                    text += (token,)
+                text += (int(np.random.choice(s.vocabulary, p=s.target(text))),)
+            return text[len(s.prompt) : len(s.prompt) + s.horizon]
+
+        return decode
+
+    return make
+
+
+@pytest.mark.parametrize(("extra", "status"), [(0, "holds"), (2, "refuted")])
+def test_a_draft_cache_that_loses_tokens_after_a_rejection_is_refuted(extra, status):
+    verdict = found(trimmed(extra))
+    assert verdict.status == status
+    assert extra == 0 or "made from another text" in verdict.counterexample.fault
+
+
+def test_a_draft_model_with_fewer_positions_than_the_text_does_not_hold():
+    verdict = found(engine(lambda text, drafts, before: (text + drafts)[:128]))
+    assert verdict.status == "unknown"
+    assert "tokens the draft model is not called with the newest text" in verdict.statement
+
+
 def test_drafts_far_behind_the_end_are_no_fault(monkeypatch):
     monkeypatch.setattr("specverify.promises.drafts._BEYOND", 2)
     assert found(engine(lambda text, drafts, before: text + drafts, gamma=9)).status == "holds"

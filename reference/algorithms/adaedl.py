@@ -18,7 +18,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, threshold: float = 0.5, scale: float = 0.2, gamma: int = 8) -> Parts:
-    """Return the decoder that drafts at most ``gamma`` tokens and stops if ``1 - sqrt(scale H(q)) < threshold``."""
+    """Return the decoder that drafts at most ``gamma`` tokens and stops if ``1 - sqrt(scale H(q)) < threshold``.
+
+    H(q) is the entropy of the row q from which a draft was drawn; that draft is kept, and no further one is drafted.
+    """
     rule = entropy_stopping(1 - threshold, scale, gamma)
     return Parts(model_drafter(draft_model(task)), rule, speculative_sampling)
 

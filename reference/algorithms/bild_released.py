@@ -30,8 +30,8 @@ from .bild import confident, is_unlikely, is_unsure
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
     """Return the decoder whose small model drafts at most ``gamma`` tokens.
 
-    ``fallback`` and ``rollback`` are the thresholds of ``bild``. ``State.drafter`` states whether the large model
-    continues.
+    ``fallback`` and ``rollback`` are the thresholds of ``bild``. ``State.drafter`` is True if the next round starts
+    with the large model, without drafts: in the first round, and after a rollback.
     """
     check_gamma(gamma, "gamma")
     large, small = checked_model(task.target, "target"), draft_model(task)
@@ -53,9 +53,10 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return the number of drafts that the large model keeps, and whether a rollback follows the kept drafts.
+    """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
 
-    Only the first draft with ``-log p(d) > rollback`` is examined.
+    Only the first draft with ``-log p(d) > rollback`` is examined: if it is the argmax of p, all drafts are kept;
+    otherwise the drafts before it, and a rollback follows.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])
@@ -67,9 +68,10 @@ def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: f
 def declared_law(
     task: Task, prompt: Tokens, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10
 ) -> dict[Tokens, Any]:
-    """Return the declared law of the output: a point mass, computed token by token as the release counts its turns.
+    """Return the declared law of the output: a point mass on the text that the two models write in turn.
 
-    The options are those of ``build``.
+    The text is computed without the decoder, token by token, from two counts: the tokens that the large model has not
+    verified yet, and whether the large model writes the next token. The options are those of ``build``.
     """
     small = draft_model(task)
     new: Tokens = ()

@@ -50,9 +50,11 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select a candidate by beta; accept it with min(1, p/p_I), else emit a draw from ``norm((p - p_I)+)``.
+    """Select a candidate by beta; accept it with min(1, p/p_I), else draw a token from ``norm((p - p_I)+)``.
 
-    ``tokens`` are the candidates of one position, ``pmfs`` their q, and ``depth`` is their depth in the tree.
+    ``tokens`` are the candidates of one position, ``pmfs`` the rows of q from which they were drawn (all equal), and
+    ``depth`` is their depth in the tree. The returned step has the emitted token and whether it is an accepted
+    candidate.
     """
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
@@ -62,7 +64,10 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
 
 
 def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
-    """Return the closed form: the minimum over all sets of tokens H of ``p(H) + 1 - q(H)^count``."""
+    """Return the acceptance probability of ``count`` independent candidates from q, by the closed form.
+
+    It is the minimum over all sets of tokens H of ``p(H) + 1 - q(H)^count``.
+    """
     tokens = range(len(p))
     every = chain.from_iterable(combinations(tokens, size) for size in range(len(p) + 1))
     return min(p[list(chosen)].sum() + 1 - q[list(chosen)].sum() ** count for chosen in every)

@@ -27,10 +27,10 @@ def build(
     skipped: int = 2,
     layers: int = 4,
 ) -> Decoder:
-    """Return the decoder that drafts at most ``gamma`` tokens with ``skipped`` of ``layers`` layers left out.
+    """Return the decoder whose drafter is the target with ``skipped`` of its ``layers`` layers left out.
 
-    Drafting stops at a token with q(token) below a threshold. The threshold is ``threshold`` at first and changes by
-    ``schedule``.
+    At most ``gamma`` tokens are drafted. Drafting stops at a token with q(token) below a threshold; this token is kept.
+    The threshold of the first round is ``threshold``, and after each round it is changed by the rule ``schedule``.
     """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
 

@@ -29,10 +29,10 @@ def build(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens from q on the edge, and asks the cloud if the block is hard.
+    """Return the decoder that drafts ``gamma`` tokens from q on the edge, and sends hard blocks to the cloud.
 
     A block is hard if more than the share ``most`` of its tokens is hard by ``nll``, ``entropy`` or ``margin``; None
-    switches a signal off.
+    switches a signal off. The edge commits other blocks unverified.
     """
     return gated_decoder(task, "sparse-q", Gate(nll, entropy, margin), most, gamma)
 

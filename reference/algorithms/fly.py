@@ -90,7 +90,11 @@ def loosely(window: int, threshold: float) -> Verifier:
 
 @from_parts
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
-    """Return the decoder that drafts ``gamma`` argmaxes of q and excuses mismatches by ``window`` and ``threshold``."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q, verified by FLy's rule.
+
+    A mismatching draft is accepted if the entropy of p there is at least ``threshold``, the next ``window`` - 1 drafts
+    match, and it is not one of the last ``window`` drafts.
+    """
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), loosely(window, threshold))
 
 

@@ -87,7 +87,11 @@ def deferring(window: int, threshold: float) -> Verifier:
 
 @from_parts
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens from q and excuses rejections by ``window`` and ``threshold``."""
+    """Return the decoder that drafts ``gamma`` tokens from q, verified by vLLM's FLy rule.
+
+    A rejected draft d is kept if p(d) > 0, the entropy of p there is at least ``threshold``, and the next ``window``
+    drafts exist and pass their tests.
+    """
     return Parts(model_drafter(draft_model(task)), constant(gamma), deferring(window, threshold))
 
 

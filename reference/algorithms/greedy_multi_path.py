@@ -58,11 +58,12 @@ def below(q: Pmf, order: list[int]) -> list[Any]:
 
 
 def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) -> Pmf:
-    """Return q', the law of the next token of the path selected among ``count``, in the array type of q.
+    """Return q', the law of the next token of the path selected among ``count`` drafted paths, in the array type of q.
 
-    ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability of the text so far under q,
-    ``lower`` that of the texts below it. The difference of powers is divided by its common factor before it is
-    normalised, which loses no precision in floats.
+    ``order`` has the tokens in increasing order of p/q. ``mass`` is the probability under q of the text selected so
+    far. ``lower`` is the probability under q of all texts of the same length that come before it in the order of the
+    paths. The difference of powers in the module's formula is divided by its common factor before it is normalised,
+    which loses no precision in floats.
     """
     start = lower + mass * _like(below(q, order), q)
     end = start + mass * q

@@ -26,7 +26,10 @@ from ..verifiers.gumbel_coupling import draft_given_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Return the decoder that drafts ``gamma`` tokens a round, and fewer near the end of the text."""
+    """Return the decoder that drafts ``gamma`` tokens a round, and fewer near the end of the text.
+
+    Draft and target read the same noise at each position; a draft is accepted if the target emits the same token.
+    """
     check_gamma(gamma, "gamma")
     target, draft = checked_model(task.target, "target"), draft_model(task)
 

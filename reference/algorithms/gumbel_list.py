@@ -22,9 +22,10 @@ from ..verifiers.gumbel_list import list_given_target
 
 
 def build(task: Task, lists: int = 2) -> Decoder:
-    """Return the decoder that drafts one token for each of ``lists`` lists.
+    """Return the decoder that drafts ``lists`` tokens, all for the next position, in every round.
 
-    Raises ``ValueError`` for fewer than one list.
+    The target's draw for this position is emitted. If it is one of the drafts, a second token is drawn from p and
+    emitted in the same round. Raises ``ValueError`` for fewer than one draft.
     """
     if lists < 1:
         raise ValueError(f"lists is {lists}, expected at least 1")

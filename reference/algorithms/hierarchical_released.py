@@ -45,9 +45,9 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any
 
 
 def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, Any]]:
-    """Return every way in which the verification of ``block`` may end.
+    """Return every possible end of the verification of ``block``, which was drafted after ``prefix``.
 
-    Each is (the kept prefix, the pmf of the token after it, the probability of this end).
+    An end is (the kept prefix of the block, the pmf of the token after it, the probability of this end).
     """
     draft, gamma = draft_model(task), len(block)
     p = [task.target(prefix + block[:i]) for i in range(gamma + 1)]

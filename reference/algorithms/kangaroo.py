@@ -24,9 +24,9 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, threshold: Any = 0.6, gamma: int = 6, exit_layer: int = 1, layers: int = 4) -> Parts:
-    """Return the decoder that drafts at most ``gamma`` tokens with ``exit_layer`` of ``layers`` layers.
+    """Return the decoder that drafts at most ``gamma`` argmaxes of the target's first ``exit_layer`` layers.
 
-    Drafting stops after a token with a probability below ``threshold``.
+    The target has ``layers`` layers. Drafting stops after a token with a probability below ``threshold``.
     """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
     return Parts(greedy_drafter(q), confidence(threshold, gamma), greedy_match)

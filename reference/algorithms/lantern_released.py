@@ -64,7 +64,10 @@ def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
 
 @from_parts
 def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` argmaxes of q; ``neighbours`` and ``delta`` relax their acceptance."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q and accepts each with its p and the p of its neighbours.
+
+    At most ``neighbours`` nearest codes are added, as long as the sum of their p is at most ``delta``.
+    """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: together(p, token, neighbours, delta),
         replacement=lambda p, q, token: without(p, token, neighbours, delta),

@@ -19,7 +19,10 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, exit_layer: int = 1, layers: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens with ``exit_layer`` of ``layers`` layers."""
+    """Return the decoder that draws ``gamma`` drafts from an early exit of the target.
+
+    The exit is after ``exit_layer`` of the target's ``layers`` layers.
+    """
     q = partial_model(checked_model(task.target, "target"), draft_model(task), exit_layer, layers)
     return Parts(model_drafter(q), constant(gamma), speculative_sampling)
 

@@ -40,7 +40,10 @@ def rows_of(draft: Draft) -> list[Tokens]:
 
 
 def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match every path with its own draws from p, then draw once more after the longest match."""
+    """Match every path of the draft with its own draws from p, and keep the longest match.
+
+    The result has the tokens of this match (the first of several), then one token drawn from p after them.
+    """
     best: Tokens = ()
     for row, path in enumerate(rows_of(draft)):
         matched: Tokens = ()
@@ -55,7 +58,8 @@ def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
     """Return the decoder that retrieves drafts as ``rest`` does and verifies each path with its own draws.
 
-    The options are those of ``rest``.
+    Suffixes of up to ``longest`` tokens are looked up in ``datastore`` and in the text so far; the tree has at most
+    ``nodes`` nodes and ``depth`` levels.
     """
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), one_draw_a_row)
 

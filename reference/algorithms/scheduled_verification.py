@@ -27,8 +27,9 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
     """Return a drafter of the part of a block that the schedule verifies.
 
-    ``gamma`` tokens are drafted for this request and for another with the text ``beside``; of both, the ``budget``
-    slots of largest survival, by ``confidence``, are verified.
+    ``gamma`` tokens are drafted for this request and for another one with the text ``beside``. ``confidence`` scores
+    every slot, and of the slots of both requests the ``budget`` slots with the largest survival are verified. The
+    drafter returns the verified drafts of this request alone.
     """
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)
@@ -45,9 +46,10 @@ def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confi
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies the ``budget`` best slots of both.
+    """Return the decoder that drafts ``gamma`` tokens for two requests and verifies ``budget`` slots of both together.
 
-    ``beside`` is the text of the other request in every round.
+    The slots with the largest survival are verified. The decoder decodes one of the two requests; ``beside`` is the
+    text of the other one in every round.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, largest)
     return Parts(drafter, constant(gamma), speculative_sampling)
@@ -58,8 +60,8 @@ def batch(
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes all ``prompts`` in one batch; it returns their new tokens.
 
-    In each round the ``budget`` most confident draft positions of the whole batch are verified, out of ``gamma`` drafts
-    of each request. ``beside`` is not used.
+    In each round ``gamma`` tokens are drafted for each request, and the ``budget`` slots of the whole batch with the
+    largest survival are verified. ``beside`` is not used.
     """
     return served_together(task, prompts, gamma, best_slots(budget, largest))
 

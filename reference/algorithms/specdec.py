@@ -37,7 +37,10 @@ def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:
 
 @from_parts
 def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts ``gamma`` greedy tokens of the drafter, accepted by ``beta`` and ``tau``."""
+    """Return the decoder that drafts ``gamma`` argmaxes of q, verified by SpecDec's rule.
+
+    A draft is accepted if it is among the ``beta`` most probable tokens of p and within ``tau`` nats of the best one.
+    """
     draft = draft_model(task)
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(passes(p, token, beta, tau)),

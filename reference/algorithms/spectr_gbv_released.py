@@ -53,10 +53,11 @@ def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8
 def _ends(
     blocks: Sequence[Sequence[Prefix]], at: tuple[int, int], kept: Prefix, turned: frozenset[Tokens]
 ) -> list[tuple[Prefix, Any]]:
-    """Return each possible end of the verification, with its probability, from a given prefix on.
+    """Return the prefixes that the verification may keep in the end, each with its probability, from a given state on.
 
-    ``at`` is (block number, length) of the prefix that is tested next, ``kept`` is the longest prefix kept so far, and
-    ``turned`` is the set of prefixes that were rejected.
+    ``blocks`` has the prefixes of each drafted block. The state is ``at``, the (block number, length) of the prefix
+    that is tested next, ``kept``, the longest prefix kept so far, and ``turned``, the set of prefixes that were
+    rejected.
     """
     number, length = at
     if length > len(blocks[number]) - 1:

@@ -30,7 +30,7 @@ from ..validation import check_integer
 def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder:
     """Return the decoder that fills blocks of ``block`` positions and predicts ``depth`` steps, ``width`` tokens each.
 
-    Raises ``ValueError`` for invalid numbers.
+    Raises ``ValueError`` for a ``block`` below 1, or a negative ``depth`` or ``width``.
     """
     check_integer(block, "block", least=1)
     check_integer(depth, "depth", least=0)
@@ -65,7 +65,10 @@ def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder
 
 
 def most_confident(rows: dict[int, Pmf]) -> list[int]:
-    """Return the positions in decreasing order of the largest entry of their row; ties keep their order."""
+    """Return the positions in decreasing order of the largest entry of their row; ties keep their order.
+
+    ``rows`` maps each masked position to its row.
+    """
     return sorted(rows, key=lambda place: (-rows[place].max(), place))
 
 
@@ -87,7 +90,10 @@ def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> l
 
 
 def next_states(graph: list[Block], before: Block) -> list[Block]:
-    """Return the states of ``graph`` with one more filled position than ``before`` that agree with it elsewhere."""
+    """Return the states of ``graph`` that may follow the state ``before`` in one step.
+
+    They have one more filled position than ``before``, and equal it at the positions that it has filled.
+    """
     masked = masked_places(before)
     return [
         state

@@ -119,8 +119,9 @@ def build(
 ) -> Decoder:
     """Return the decoder whose drafter leaves out layers of the target.
 
-    Each entry of ``sets`` is a possible number of layers that run, of ``layers`` in all. The other options are those of
-    ``layer_drafter``.
+    Each entry of ``sets`` is a possible number of layers that run, of ``layers`` in all. ``depth``, ``stop``,
+    ``widths`` and ``window`` are those of ``layer_drafter``: the depth of the tree, the probability below which
+    drafting ends, the numbers of siblings, and the number of tokens on which sets of layers are compared.
     """
     target, draft = checked_model(task.target, "target"), draft_model(task)
     models = [partial_model(target, draft, run, layers) for run in sets]

@@ -28,8 +28,8 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, pieces: Pieces = (), gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` target tokens from text sampled in the drafter's vocabulary.
 
-    ``pieces`` are the drafter's tokens that stand for several target tokens. The drafter is not exposed on its own,
-    because its tokens are drawn but declare point masses.
+    ``pieces`` are the drafter's tokens that stand for several target tokens. The decoder has no function ``propose``,
+    because the drafts are drawn but declare point masses.
     """
     drafter = respelled_sample_drafter(draft_model(task), pieces)
     return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)

@@ -48,7 +48,7 @@ def typical_threshold(p: Pmf, epsilon: float, delta: float) -> Any:
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
     """Return the decoder that drafts ``gamma`` tokens from q and accepts them while p(d) is above the threshold.
 
-    ``epsilon`` and ``delta`` define the threshold.
+    The threshold is ``min(epsilon, delta exp(-H(p)))``.
     """
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(p[token] > typical_threshold(p, epsilon, delta)),

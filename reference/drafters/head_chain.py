@@ -19,7 +19,10 @@ Head: TypeAlias = Callable[[Tokens, Tokens], Pmf]
 
 
 def head_chain_drafter(heads: Sequence[Head]) -> Drafter:
-    """Return a drafter of at most gamma tokens, one drawn from each head."""
+    """Return a drafter of at most gamma tokens, one drawn from each of ``heads`` in turn.
+
+    Each token declares the pmf of its head, which may depend on the drafts before it.
+    """
 
     def propose(draws: Draws, _: Hashable, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()

@@ -49,7 +49,7 @@ def _without(pool: Pool, phrase: Tokens) -> Pool:
 
 
 def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
-    """Return what follows the token ``last`` in each phrase of the pool that begins with it, oldest first.
+    """Return the tokens after ``last`` in each phrase of the pool that begins with it, the oldest phrase first.
 
     At most ``longest`` tokens of a phrase are returned.
     """

@@ -55,7 +55,8 @@ class NgramTable(NamedTuple):
     def count_each(self, pairs: Iterable[tuple[Tokens, int]]) -> NgramTable:
         """Return the table with every pair ``(history, token)`` counted, one after the other.
 
-        A pair is counted once in each context, the last tokens of ``history``.
+        The token is counted once for each of the ``context_lengths``, in the context of that many last tokens of
+        ``history``.
         """
         counts = _Counts(self.counts)
         for history, token in pairs:
@@ -79,7 +80,7 @@ class NgramTable(NamedTuple):
     def predict(self, history: Tokens) -> int | None:
         """Return the most frequent token after ``history``, by the longest context that has occurred; None if none has.
 
-        A context is the last tokens of ``history``.
+        A context is the last tokens of ``history``, as many as one of the ``context_lengths``.
         """
         for length in self.context_lengths:
             row = self.counts.get(history[len(history) - length :]) if length <= len(history) else None

@@ -14,7 +14,7 @@ from .model import stateless
 
 
 def sequences_drafter(drafts: tuple[LanguageModel, ...], depth: int) -> Drafter:
-    """Return a drafter of one sequence of ``depth`` tokens from each model, level by level.
+    """Return a drafter of one sequence of ``depth`` tokens from each model of ``drafts``, level by level.
 
     If gamma is smaller than ``depth``, a sequence has gamma tokens. Raises ``ValueError`` for a negative depth, or if
     there is no model.

@@ -32,8 +32,8 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
     """Return a drafter of a tree of the shape ``parents``, cut at depth gamma.
 
     ``pick(draws, q, earlier, width, site)`` chooses each child: q is the row of ``draft`` after the text of the parent,
-    ``earlier`` are the tokens of the earlier siblings, and ``width`` is the number of siblings. If ``pick`` returns
-    None, the child is left out with everything below it.
+    ``earlier`` are the tokens of the earlier siblings, ``width`` is the number of siblings, and ``site`` names the
+    draw. If ``pick`` returns None, the child is left out with everything below it.
     """
     depths = tree_depths(parents)
 
@@ -59,14 +59,18 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
 
 
 def independent(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return a child drawn from q, independent of its siblings (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141)."""
+    """Return a child drawn from q, independent of its siblings (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141).
+
+    The other siblings (``earlier``, ``width``) have no effect. ``site`` names the draw.
+    """
     return Child(draws.categorical(q, site), q)
 
 
 def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return a child drawn from q without the ``earlier`` siblings; None if nothing is left (RSD, arXiv 2402.14160).
 
-    Drawing all siblings at once by an exponential race, as Sequoia does, gives the same law.
+    Drawing all siblings at once by an exponential race, as Sequoia does, gives the same law. ``width``, the number of
+    siblings, has no effect.
     """
     left = excluding(q, earlier)
     return None if left is None else Child(draws.categorical(left, site), left)
@@ -75,7 +79,8 @@ def without_replacement(draws: Draws, q: Pmf, earlier: Tokens, width: int, site:
 def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return a child drawn from q without the ``earlier`` siblings, or uniformly if q has no other token.
 
-    Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16.
+    Sequoia, arXiv 2402.12374, Algorithm 2, lines 12 to 16. ``earlier`` siblings are never drawn again; the result is
+    None if all tokens are siblings. ``width``, the number of siblings, has no effect.
     """
     left = excluding(q, earlier)
     if left is None:
@@ -86,7 +91,7 @@ def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, widt
 def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
     """Return the most probable token of q that is not one of the ``earlier`` siblings; ties go to lower ids.
 
-    Nothing is drawn.
+    The result is None if q has no other token. Nothing is drawn, and ``width``, the number of siblings, has no effect.
     """
     ranked = top_tokens(q, len(earlier) + 1)
     return Child(ranked[-1], None) if len(ranked) > len(earlier) else None

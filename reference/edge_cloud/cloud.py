@@ -38,7 +38,7 @@ from .shared_noise import NoiseOf, SeededNoise, decisions
 class Pending(NamedTuple):
     """A draft that was rejected at ``position`` and whose replacement needs the row of q.
 
-    ``mass`` is q(draft), which the cloud already knows.
+    ``draft`` are all drafts of the round. ``mass`` is q of the rejected draft, which the edge has sent already.
     """
 
     draft: Tokens
@@ -47,7 +47,12 @@ class Pending(NamedTuple):
 
 
 class CloudState(NamedTuple):
-    """The state of one session in the cloud."""
+    """The state of one session in the cloud.
+
+    ``tokens`` is the committed text, ``cache`` are the tokens whose entries are stored, and ``pending`` is a rejected
+    draft whose replacement waits for a row of q. ``epoch``, ``eos``, ``mode`` and ``seed`` are those of the message
+    that opened the session.
+    """
 
     epoch: int
     tokens: Tokens
@@ -65,10 +70,9 @@ def decide(
 ) -> Reply:
     """Return the reply to ``request``.
 
-    A new request is decided by ``draws`` or shared noise, a repeated one without draws.
-
-    ``state`` is None before the session is open. Raises ``ValueError`` for an unknown mode, a mode without its seed, or
-    a draft that does not fit the mode.
+    A new request is decided by ``draws``, or by the shared noise ``noise(seed)`` if the session has a seed; a repeated
+    one without draws. ``state`` is None before the session is open. Raises ``ValueError`` for an unknown mode, a mode
+    without its seed, or a draft that does not fit the mode.
     """
     repeated = earlier_reply(state, request)
     if repeated is not None:

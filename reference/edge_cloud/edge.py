@@ -31,7 +31,11 @@ from .wire import decode, encode
 
 
 class Edge(NamedTuple):
-    """The settings of the edge, which do not change during a session."""
+    """The settings of the edge, which do not change during a session.
+
+    ``draft`` is the drafter's model, ``length`` the rule for the number of drafts, ``mode`` the name of the mode of
+    verification, and ``session`` the session's name in messages. ``noise`` maps the seed to the shared noise.
+    """
 
     draft: LanguageModel
     length: LengthRule
@@ -60,7 +64,11 @@ class DraftedBlock(NamedTuple):
 
 
 class EdgeState(NamedTuple):
-    """The persistent state of the edge, which is all that it needs to continue after a stop."""
+    """The persistent state of the edge, which is all that it needs to continue after a stop.
+
+    ``tokens`` is the committed text, ``remaining`` the number of tokens that may follow, ``length`` the state of the
+    length rule, ``epoch`` that of the session, and ``opened`` states whether the cloud has confirmed this epoch.
+    """
 
     tokens: Tokens
     remaining: int
@@ -78,8 +86,9 @@ class EdgeState(NamedTuple):
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Return a new block, its pmfs ``[V]``, and the drafter's cache after drafting it.
 
-    The block has at most ``remaining - 1`` tokens. The model depends only on the cache and the fed tokens, so a wrong
-    crop would change the law.
+    The block has at most ``remaining - 1`` tokens; ``edge`` has the draft model and the length rule. The model's pmf
+    depends only on the cache, to which the missing tokens are fed first, so a wrong crop of the cache would change the
+    law.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))
@@ -151,7 +160,10 @@ def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
 
 
 def committed_alone(edge: Edge, state: EdgeState, count: int) -> tuple[EdgeState, Round]:
-    """Return the state after committing the first ``count`` drafts unverified, which ends the edge's session."""
+    """Return the state after committing the first ``count`` drafts unverified, and the round's record.
+
+    This ends the edge's session: the next request opens another one.
+    """
     assert state.block is not None
     after, done = _committed(edge, state, state.block, 0, state.block.draft[:count])
     alone = len(done.tokens)  # they stay, as accepted drafts do

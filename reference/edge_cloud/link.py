@@ -46,7 +46,10 @@ class Service:
         self._target, self._draws, self._record, self._noise = target, draws, record, noise
 
     def respond(self, text: str) -> str:
-        """Return the reply to one request. Raises ``ValueError`` for an invalid request."""
+        """Return the reply to the request ``text``, and store the new state of its session.
+
+        A new reply that is no refusal is passed to ``record`` first. Raises ``ValueError`` for an invalid request.
+        """
         request = decode(text)
         state = self.sessions.get(request.session)
         reply = decide(self._draws, self._target, state, request, self._noise)
@@ -60,9 +63,9 @@ class Service:
 
 
 def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
-    """Return the sessions of a service, restored without drawing.
+    """Return session -> state of the cloud, restored without drawing.
 
-    ``lines`` are its recorded pairs of a request and a reply.
+    ``lines`` are the pairs of a request and a reply that a service has recorded.
     """
     sessions: dict[str, CloudState] = {}
     for text, said in lines:

@@ -75,15 +75,15 @@ class HttpLink:
     """A link to a server. It returns no reply if the server is absent or does not answer within ``timeout`` seconds."""
 
     def __init__(self, address: Callable[[], Address], timeout: float = 2.0) -> None:
-        """Store ``address``, a function that is called for every connection.
+        """Store ``address``, a function that is called for every connection, and ``timeout`` in seconds.
 
-        It is a function because a restarted server may have a new address.
+        The address is a function because a restarted server may have a new one.
         """
         self._address, self._timeout = address, timeout
         self._connection: http.client.HTTPConnection | None = None
 
     def __call__(self, text: str) -> Sequence[str]:
-        """Send one request and return the replies.
+        """Send the request ``text`` and return a sequence with its reply; an empty one if none came.
 
         Raises ``ValueError`` with the server's sentence if the status is not 200.
         """

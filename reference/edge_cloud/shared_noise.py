@@ -62,7 +62,10 @@ class SeededNoise:
         return -np.log(((words >> np.uint64(12)) + 0.5) * 2.0**-52)
 
     def winner(self, pmf: Pmf, position: int) -> int:
-        """Return ``argmin E / pmf`` over the tokens of positive probability; ``pmf`` may be exact or rounded."""
+        """Return ``argmin E / pmf`` over the tokens of positive probability, with the exponentials E of ``position``.
+
+        ``pmf`` may be exact or rounded. Raises ``ValueError`` if it is no pmf.
+        """
         masses = check_pmf(pmf, f"the pmf at position {position}").tolist()
         times = self.exponentials(position, len(masses))
         finish = {token: times[token] / float(mass) for token, mass in enumerate(masses) if float(mass) > 0}

@@ -23,7 +23,10 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Accept the longest prefix whose test succeeds, testing from the longest down."""
+    """Emit the longest prefix of the drafts whose test succeeds, and one more token.
+
+    Prefixes are tested from the longest to the shortest; the empty one is kept without a test.
+    """
     gamma = len(draft.tokens)
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
     q = [one_hot(draft.tokens[i], p[i]) if pmf is None else pmf for i, pmf in enumerate(draft.pmfs)]

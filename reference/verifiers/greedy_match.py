@@ -11,7 +11,10 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified
 
 
 def greedy_match(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit the target's argmax at every row up to the first drafted token that differs from it; draws nothing."""
+    """Emit the target's argmax at every row, up to and including the first that differs from its draft; draws nothing.
+
+    If all drafts match, the argmax of the row after them is emitted too.
+    """
     emitted: Tokens = ()
     for token in draft.tokens:
         best = argmax(target(prefix + emitted))

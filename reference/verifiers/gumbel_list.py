@@ -41,9 +41,10 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur in the sums ``wins``, and their coefficients ``[functions, rates]``.
+    """Return the rates that occur in the sums ``wins``, and the coefficients ``[sums, rates]``.
 
-    The arrays have the number type of ``like``.
+    The coefficients of one sum are a row, with 0 for a rate that the sum lacks. The arrays have the number type of
+    ``like``.
     """
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0

@@ -1,6 +1,7 @@
 """Validation of arguments at the start of a call.
 
-Every error message is one sentence with the name of the argument, the value given and the value expected.
+Every error message is one sentence with the name of the argument, the value given and the value expected. The parameter
+``name`` of each function is the name of the argument.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -
 
 
 def check_seed(value: Any, name: str = "the seed") -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer that every library accepts as a seed."""
+    """Raise ``ValueError`` unless ``value`` is an integer of at least 0 and below 2**63, a seed for every library."""
     if not is_integer(value) or not 0 <= value < MOST_SEEDS:
         raise argument_error(name, value, "a whole number of at least 0 and below 2**63")
 
@@ -92,7 +93,10 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
-    """Return the text ``, did you mean ...?`` with the most similar of ``choices``; "" if none is similar."""
+    """Return the text ``, did you mean ...?`` with the one of ``choices`` that is most similar to ``value``.
+
+    Returns "" if none is similar.
+    """
     words = [choice for choice in choices if isinstance(choice, str)]
     result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
     return f", did you mean {result[0]}?" if result else ""
@@ -123,7 +127,8 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
 def check_takes(value: Any, name: str, arguments: int, expected: str) -> None:
     """Raise ``ValueError`` unless ``value`` can be called with ``arguments`` positional arguments (a number).
 
-    Nothing is checked if the signature cannot be read. ``name`` and ``expected`` describe the callable in the message.
+    Nothing is checked if the signature cannot be read. In the message, ``name`` is the name of the callable, and
+    ``expected`` describes what it should be.
     """
     try:
         signature = inspect.signature(value)

@@ -13,9 +13,9 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable that calls ``function``, and that a cache can use as a key.
 
-    It is hashable and equal only to itself and to results for the same object. Data classes and named tuples compare by
-    their fields, whatever their code computes, and some are not hashable. A cache with such keys would confuse two
-    functions.
+    The result is hashable, and equal only to results for the identical object ``function``. Data classes and named
+    tuples compare by their fields, whatever their code computes, and some are not hashable; a cache with such keys
+    would confuse two functions.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):
@@ -25,7 +25,7 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def first_line(function: Callable[..., Any], otherwise: str) -> str:
-    """Return the first line of a callable's docstring, or of ``otherwise`` if it has none.
+    """Return the first line of a callable's docstring; if it has none, the first line of ``otherwise``.
 
     For ``functools.partial`` the docstring is that of the wrapped function.
     """

@@ -32,9 +32,10 @@ def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
 
 
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the edges of the lists ``one`` and ``other`` as one list, with one entry for each random number.
+    """Return the edges of the lists ``one`` and ``other`` as one list, with one edge for each random number.
 
-    The entry has the data of the most likely edge of the random number, and the number of cases of all its edges.
+    If several edges concern the same random number at the same value, the result has the most likely of them, with the
+    number of cases of all.
     """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:
@@ -55,7 +56,10 @@ def once_in(probability: float) -> str:
 
 
 def edge_lines(edges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line for each of the most likely edges of a verdict, then a line with the number of the other edges."""
+    """Yield one line for each of the ``MOST_SHOWN`` most likely edges of a verdict.
+
+    If there are more, the last line has the number of the others.
+    """
     ordered = sorted(edges, key=lambda edge: -edge["probability"])
     for edge in ordered[:MOST_SHOWN]:
         cases = f", in {edge['cases']} cases" if edge["cases"] > 1 else ""

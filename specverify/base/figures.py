@@ -86,7 +86,7 @@ FIGURES: Mapping[str, Figure] = {
 
 
 def merged_figures(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of several cases as one mapping.
+    """Return the figures of several cases as one mapping: name -> merged value.
 
     Raises ``ValueError`` for a figure whose name ``FIGURES`` does not declare.
     """

@@ -17,7 +17,11 @@ LONGEST = 1_000_000
 
 
 class Replay(NamedTuple):
-    """The content of a replay identifier: the names that select one case of one check on one subject, and the seed."""
+    """The content of a replay identifier: the names that select one case of one check on one subject, and the seed.
+
+    ``variant``, ``scenario`` and ``setting`` name the subject's variant, the models and prompt, and the sampled
+    setting; "" if the case has none.
+    """
 
     subject: str
     check: str

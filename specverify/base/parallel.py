@@ -88,12 +88,13 @@ def as_finished(
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Context manager: parallel work inside its block runs on a backend of joblib.
 
-    It yields how many works run at the same time, or None if each call decides that. Raises ``ValueError`` if the
-    backend is not available.
+    It yields how many works the cluster runs at the same time; None for ``loky``, with which every call of
+    ``in_parallel`` and ``as_finished`` states this number itself. Raises ``ValueError`` if the backend is not
+    available.
 
     Args:
-        backend: ``loky`` for processes of this machine, as many as each call requests; ``dask`` or ``ray`` for a
-            cluster (both need an extra). Work is pickled, so all machines need the same versions.
+        backend: ``loky`` for processes of this machine; ``dask`` or ``ray`` for a cluster (both need an extra). Work is
+            pickled, so all machines need the same versions.
         scheduler: Address of the Dask scheduler or of the Ray head; ``local`` starts a cluster for the block.
     """
     if backend == "loky":
@@ -125,7 +126,11 @@ def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
 
 @contextmanager
 def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
-    """Context manager that connects to the Ray cluster at address ``head`` and registers its joblib backend."""
+    """Context manager that connects to the Ray cluster at address ``head`` and registers its joblib backend.
+
+    It yields the options with which joblib uses the backend: none. Raises ``OSError`` or ``ValueError`` for a wrong
+    address.
+    """
     ray: Any = import_module("ray")
     mine, ended_by = not ray.is_initialized(), signal.getsignal(signal.SIGTERM)
     if mine:
@@ -142,9 +147,9 @@ def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_unreachable(head: str | None) -> None:
-    """Raise ``OSError`` or ``ValueError`` if no process listens at the address ``head``.
+    """Raise ``OSError`` if no process listens at the address ``head``, ``ValueError`` if it is not HOST:PORT.
 
-    Ray itself would retry for minutes.
+    Ray itself would retry for minutes. Nothing is tested for None, ``local`` and ``auto``.
     """
     if head in {None, "local", "auto"}:
         return

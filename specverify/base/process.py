@@ -30,7 +30,11 @@ _own: set[Any] = set()
 
 
 class ProcessState(NamedTuple):
-    """The process-wide state that ``changes_since`` compares."""
+    """The process-wide state that ``changes_since`` compares.
+
+    ``directory`` is the working directory (None if it does not exist), ``handlers`` maps signals to their handlers, and
+    ``timers`` maps names of interval timers to (seconds left, interval).
+    """
 
     directory: str | None
     handlers: Mapping[signal.Signals, Any]
@@ -88,7 +92,7 @@ def changes_since(before: ProcessState) -> Changes:
 
 @contextmanager
 def own_workers() -> Iterator[None]:
-    """Context manager that marks threads and child processes started in its block as those of specverify."""
+    """Context manager for work of specverify itself: threads and processes started in its block are no changes."""
     threads, children = _threads(), _children()
     try:
         yield
@@ -123,9 +127,9 @@ def _timers() -> dict[str, tuple[float, float]]:
 
 
 def _timer_faults(before: ProcessState) -> Iterator[str]:
-    """Yield a fault for each timer that was started or changed since ``before``, and stop that timer.
+    """Yield a fault for each interval timer that was started or changed since ``before``, and stop that timer.
 
-    A timer that the code stopped is no fault: the only timer that ran before is that of specverify's own time limit.
+    A timer that the subject stopped is no fault: only specverify's own time limit can have run before.
     """
     for name, (left, every) in _timers().items():
         was, interval = before.timers[name]
@@ -152,7 +156,7 @@ def _stream_faults(before: ProcessState) -> Iterator[str]:
 
 
 def _opened(fd: int) -> Any:
-    """Return a new text stream for the standard descriptor ``fd``, or for ``os.devnull`` if ``fd`` is closed."""
+    """Return a new text stream on the file descriptor ``fd`` (0, 1 or 2), or on ``os.devnull`` if ``fd`` is closed."""
     mode = "r" if fd == 0 else "w"
     try:
         return os.fdopen(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)

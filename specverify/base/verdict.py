@@ -56,7 +56,7 @@ class Counterexample(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """The result of one check on one case."""
+    """The result of one check on one case: the case holds if it is neither ``failed`` nor ``unknown``."""
 
     statement: str
     """One sentence that states the result."""
@@ -68,7 +68,7 @@ class Examination(NamedTuple):
     figures: Mapping[str, Any] = {}
     """Figure name -> JSON value, such as runs, tv, rounds."""
     returned: str = ""
-    """Name of the engine's returned value that failed, besides the tokens; '' if there is none."""
+    """Name of the value that is wrong if an engine returns it beside the tokens, such as a count; else ''."""
 
 
 class Verdict(NamedTuple):
@@ -83,8 +83,9 @@ class Verdict(NamedTuple):
     counterexample: Counterexample | None = None
     figures: Mapping[str, Any] = {}
     """The figures of all cases, merged as ``figures.FIGURES`` declares, and of the verdict: ``cases``, ``skipped``
-    (number of larger cases), ``rational`` (whether all are), ``noticed_above`` (smallest probability that ``replays``
-    detect), ``coupled_runs`` with ``coupled_noticed_above``, and ``notes`` about the process."""
+    (number of larger cases), ``rational`` (whether all are), ``noticed_above`` (smallest probability per replay with
+    which a hidden draw must act so that the ``replays`` detect it), ``coupled_runs`` with ``coupled_noticed_above``,
+    and ``notes`` about the process."""
     seconds: float = 0.0
 
 

@@ -59,7 +59,7 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of a function, or of the class of an object."""
+    """Return the path of the source file of ``called``, a function or an object; of an object, that of its class."""
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
@@ -133,7 +133,10 @@ def read(written: Any) -> Any:
 
 @contextmanager
 def answered(drawn: Drawn) -> Iterator[None]:
-    """Context manager in which the drawing functions of ``random``, NumPy and torch return the values in ``drawn``."""
+    """Context manager in which the drawing functions of ``random``, NumPy and torch return the values in ``drawn``.
+
+    The values are returned in order. A call that is not the next one of the list raises ``CertificateRefused``.
+    """
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
         stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
@@ -167,7 +170,11 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager that replaces methods in the dictionary of a built-in type to return from ``drawn``."""
+    """Context manager in which methods of the built-in type ``kind`` return the values in ``drawn``.
+
+    ``names`` are the names of the methods. Each of their calls must be the next one that the certificate lists for
+    ``library``. The methods are replaced in the dictionary of the type, and restored at the end.
+    """
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):

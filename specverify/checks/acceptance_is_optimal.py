@@ -81,10 +81,10 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return triples (i, P(first i drafts accepted if tested one by one), P(the target emits first i drafts)).
+    """Return (i, P(the first i drafts are all accepted), P(the target emits the first i drafts)) for each i.
 
-    i runs from 1 to the number of drafts of ``draft``. ``prefix`` is the text before the draft, and ``target`` the
-    model that maps a text to p.
+    i runs from 1 to the number of drafts of ``draft``; the first probability is that of a rule that tests each draft by
+    itself. ``prefix`` is the text before the draft, and ``target`` the model that maps a text to p.
     """
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
@@ -129,7 +129,10 @@ def _not_optimal(
 
 
 def _chance_of_equal(situation: InScenario, tokens: Tokens) -> Any:
-    """Return the probability that independent draws from p and q after ``tokens`` are equal."""
+    """Return the probability that a draw from p and an independent draw from q are the same token.
+
+    p and q are the rows of the scenario's target and draft model after the text ``tokens``.
+    """
     p, q = situation.task.target(tokens), draft_model(situation.task)(tokens)
     return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))
 

@@ -54,9 +54,10 @@ class Rate(NamedTuple):
 
 
 def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
-    """Yield the rate of every draft in the recorded runs ``seen``, at positions where p is known.
+    """Yield the rate of every draft in the recorded runs ``seen``.
 
-    p is the conditional of ``promised_law``, the expected law of texts.
+    p is the conditional of ``promised_law``, the expected law of texts. A draft after a text that has probability 0 in
+    this law has no p, and is left out.
     """
     promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
@@ -70,7 +71,12 @@ def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
 
 
 def examine(observable: Observable, __: Conditions) -> Examination:
-    """Compare the emission rate of every draft with its largest possible value, min(p, q)."""
+    """Compare the emission rate of every draft with its largest possible value, min(p, q).
+
+    ``observable`` is an engine program whose forward passes are recorded. A rate that differs by more than rounding
+    refutes, unless the greedy text differs at a near-tie of logits. The result is unknown in that case, if no draft was
+    recorded, and if the difference may be rounding.
+    """
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()
     drafted, _ = _masses(seen)
@@ -105,9 +111,9 @@ def told(rate: Rate) -> str:
 def _of_position(rounding: Rounding) -> float:
     """Return the bound on the rounding error of the emission rate of a draft, compared with min(p, q).
 
-    It is the error of two decisions: the acceptance test, and the draw of a token from p by which the expected law
-    gives p. ``rounding`` has the rounding that was observed in a run. Errors of earlier decisions cancel, because the
-    rate is a quotient of two probabilities that both contain them.
+    It covers two decisions: the acceptance test, and the draw of a token from p, from which the expected law results.
+    ``rounding`` has the rounding that was observed in a run. Errors of earlier decisions cancel, because the rate is a
+    quotient of two probabilities that both contain them.
     """
     return allowed(rounding._replace(decisions=2))
 

@@ -34,7 +34,8 @@ def rounding(spacing: float) -> float:
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Describe the first forward pass of a run whose cache does not hold exactly the tokens before its inputs.
 
-    Returns None if there is none. ``seen`` holds the recorded forward passes, and the caches of plain decoding by text.
+    Returns None if there is no such pass. ``seen`` holds the recorded forward passes and, for each text, the cache that
+    decoding without speculation has after this text.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
@@ -47,8 +48,8 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
     """Describe the wrong input of a forward pass; None if the input is right.
 
-    The input must begin with the committed tokens that the cache lacks. ``tokens`` are the prompt and the new tokens of
-    the run. An input of embeddings has no ids and is not compared.
+    The input must begin with the committed tokens that the cache lacks. ``prompt`` is the prompt of the run, and
+    ``tokens`` are the prompt and the new tokens. An input of embeddings has no ids; None is returned for it.
     """
     known = committed_before(forward, prompt)
     if not forward.fed:
@@ -83,7 +84,12 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Search every recorded run for a pass with a wrong cache, or with a wrong input if no caches were recorded."""
+    """Search every recorded run for a forward pass with a wrong cache or a wrong input.
+
+    ``observable`` is an engine program whose runs are recorded. If no caches were recorded, or only in dtypes coarser
+    than float32, the statement of a check that holds says that caches were not compared. The result is unknown if no
+    forward pass was recorded.
+    """
     result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]
     if result.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):

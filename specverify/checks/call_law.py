@@ -21,7 +21,11 @@ ELSEWHERE = (
 
 
 def examine(given: GivenCall, conditions: Conditions) -> Examination:
-    """Compute the law of the tokens that the call emits, and compare it with the law of the rule."""
+    """Compute the law of the tokens that the call ``given`` emits, and compare it with the law of the rule.
+
+    A law that differs from the rule's refutes if the program follows the rule on small rows. If it does not, or does
+    not run on them, ``_of_another_rule`` returns the verdict.
+    """
     opened = given.open()
     law = law_of(opened, conditions.seed)
     wrong = wrong_anyway(law, opened.rows)

@@ -1,8 +1,9 @@
 """The verdict on the law of one call, token by token, given what rounding can do to the rule in the observed floats.
 
-A law holds if every probability is within the error of float32 and all together are near the rule's, or if it equals
-the rule evaluated step by step in the dtype of the rows. It is refuted if a probability is outside the error of the
-coarsest observed floats with sequential sums. Between the two it is UNKNOWN: rounding may explain it.
+*The rule* is speculative sampling (2211.17192, Algorithm 1). A law holds if every probability is within the error of
+float32 and all together are near the rule's, or if it equals the rule evaluated step by step in the dtype of the rows.
+It is refuted if a probability is outside the error of the coarsest observed floats with sequential sums. Between the
+two it is UNKNOWN: rounding may explain it.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ class Part(NamedTuple):
 
 
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
-    """Describe a result that is wrong under every rule: an error, a number that is no token, a token with p = 0."""
+    """Describe a result of a call that is wrong under every rule; None if there is none.
+
+    Such a result is an error, an emitted number that is no token, or an emitted token with p = 0. ``rows`` are p, q and
+    the drafts of the call.
+    """
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
         if fault.mass > NEGLIGIBLE:
@@ -103,7 +108,8 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
     """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
 
-    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored.
+    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if neither is the
+    case.
     """
     for number, mass in found.outside.items():
         if mass > spare:
@@ -119,9 +125,10 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
-    """Compare the law of a call with the rule, and return the result with figures such as the allowed rounding.
+    """Compare the law of a call with the rule, and return the result with its figures (name -> number).
 
-    ``dtype`` is the dtype in which the rows of p and q are stored.
+    ``rows`` are p, q and the drafts of the call, and ``dtype`` is the dtype in which p and q are stored. The figures
+    hold the total variation from the rule and the total variation that rounding permits.
     """
     if law.rounding.within > NOTICEABLE / 2:
         said = (
@@ -154,7 +161,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
 
 
 class _ExcessLaw(NamedTuple):
-    """How far a law lies outside its bounds."""
+    """How far a law lies outside the bounds that rounding permits."""
 
     total: float
     """The total probability outside the bounds."""
@@ -196,7 +203,7 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
     """Yield the conditional probabilities of a law: the acceptance of each draft, and the law of the last token.
 
-    ``floats`` describes the floats whose rounding gives the bounds.
+    ``rows`` are p, q and the drafts of the call. Each part has the bounds of its rounding, in the floats ``floats``.
     """
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
@@ -234,7 +241,12 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
 
 
 def _few_bits(found: float, expected: float) -> str:
-    """Return words about a uniform that has few bits and keeps a draft if it is 0; "" for other probabilities."""
+    """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
+
+    A uniform of n bits is 0 with probability 2^-n, and 0 accepts also a draft with a smaller bound. The remark is
+    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
+    rule.
+    """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent
     is_zero_that_often = mantissa == 0.5 and FEWEST_BITS <= bits <= MOST_BITS and expected < found
@@ -265,7 +277,10 @@ def _left_on_nothing(rounding: Rounding) -> float:
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether every probability of ``law`` equals the result of a usual way to compute the rule in ``dtype``."""
+    """Return whether ``law`` is exactly the rule, evaluated in ``dtype`` by one of the usual sequences of operations.
+
+    ``rows`` are p, q and the drafts of the call.
+    """
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
         if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):

@@ -32,9 +32,10 @@ ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
 
 
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
-    """Return the law of the tokens that a call emits, by enumeration.
+    """Return the law of the tokens that the call ``opened`` emits, by enumeration.
 
-    Of a draw over the vocabulary, the drafted tokens are always followed as outcomes; ``seed`` samples further ones.
+    If a draw selects one token of the vocabulary, the runs in which it selects a drafted token are always followed. A
+    random sample of its other outcomes, with the seed ``seed``, is followed too.
     """
     return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
 
@@ -166,7 +167,7 @@ class AtPlace(NamedTuple):
 
 
 def places_of(opened: OpenedCall) -> list[int]:
-    """Return the indices of the random numbers of a call that are tested at the ends of their range.
+    """Return the indices of the random numbers of the call ``opened`` that are tested at the ends of their range.
 
     They are the first ``MANY`` numbers that are drawn singly or in arrays of at most ``MANY``. Of a longer array they
     are the entries of the least and of the most probable token of the first row of p, and the first and the last entry.
@@ -186,9 +187,9 @@ def places_of(opened: OpenedCall) -> list[int]:
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
     """Return the result of a call in which the random number with index ``place`` is at one end of its range.
 
-    ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All other random numbers have
-    a value inside their range. If the verifier raises an error, the error counts as a fault. The error is raised here
-    instead if the verifier also raises when no number is at an end.
+    ``opened`` is the call, ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All
+    other random numbers have a value inside their range. If the verifier raises an error, the error counts as a fault.
+    The error is raised here instead if the verifier also raises when no number is at an end.
     """
     boundaries: list[Boundary] = []
 
@@ -212,7 +213,10 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
 
 
 def _forbidden(ending: Ending, rows: Rows) -> str | None:
-    """Describe an emitted number that is no token or has target probability 0; None if the call emits none."""
+    """Describe an emitted number that is no token or has target probability 0; None if there is none.
+
+    ``ending`` holds the emitted tokens of a call, and ``rows`` its p, q and drafts.
+    """
     for position, token in enumerate(ending.tokens):
         wrong = no_token(token, rows.vocabulary)
         if wrong or not rows.p[position].pmf[token] > 0:

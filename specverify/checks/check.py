@@ -92,7 +92,7 @@ class Need(NamedTuple):
 
 
 class ExaminedPart(NamedTuple):
-    """The situations of one kind that a check examines."""
+    """The situations of one kind that a check examines, and the function that examines each of them."""
 
     kind: type[SubjectSituation] | None
     """None: the check brings its own situations, and applies to every subject."""
@@ -190,7 +190,7 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 
 
 def _unequal_variants(variants: Iterable[Variant], horizon: int) -> Iterator[Variant]:
-    """Yield the variants whose decoders differ within ``horizon`` new tokens.
+    """Yield the variants without those whose decoder equals an earlier one in decodes of ``horizon`` new tokens.
 
     A round drafts at most one token fewer than remain, so variants that differ only in their number of drafts are equal
     from ``horizon - 1`` drafts on.
@@ -218,7 +218,10 @@ def in_all_scenarios(subject: Subject) -> Iterator[InScenario]:
 def variants_in(
     keep: Callable[[Scenario], bool], examine: Callable[[InScenario, Conditions], Examination]
 ) -> ExaminedPart:
-    """Return the part of a check that examines every variant in every scenario that ``keep`` accepts."""
+    """Return the part of a check that examines every variant in every scenario that ``keep`` accepts.
+
+    ``examine`` examines one variant in one scenario.
+    """
     return ExaminedPart(Variant, by(examine), ONLY_SAMPLED, (), in_scenarios(keep))
 
 
@@ -238,11 +241,11 @@ def only_sampled(subject: Subject, reason: object) -> str:
 
 @lru_cache(maxsize=4096)
 def law_in(here: InScenario, runs: int) -> Law:
-    """Return the law of the new tokens of a decoder in a scenario, by at most ``runs`` runs; cached for all checks.
+    """Return the law of the new tokens of a decoder in a scenario, from at most ``runs`` runs; cached for all checks.
 
-    A verifier whose calls are memoised has rounds that depend on the text alone. If the horizon is above
-    ``SEVERAL_ROUNDS``, only its first round is enumerated, and the target draws the later tokens: this decides the law
-    of the whole text. Greedy texts have few paths, so all of their rounds are enumerated.
+    If the calls of a verifier are memoised, each of its rounds depends on the text alone. If the horizon is above
+    ``SEVERAL_ROUNDS``, only its first round is enumerated, and the later tokens are drawn from the target: this decides
+    the law of the whole text. Greedy texts have few paths, so all of their rounds are enumerated.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     if here.variant.remembered is None or has_few_paths:
@@ -271,7 +274,8 @@ def beyond_reach(case: Case) -> bool:
 def may_be_refused(case: Case) -> bool:
     """Return whether a case may be skipped if one of its draws has too many outcomes to enumerate.
 
-    This holds for scenarios in which only one row is not one-hot; other scenarios have smaller vocabularies.
+    This holds for ``ONE_ROW_SCENARIOS``, in which the models' pmfs are one-hot after every text but one. All other
+    scenarios have smaller vocabularies.
     """
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
@@ -297,9 +301,10 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_one_row(here: InScenario) -> float:
-    """Return the approximate number of paths of the first round, in a scenario in which only one row is not one-hot.
+    """Return the approximate number of paths of the first round of a decoder in a scenario.
 
-    A program that sorts all tokens has a path for each order of the tokens, so there may be many in a large vocabulary.
+    The scenario is one of ``ONE_ROW_SCENARIOS``, in which the models' pmfs are one-hot after every text but one. A
+    program that sorts all tokens has a path for each order of the tokens, so the number may be large even there.
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)
@@ -314,6 +319,7 @@ def paths_of_whole(here: InScenario) -> float:
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
     """Return the largest rounding error of a probability that results from ``decisions`` decisions; 0 for rationals.
 
-    ``epsilon`` is the spacing of the floats at 1.
+    ``here`` is a decoder in a scenario, and ``epsilon`` is the spacing of the floats at 1. A decision is an acceptance
+    test or the draw of a token.
     """
     return 0.0 if here.rational else decisions * of_decision(epsilon, here.scenario.vocabulary)

@@ -169,7 +169,7 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
     """Enumerate the law of ``bearing`` and compare it with ``expected``.
 
-    ``what`` names the expected law in messages.
+    A refutation has a counterexample. ``what`` is a phrase for the expected law in messages.
     """
     law = bearing.law(conditions)
     result = compare_laws(law, expected, what)
@@ -202,7 +202,10 @@ def _with_parting(found: Comparison, parted: Parting) -> Comparison:
 
 
 def differ(one: Law, other: Law) -> bool:
-    """Return whether two laws of one program differ by more than the rounding of their enumerations."""
+    """Return whether the laws ``one`` and ``other`` of a program differ by more than their rounding.
+
+    The rounding is that of the two enumerations; exact rationals must be equal.
+    """
     exact = is_rational(one) and is_rational(other)
     bound = 0 if exact else sum(of_enumeration(law.rounding, law.runs) + law.rounding.within for law in (one, other))
     return bool(total_variation(one, other.probabilities).high > bound)
@@ -224,10 +227,10 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the list that holds the ``Overheard`` of a program; it is empty until an enumeration stores one.
+    """Return the list in which a complete enumeration of a program stores its ``Overheard``.
 
-    The list is cached by ``opened``, which opens the program. A check that finds an ``Overheard`` need not follow the
-    paths again.
+    An ``Overheard`` records that no random number is used twice; the list is empty until one is stored. The list is
+    cached by ``opened``, which opens the program. A check that finds a record need not follow the paths again.
     """
     return []
 
@@ -250,7 +253,8 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
     """Return the law of a program, and store an ``Overheard`` if no random number was used twice on any path.
 
-    Nothing is stored if the enumeration is incomplete. ``run`` is the program that ``opened`` yields.
+    ``run`` is the program that ``opened`` yields, and ``runs`` the largest number of runs. Nothing is stored if the
+    enumeration is incomplete.
     """
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0

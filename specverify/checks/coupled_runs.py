@@ -53,10 +53,14 @@ def coupled(
 ) -> CoupledRuns:
     """Run a program in ``runs`` pairs, once as it is and once examined with the same random numbers, and compare them.
 
+    The result counts the equal pairs and describes the first unequal one. The runs end with an unequal pair that
+    rounding does not explain, or with a random call that cannot be recorded.
+
     Parameters
     ----------
     program
-        A program of draws, whose random calls are answered inside ``answered_everywhere``.
+        A function of draws that runs its code inside the context manager ``answered_everywhere``, so that its random
+        calls are intercepted.
     runs
         The number of pairs.
     seed

@@ -98,7 +98,11 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
 
 
 def examine_observed(observable: Observable, _: Conditions) -> Examination:
-    """Compare every draft in the target's inputs with the pmf of the draft model."""
+    """Compare every draft in the target's inputs with the pmf of the draft model.
+
+    ``observable`` is an engine program whose forward passes are recorded. The result is unknown if its draft model is
+    not known.
+    """
     seen, model = seen_in(observable.watch), observable.program.draft
     if model is None:
         return Examination(UNKNOWN_DRAFT, unknown=True)
@@ -127,7 +131,8 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
 def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
     """Return text -> draft -> probability, from the inputs of the target's forward passes.
 
-    The text is that of all tokens before the draft. ``seen`` holds the recorded runs.
+    The text consists of all tokens before the draft, the prompt included. The probability is that of the runs in which
+    this draft follows the text. ``seen`` holds the recorded runs.
     """
     drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:

@@ -32,7 +32,8 @@ History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
     """Return the checks of a drafter.
 
-    ``draft`` is the model whose pmfs the drafter should report as q; None if it is not known.
+    ``draft`` is the model whose pmfs the drafter should report as q. If it is None, the check that compares q with the
+    model is left out.
     """
     own = (
         _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
@@ -58,7 +59,11 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
 
 
 def _follows(program: EngineProgram, law: Law) -> Examination:
-    """Compare, position by position, the law of a drafted token with the q reported for it."""
+    """Compare, position by position, the law of a drafted token with the q reported for it.
+
+    ``law`` is the enumerated law of the drafter's answers. The examination of the first position that is refuted or
+    unknown is returned.
+    """
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
     result = None
     for place in range(longest):
@@ -104,7 +109,7 @@ NEAR = 1e-6
 
 
 def _rows(draft: Proposed) -> tuple[tuple[float, ...], ...]:
-    """Return the reported q of each draft; a point mass on the draft if nothing was drawn."""
+    """Return the reported q of each draft; if the drafter reports no rows, the one-hot row of each draft."""
     if draft.rows is not None:
         return draft.rows
     size = max(draft.tokens, default=0) + 1

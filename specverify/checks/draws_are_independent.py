@@ -43,6 +43,8 @@ SHAPES = {"generic", "point_draft"}
 USED_TWICE = "random numbers are used twice: "
 STATE = "the state "
 PATHS_ALONE = 200
+PATHS_OF_ROUNDS = 250
+"""The most paths of one decode on which reuse by a verifier is searched for; its rounds draw alike in every path."""
 ROUNDS_TWICE = 4
 """The number of rounds that a verifier decides twice in a row; their drafts are certain."""
 RUNS_A_PATH = 10
@@ -85,8 +87,8 @@ def _several_rounds(scenario: Scenario) -> bool:
 def _with_residuals(subject: Subject) -> Iterator[InScenario]:
     """Return the variants of ``subject`` in a few scenarios of several rounds.
 
-    Of the variants that decide a single row only the last, with the largest gamma, is included: reuse among fewer
-    drafts also occurs among more.
+    Variants of a verifier of one sequence differ in gamma. Of these only the last, with the largest gamma, is included:
+    reuse among fewer drafts also occurs among more.
     """
     rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
     kept = (variant for variant in subject.variants if variant not in rows[:-1])
@@ -122,13 +124,15 @@ def examine(
 
     No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
     of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
-    contain; it returns "" if there is none.
+    contain; it returns "" if there is none. Raises the refusal of a path that could not be followed, if the paths
+    before it decide nothing.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
+    most = conditions.paths if block.whole else min(conditions.paths, PATHS_OF_ROUNDS)
     with audited() as result, block.opened() as run:
-        refusal, runs, draws = _follow(run, result, conditions.paths)
+        refusal, runs, draws = _follow(run, result, most)
     by_law = _by_its_law(block, result, conditions, refusal) if result else None
     if by_law and (by_law.failed or by_law.unknown):
         return by_law
@@ -145,12 +149,12 @@ def _by_its_law(
 ) -> Examination:
     """Return the examination of a block in which reuse was ``found``, decided by its law.
 
-    ``refusal`` is the reason why a path could not be followed, or None. An engine is refuted only by a wrong law: its
-    drafting and its decisions may be coupled on purpose. Its law with models of its own says nothing about other
-    models, so a right law leaves such an engine undecided. A right law also leaves an engine undecided that uses a
-    generator state twice: a later request may get the same numbers. A verifier, and an engine that is made for the
-    scenarios, holds if its law is right in each of them. A verifier is also refuted if its law cannot be enumerated,
-    because it shares no draws with other code.
+    ``refusal`` is the reason why a path could not be followed, or None. A wrong law refutes. A verifier, and an engine
+    that is made for the scenarios, holds if its law is right in each of them. A right law leaves an engine undecided in
+    two cases: if it has models of its own, because their law shows nothing about other models, and if it uses a
+    generator state twice, because a later request may get the same numbers. If the law cannot be enumerated, an engine
+    is undecided, because its drafting and its decisions may be coupled on purpose; a verifier shares no draws with
+    other code and is refuted.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -168,7 +172,7 @@ def _by_its_law(
         role = block.roles(found[0])
         fault = USED_TWICE + (f"{role}: " if role else "") + _in_words(found[0])
         if compared and (other := block.other_fault()):
-            others, fault = [*others, fault], other
+            others, fault = [], other
         example = Counterexample((block.where,), fault, because=(*because, *others), fault=fault)
         return Examination(said, failed=True, rational=False, counterexample=example, figures=figures)
     note = f"{said}, and the law is nevertheless the promised one"
@@ -176,7 +180,7 @@ def _by_its_law(
 
 
 def _in_words(reuse: Reuse) -> str:
-    """Return a sentence about the reuse: of a JAX key, of a uniform, or of a seed."""
+    """Return a sentence about ``reuse``: a JAX key, a generator state or a uniform that is used twice."""
     if not reuse.what.startswith(STATE):
         return reuse.sentence
     drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
@@ -188,9 +192,10 @@ def _in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return what a verifier decides by the uniform that is used twice, inferred from the law of its rounds.
+    """Return the sentence about the decisions of a verifier that share a uniform, inferred from the law of its rounds.
 
-    ``here`` is the verifier in a scenario, and ``reuse`` the reuse that was found. Returns "" if the role is unclear.
+    ``here`` is the verifier in a scenario, and ``reuse`` the reuse that was found. Returns "" if the decisions are
+    unclear.
     """
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
@@ -211,7 +216,8 @@ def _chosen_token(program: EngineProgram) -> str:
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
     """Return the sentence that requests or rows of an engine share a random number.
 
-    Returns "" if a single request shows reuse too.
+    ``reuse`` is the reuse found when they are served together. Returns "" if one request alone also uses a number
+    twice, or if the engine cannot serve one alone.
     """
     if program.alone is None:
         return ""

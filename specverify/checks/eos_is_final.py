@@ -10,7 +10,10 @@ from specverify.subjects.subject import Variant
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Describe the position at which the new tokens continue after an end-of-sequence token; None if they do not."""
+    """Describe the first position at which the new tokens ``new`` go on after an end-of-sequence token of ``task``.
+
+    Returns None if they do not go on.
+    """
     for position, token in enumerate(new[:-1]):
         if token in task.eos:
             return f"{len(new) - position - 1} more after the end-of-sequence token {token} at position {position}"

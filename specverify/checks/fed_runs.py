@@ -57,10 +57,14 @@ def fed(
 ) -> FedRuns:
     """Run the plain program with numbers from up to ``runs`` sampled paths, and compare the results.
 
+    The result counts the paths whose result the plain program repeated, and describes the first path whose result it
+    did not repeat, with which the runs end.
+
     Parameters
     ----------
     program
-        A program of draws, whose random calls are answered inside ``answered_everywhere``.
+        A function of draws that runs its code inside the context manager ``answered_everywhere``, so that its random
+        calls are intercepted.
     runs
         The number of paths, sampled by their probability.
     seed
@@ -97,7 +101,7 @@ def _difference(program: Callable[[Draws], Any], path: _FedPath, place: int) -> 
     """Describe how the plain run of ``program`` differs from ``path``; "" if it agrees.
 
     ``place`` selects the seeds of the run and the numbers inside the intervals of the path. Returns None if no such
-    numbers were found.
+    numbers were found. Raises ``NotRecorded`` if the plain run makes a call that is not supported.
     """
     numbers = path.gathered.numbers(np.random.default_rng(place))
     if numbers is None:

@@ -18,13 +18,16 @@ def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Describe the objects that a run changes although no documentation announces it; None if there are none."""
+    """Describe the objects that a run changes although no documentation announces it; None if there are none.
+
+    The documented changes are those of the program of ``observable``.
+    """
     changed = undocumented(run, observable.program)
     return f"one call changes {' and '.join(changed)}" if changed else None
 
 
 def examine(called: CalledVerifier, _: Conditions) -> Examination:
-    """Compare the arguments of every call of a verifier with their values before it."""
+    """Compare the arguments of every call of the verifier ``called`` with their values before it; a change refutes."""
     after = after_calls(called)
     return examine_calls(after, after.changed, "the arguments are what they were")
 

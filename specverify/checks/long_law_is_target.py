@@ -41,8 +41,8 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 def _rounds(situation: InScenario, budget: int) -> Rounds:
     """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
 
-    States are compared by as many tokens as the models read, or by a few more. At most ``budget`` runs are made. Raises
-    ``DoesNotApply`` if the states cannot be merged.
+    The number of these tokens is the number that the models read, or slightly larger. At most ``budget`` runs are made.
+    Raises ``DoesNotApply`` if the states cannot be merged.
     """
     for more in MORE:
         try:

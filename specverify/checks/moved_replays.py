@@ -65,7 +65,11 @@ def noticed(replays: int) -> float:
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
-    """Return the sources of randomness in which two runs with intercepted draws differ, such as native generators."""
+    """Return the calls in two runs of the program ``run`` that may draw random numbers without interception.
+
+    They are draws that no front end intercepts, clocks and random bytes, and unknown native code. Intercepted draws are
+    answered from ``seed``. A run before these two loads libraries and is not observed.
+    """
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))
     with probed() as result:
@@ -77,7 +81,7 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:
     """Replay paths of the program ``run``, each time with changed generator states, clocks and system bytes.
 
-    ``number`` is the number of replays.
+    ``number`` is the number of replays; they end at the first that differs from its path. ``seed`` samples the paths.
     """
     done, made_from, paths, drawn = 0, _MadeFrom(), list[float](), 0
     with gifts_kept() as given:
@@ -102,7 +106,7 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 def _paths_estimated(decisions: Sequence[Decision]) -> float:
-    """Return 1 / P(path) of a sampled path: its expected value is the number of paths."""
+    """Return 1 / P(path) of a sampled path, given its ``decisions``: its expected value is the number of paths."""
     weights = (float(each.weights[each.outcome]) / float(sum(each.weights)) for each in decisions)
     return 1 / max(math.prod(weights), 1 / MOST_ESTIMATED)
 

@@ -58,7 +58,10 @@ def needs_told(field: str) -> tuple[Need, ...]:
 
 
 def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
-    """Return the part of a check that examines every program whose observer records ``field``."""
+    """Return the part of a check that examines the programs whose observer records ``field``.
+
+    A program must also meet the further conditions ``needs``. ``examine`` examines one observed program.
+    """
 
     def examined(program: EngineProgram, conditions: Conditions) -> Examination:
         assert program.watch is not None
@@ -80,7 +83,10 @@ def seen_in(watch: Watch) -> Seen:
 
 @lru_cache(maxsize=32)
 def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
-    """Return the recorded runs, or the error if there are too many; cached for all checks."""
+    """Return the recorded runs of the engine that ``watch`` opens, or the error if there are too many.
+
+    The result is cached for all checks.
+    """
     with watch() as watched:
         try:
             runs, plain = _followed(watched.run), _followed(watched.plain)
@@ -114,7 +120,7 @@ def examine_runs(
 
 
 def refuted(program: EngineProgram, then: str, where: str, figures: Mapping[str, Any]) -> Examination:
-    """Return a refutation of a program with the conclusion ``then``.
+    """Return a refutation of a program; ``then`` is the sentence about the fault, with which the counterexample ends.
 
     ``where`` describes the run, and ``figures`` become those of the examination.
     """

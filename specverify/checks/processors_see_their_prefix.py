@@ -18,8 +18,8 @@ from specverify.subjects.subject import committed_before, drafts_of
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Describe the first row whose processor received other tokens than the committed ones and the drafts before it.
 
-    Returns None if there is none. ``run`` is the recorded run, and ``seen`` has its prompt. Calls by a draft model or a
-    drafter come before the forward pass or after the rows, and do not count.
+    Returns None if there is none. ``run`` is the recorded run, and ``seen`` has its prompt. Only calls for the rows of
+    a forward pass of the target count; those by a draft model or a drafter do not.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):
@@ -39,7 +39,10 @@ _examined = examine_runs(fault, "every row was processed with its own prefix")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Search every recorded run for a row with wrong tokens; unknown if the rows were not recorded."""
+    """Search every recorded run of ``observable``, an observed program, for a row with wrong tokens.
+
+    The result is unknown if the rows were not recorded.
+    """
     if any(len(run.seen.rows) != len(run.seen.forwards) for run in seen_in(observable.watch).runs):
         said = "the inputs of its logits processors are not reported, expected one entry per forward pass"
         return Examination(said, unknown=True, rational=False)

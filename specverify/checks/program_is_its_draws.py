@@ -11,7 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -90,7 +91,7 @@ class _RunNumbers(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(4, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 1, few=0)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _RunNumbers(5, 1, few=0), _RunNumbers(40, FEW), _RunNumbers(2, 1, few=0)
 BY_NAME = _RunNumbers(FEWEST, 1, few=0)
 SHARE, LEAST, LEAST_OF_EACH = 0.1, 24, 10
 """The runs of all pairs of an engine program, as a share of its other runs; and the least number of pairs of an engine
@@ -98,11 +99,25 @@ in all its programs, and in each."""
 
 
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return every variant in the scenarios with at most three new tokens.
+    """Return the variants of ``subject`` in the scenarios with at most three new tokens.
 
-    Foreign code is examined only in some of those in which it drafts.
+    Of these scenarios, foreign code is examined only in some in which it drafts. Of its variants that differ in their
+    number of drafts alone, one is examined in each scenario, in turn.
     """
-    return in_scenarios(_drafting if subject.intercepted else _short)(subject)
+    if not subject.intercepted:
+        return in_scenarios(_short)(subject)
+    in_each = groupby(in_scenarios(_drafting)(subject), key=attrgetter("scenario"))
+    return chain.from_iterable(_in_turn(number, tuple(here)) for number, (_, here) in enumerate(in_each))
+
+
+def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
+    """Yield the ``situations`` of one scenario, but only one of the variants that differ in their number of drafts.
+
+    ``number`` is the index of the scenario, which chooses that variant.
+    """
+    lengths = [here for here in situations if here.variant.drafts is not None]
+    chosen = lengths[number % len(lengths)] if lengths else None
+    return (here for here in situations if here.variant.drafts is None or here is chosen)
 
 
 def _variant_of(subject: Subject) -> Examine:
@@ -118,7 +133,10 @@ def _drafting(scenario: Scenario) -> bool:
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of a decoder again with their recorded outcomes, and compare the new tokens."""
+    """Run a decoder twice with the same outcomes of its draws, and compare the new tokens; a difference refutes.
+
+    The outcomes are those of enumerated paths, and those that equal tapes of uniforms give.
+    """
     try:
         fault = _difference(here, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -135,7 +153,11 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of foreign code again, while every other possible source of randomness is changed."""
+    """Run foreign code again with the same outcomes, while every other possible source of randomness is changed.
+
+    Its runs are also compared with plain runs, and with runs on plain numbers in place of symbolic ones. A difference
+    makes the result unknown.
+    """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
@@ -210,7 +232,7 @@ def _numbers_for(program: EngineProgram, replays: Replays, cases: int, condition
 
 
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
-    """Run a user's call again, and similar small calls more often, and compare the results.
+    """Run the user's call ``given`` again, and similar small calls more often, and compare the results.
 
     The call has the vocabulary and the number of drafts that the user chose.
     """
@@ -234,7 +256,8 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    With ``probe`` it is first run twice to find sources of randomness that are not intercepted.
+    With ``probe`` it is first run to find calls that may draw without interception. Returns the replays and the calls
+    that were found. If a draw without interception was found, or a run is refused, no replay is made.
     """
     try:
         result = looked_at(run, seed) if probe else Found()

@@ -23,7 +23,11 @@ Sample = Callable[[int, int], Mapping[Tokens, int]]
 
 
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
-    """Compare samples of the two calls of ``pair``, with and without speculation."""
+    """Compare samples of the two calls of ``pair``, with and without speculation.
+
+    ``subject`` is the name of the engine. A difference refutes, unless the greedy texts first differ at nearly tied
+    logits: then the result is unknown. It is also unknown if the negative control was not rejected.
+    """
     ours, theirs = Counter[Tokens](), Counter[Tokens]()
     result = agreement(
         partial(_counted, ours, pair.sample),
@@ -55,7 +59,10 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
 
 
 def _counted(total: Counter[Tokens], sample: Sample, number: int, seed: int) -> Mapping[Tokens, int]:
-    """Return the counts of ``number`` samples, and add them to ``total``."""
+    """Return the counts of the texts in ``number`` samples, and add them to ``total``.
+
+    ``sample(number, seed)`` draws the samples.
+    """
     result = sample(number, seed)
     total.update(result)
     return result

@@ -111,7 +111,12 @@ def tests_of(setting: SampledSetting) -> int:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test one setting. If the setting has a first look with fewer samples, this look gets half of the alarm budget."""
+    """Test one setting.
+
+    If the setting has a first look with fewer samples, each of the two tests gets half of the alarm.
+
+    A refutation by the first look ends the test.
+    """
     if setting.first_look is None:
         return _examined(subject, setting, conditions)
     half = conditions._replace(false_alarm=conditions.false_alarm / 2)

@@ -22,14 +22,17 @@ Expected = Mapping[Tokens, Mapping[str, Any]]
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Describe every kind of value that differs from a plain call's for the same tokens; None if there is none."""
+    """Describe every kind of value that differs from a plain call's for the same tokens; None if there is none.
+
+    ``run`` is the recorded run with speculation, and ``observable`` its engine program.
+    """
     return "; ".join(_differences(run, observable).values()) or None
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
     """Return name -> description of the first difference, for every kind of value that differs from a plain call's.
 
-    ``run`` is the recorded run with speculation.
+    ``run`` is the recorded run with speculation, and ``observable`` its engine program.
     """
     expected = _plain(observable.watch)
     names = sorted({name for entries in expected.values() for name in entries})

@@ -173,7 +173,11 @@ class BoundaryCalls(NamedTuple):
 
 
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
-    """For each uniform of a call, set it to its smallest and to its largest value, and examine the output."""
+    """Set each uniform of a call to its smallest and to its largest value, and examine the output.
+
+    ``called`` is the verifier. A fault refutes, or becomes a note if its probability per draft is below
+    ``Conditions.edge``.
+    """
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):
         rows = BoundaryCalls(called, start, end)
@@ -211,7 +215,7 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
 
 
 def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
-    """Set each random number of a user's call to both extreme values, and examine the output.
+    """Set each random number of the user's call ``given`` to both extreme values, and examine the output.
 
     The call has the vocabulary and the number of drafts that the user chose.
     """
@@ -242,7 +246,7 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield (round, fault or "") for the rounds after a text, with random numbers at an end of their range.
+    """Yield (round, fault or "") for the rounds of the calls ``rows``, with random numbers at an end of their range.
 
     ``only`` is the index of the only number at the end; None: all are. ``apart`` is their distance from the end.
     ``first`` fixes the outcomes of the first draws.
@@ -274,18 +278,19 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Return whether a round has a fault if random numbers are at the distance ``apart`` from an end of their range.
+    """Return whether a call of ``rows`` has a fault if random numbers are near an end of their range.
 
-    ``only`` is the index of the only such number; None: all are. ``drafts`` fixes the outcomes of the drafts.
+    ``apart`` is the distance of the numbers from the end. ``only`` is the index of the only such number; None: all are.
+    ``drafts`` fixes the outcomes of the drafts.
     """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
 
 
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
-    """Yield (index, round, fault) with one of ``numbers`` random numbers at its extreme value and the others ordinary.
+    """Yield (index, round, fault) for each fault with one random number at its extreme value and the others ordinary.
 
-    ``each_place_once``: at most one fault per index.
+    Each of the first ``numbers`` random numbers is set in turn. ``each_place_once``: yield at most one fault per index.
     """
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
@@ -295,7 +300,7 @@ def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) 
 def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
     """Return the sentence about an impossible draft that the round ``came`` accepts at u = 0, as by ``u <= p/q``.
 
-    Returns "" if there is none.
+    ``called`` is the verifier in its scenario. Returns "" if there is no such draft.
     """
     propose, value = called.situation.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
@@ -314,7 +319,8 @@ def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
 def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
     """Return the sentence that the error of the round ``came`` follows a rejection with an empty residual.
 
-    ``fault`` describes the error. Returns "" if the residual is not empty or there is no error.
+    ``called`` is the verifier in its scenario, and ``fault`` describes the error. Returns "" if the residual is not
+    empty or there is no error.
     """
     propose, boundary = called.situation.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
@@ -334,8 +340,9 @@ def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
 def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
     """Return whether a verifier raises on float32 rows even if no random number is at an end of its range.
 
-    ``start`` is the text before the call. A verifier need not accept float32 rows. If the rows have the documented
-    dtype, the error is raised here: the verifier is unusable, and not refuted.
+    ``called`` is the verifier in its scenario, and ``start`` the text before the call. A verifier need not accept
+    float32 rows. If the rows have the documented dtype, the error is raised here: the verifier is unusable, and not
+    refuted.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
@@ -346,7 +353,7 @@ def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
 
 
 def _fault(task: Task, came: Came) -> str | None:
-    """Describe what is wrong with the result of a round (an error or an impossible token); None if nothing is."""
+    """Describe what is wrong with the round ``came``: an error or an impossible token; None if nothing is."""
     if isinstance(came.error, UnusableSubject):
         return str(came.error)
     if came.error is not None:

@@ -65,7 +65,8 @@ class _Outcomes:
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
     """Run ``number`` sampled paths again with plain values; return a description of the first difference, "" if none.
 
-    ``valued`` is the program with values in place of symbolic numbers.
+    ``run`` is the program with symbolic numbers, and ``valued`` the program with values in their place. ``seed`` and
+    the integers after it sample the paths.
     """
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
 
@@ -145,7 +146,7 @@ def _compared(
 
 
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
-    """Yield the decisions without some of those made at ``sites``.
+    """Yield ``decisions`` without one, two, ... of those made at ``sites``, in every combination.
 
     An outcome that is never read is not drawn. Which of several outcomes at a site are read may differ between a run
     with plain values and one with symbolic numbers.

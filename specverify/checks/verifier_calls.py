@@ -74,9 +74,9 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    ``examine`` examines the verifier in one scenario. Of the variants that decide a single row only the last, with the
-    largest gamma, is examined; it makes at most two drafts here. ``more`` are scenarios beyond those of the subject;
-    ``absent`` is the reason for a subject that is no verifier.
+    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma; only the
+    last, with the largest gamma, is examined, and it makes at most two drafts here. ``more`` are scenarios beyond those
+    of the subject; ``absent`` is the reason why the check does not apply to a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -98,7 +98,10 @@ def called_in(
 
 
 def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:
-    """Yield the rounds after a few texts, for each value of ``uniforms`` with all uniforms set to it."""
+    """Yield the rounds of ``called`` after each of ``starting_texts``, once for each value of ``uniforms``.
+
+    All uniforms of a round have this value.
+    """
     for uniform in uniforms:
         for start in starting_texts(called.situation):
             yield from rounds_after(called, start, uniform)
@@ -119,13 +122,13 @@ def rounds_after(
     apart: float = 0.0,
     first: tuple[int, ...] = (),
 ) -> Iterator[Came]:
-    """Yield the rounds after the text ``start``, for every draft, with random numbers of the value ``end``.
+    """Yield the rounds of the verifier ``called`` after the text ``start``, for every draft, with given random numbers.
 
-    ``end`` is 0 or 1 for the ends of the range, or an ordinary value between them. ``only`` is the index of the number
-    with this value (None: all numbers have it), and ``apart`` its distance from the end. Draws of outcomes (a
-    multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible; ``first`` fixes the
-    outcomes of the first of these draws, which are the drafts. With ``left_open``, one call stands for all values of a
-    last token that is never read. Raises errors that are not the verifier's own.
+    ``end`` is the value of the numbers: 0 or 1 for the ends of the range, or an ordinary value between them. ``only``
+    is the index of the number with this value (None: all numbers have it), and ``apart`` its distance from the end.
+    Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible;
+    ``first`` fixes the outcomes of the first of these draws, which are the drafts. With ``left_open``, one call stands
+    for all values of a last token that is never read. Raises errors that are not the verifier's own.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []
@@ -162,7 +165,7 @@ def rounds_after(
 
 
 def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
-    """Return lines about a call: the scenario, the rows of p and q, and the drafts."""
+    """Return lines about the call in the round ``came``: the scenario, the rows of p and q, and the drafts."""
     propose, prefix = situation.decoder.propose, came.state.tokens
     draft = chain((), ()) if propose is None else propose(Replayed(came.choices), came.state)
     drafted = drawn(draft) if is_tree(draft) else str(draft.tokens)
@@ -170,7 +173,10 @@ def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
 
 
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
-    """Yield lines with the rows of p and q that decide ``draft``, with enough digits to show where they differ."""
+    """Yield lines with the rows of p and q along ``draft``, with enough digits to show where they differ.
+
+    ``prefix`` is the text before the draft.
+    """
     draft_row, branching = draft_model(task), is_tree(draft)
     for node in range(-1, len(draft.tokens)):
         text = prefix + path_tokens(draft, node)
@@ -201,7 +207,7 @@ class After(NamedTuple):
 
 @lru_cache(maxsize=256)
 def after_calls(called: CalledVerifier) -> After:
-    """Make the calls in a scenario at ordinary random numbers, and compare arguments and results afterwards.
+    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results afterwards.
 
     Two checks share the result. The results of calls are compared after the last call, and again after their arguments
     have been overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.

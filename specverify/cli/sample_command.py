@@ -164,9 +164,12 @@ def _judged(
     plan: SamplingPlan,
     limits: Any,
 ) -> Sequence[Verdict]:
-    """Start the black boxes, judge their samples, and return the verdicts.
+    """Start the black boxes, judge the samples of ``subject``, and return the verdicts.
 
-    If a black box is unusable, return one verdict with the reason.
+    They are compared with the law in ``file``, with samples of the black box ``reference``, or, if both are None, with
+    the law computed from the log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are the
+    requests to the two black boxes, ``plan`` has the sizes and error probabilities of the samples, and ``limits``
+    bounds time and memory. If a black box is unusable, one verdict with the reason is returned.
     """
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown

@@ -127,8 +127,9 @@ def verify_command(
 def _refuse_files(
     json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
 ) -> None:
-    """Stop the command if two reports have the same file, or if ``certificate`` is given for several subjects.
+    """Stop the command if two reports have the same file, or if certificates are requested for several subjects.
 
+    ``json_file`` and ``markdown`` are the files of the reports, and ``certificate`` that of the certificates, or None.
     ``names`` are the names of the subjects.
     """
     if json_file is not None and json_file == markdown:
@@ -226,7 +227,12 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
-    """Return the names of the subjects to examine. With ``every``, they include all reference algorithms."""
+    """Return the names of the subjects to examine, each once.
+
+    ``subjects`` are the names of the command line, in which the name of a table stands for all of its subjects. With
+    ``every``, all reference algorithms are added. Stops the command if no subject is named, if a name is empty or given
+    twice, or if a table cannot be read.
+    """
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
 

@@ -53,7 +53,10 @@ def no_passes(_: Any) -> Passes | None:
 
 
 class Engine(NamedTuple):
-    """One library to examine: its name, its subjects, the function that loads them, and optional services."""
+    """One library to examine: its name, its subjects, the function that loads them, and optional services.
+
+    ``reproducer`` writes failing calls of the library as scripts; None if this is not supported.
+    """
 
     name: str
     """The name in the library's documentation."""

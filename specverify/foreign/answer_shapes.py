@@ -85,10 +85,10 @@ def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
 
 
 def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], bool] | None:
-    """Return (token, log-probability) pairs of the most likely tokens at the first position of a sample, and a flag.
+    """Return (token, log-probability) pairs of the most likely tokens at the first position of the sample ``choice``.
 
-    The flag is True if the probabilities include all sampling options (``PROCESSED``). Returns None if no row of the
-    tables fits.
+    They are followed by a flag: True if the probabilities include all sampling options (``PROCESSED``). Returns None if
+    no row of the tables fits.
     """
     for path in (*PROCESSED, *REPORTED):
         try:
@@ -129,7 +129,10 @@ def _value(data: Any, steps: Sequence[str]) -> Any:
 
 
 def _rows_at(choices: Sequence[Mapping[str, Any]], path: str) -> list[list[Any]] | None:
-    """Return the token list at ``path`` of each sample; None unless all samples have lists with tokens of one type."""
+    """Return the token list at ``path`` of each of the samples ``choices``.
+
+    Returns None unless all samples have such lists, with tokens of one type, ids or texts.
+    """
     rows = [value_at(choice, path) for choice in choices]
     if not all(isinstance(row, list) for row in rows):
         return None

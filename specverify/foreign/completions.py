@@ -176,7 +176,11 @@ def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
 
 
 def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens of the ``n`` samples that ``question`` asks for, from as few requests as the server allows."""
+    """Return the answer to a question for samples: the tokens of its ``n`` samples.
+
+    The server is sent as few requests as its limits allow. The answer also has the numbers of accepted drafts, if the
+    server reports them, and notes about its limits.
+    """
     rows: list[list[Any]] = []
     accepted: list[int | None] = []
     for seed in _seeds(question["seed"]):
@@ -198,10 +202,10 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the log-probabilities of the most likely tokens after a prompt, as many as the server returns.
+    """Return the answer to a question for log-probabilities: those of the most likely tokens after a prompt.
 
-    If the question has no temperature, they are the log-probabilities before temperature and truncation, whose argmax
-    is the token of greedy decoding.
+    The number of tokens is chosen by the server. If the question has no temperature, they are the log-probabilities
+    before temperature and truncation, whose argmax is the token of greedy decoding.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])
@@ -346,7 +350,7 @@ def post_json(url: str, body: Mapping[str, Any]) -> Any:
 
 
 def _message(text: str) -> str:
-    """Return the error message in the body of an HTTP refusal, without the copy of the request that may be in it."""
+    """Return the error message in ``text``, the body of an HTTP refusal, without a copy of the request in it."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -29,12 +29,13 @@ _WATCHED = 0.25
 """The last quarter of the time limit, in which the subject's activity is sampled."""
 _LOOKS = 10
 _PATIENCE, _SOON = 50, 0.02
-"""How often, and for how many seconds, running code of specverify, or code whose exceptions Python ignores, may go on
-after the limit before it is interrupted.
-Afterwards as often again where it enters or leaves a context manager: cut short there, it would leave functions of
-libraries replaced for the next subject."""
+"""Number of times that the interruption is postponed after the limit, and the seconds of each postponement.
+It is postponed while code of specverify runs, or code whose exceptions Python ignores. After that, it is postponed as
+often again while specverify enters or leaves a context manager: interrupted there, functions of libraries would stay
+replaced for the next subject."""
 _IMPORTS = 1500
-"""How often the import of an installed package may go on, as an import cut short breaks the package for later code."""
+"""Number of times that the interruption is postponed during the import of an installed package.
+An interrupted import breaks the package for later code."""
 _AGAIN = 1.0
 """Seconds until the exception is raised again in code that caught it."""
 OURS = 1e6 + 0.25

@@ -28,17 +28,17 @@ from specverify.foreign.places import file_and_line, is_foreign
 from specverify.intercept.caller import file_of
 
 QUIET = 5.0
-"""Seconds of CPU time without a draw after which turns are counted. Most runs take milliseconds."""
+"""Seconds of CPU time without a draw after which iterations are counted. Most runs take milliseconds."""
 LOOKS = 5
 """Number of samples of a run's activity in ``QUIET`` seconds."""
 WHILE_TURNS = 300_000
-"""Turns of one ``while`` loop without a draw after which a run is stopped.
+"""Iterations of one ``while`` loop without a draw after which a run is stopped.
 
 A loop over the tokens of a text or a prompt has thousands, and one over the largest vocabularies in use 262 144. At 150
-microseconds a turn, which is a few operations on intercepted tensors, they take less than a minute.
+microseconds an iteration, the time of a few operations on intercepted tensors, they take less than a minute.
 """
 FOR_TURNS = 10_000_000
-"""Turns of one ``for`` loop without a draw after which a run is stopped; most such loops end by themselves."""
+"""Iterations of one ``for`` loop without a draw after which a run is stopped; most such loops end by themselves."""
 MONITORED = hasattr(sys, "monitoring")
 """Whether ``sys.monitoring`` exists (Python 3.12 or later): it works in any thread and together with any tracer."""
 
@@ -61,7 +61,7 @@ class _TurnCount(NamedTuple):
     draws: object
     """The number of draws that the run had made when counting began."""
     left: dict[FrameType, dict[int, int]]
-    """Active frame -> bytecode offset at which a loop begins -> how many more turns the loop may make."""
+    """Active frame -> bytecode offset at which a loop begins -> how many more iterations the loop may make."""
 
 
 class LoopWatch:

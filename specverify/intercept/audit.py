@@ -46,7 +46,10 @@ ROUNDING = 1e-6
 
 
 class Reuse(NamedTuple):
-    """One reuse of randomness: a description and the two lines that use the same number or generator state."""
+    """One reuse of randomness: two lines use the same random number or the same state of a generator.
+
+    ``second`` is file and line of the second use, and ``sentence`` describes the reuse.
+    """
 
     what: str
     """The reused number, such as ``the uniform drawn by torch.rand at f.py:12``."""
@@ -99,9 +102,10 @@ class Draw:
         return self.origin is not None and self.way in self.origin.shared
 
     def shared(self, make: Callable[[], Any]) -> Any:
-        """Return the value of the first draw with the same generator state and way.
+        """Return the value that all draws from the same generator state in the same way have in common.
 
-        If there is none yet, call ``make``, and store and return its result.
+        The first of these draws makes it by ``make()``; it is then stored for the others. If the generator state is not
+        known, every call makes a new value.
         """
         if self.origin is None:
             return make()
@@ -110,10 +114,11 @@ class Draw:
         return self.origin.shared[self.way]
 
     def look(self) -> str:
-        """Record that the program reads the outcome of this draw; report reuse if another draw from its state was read.
+        """Record that the program reads the outcome of this draw.
 
-        Returns "" if the run may continue. If the other draw from the state was made in another way, the law of the two
-        together is unknown; the result is then the reason for which the caller refuses the run.
+        Reuse is reported if another draw from the same generator state was read. Returns "" if the run may continue. If
+        the two draws were made in different ways (``way``), it is not known how they depend on each other; the result
+        is then the reason for which the caller must refuse the run.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -139,7 +144,11 @@ class Cell(NamedTuple):
 
 
 class AnsweredQuestion(NamedTuple):
-    """An answered comparison of a symbolic number: its draw, the line, and the interval known afterwards."""
+    """An answered comparison of a symbolic number.
+
+    ``draw`` is the draw of the number, ``place`` file and line of the comparison, and ``cell`` the interval in which
+    the number lies afterwards.
+    """
 
     draw: Draw
     place: str
@@ -184,7 +193,10 @@ def audited() -> Iterator[list[Reuse]]:
 
 
 def overheard() -> AbstractContextManager[Audit]:
-    """Context manager that audits the code in the ``with`` block without changing its behaviour: no run is refused."""
+    """Return a context manager that audits the code in its block and yields the ``Audit`` with the findings.
+
+    The behaviour of the code is unchanged: no run is refused because reuse cannot be decided.
+    """
     return _auditing(Audit(refuses=False))
 
 
@@ -229,11 +241,13 @@ def asked(
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
-    """Record a comparison of a quantity made of several draws (a sum). Return why reuse cannot be decided, or "".
+    """Record a comparison of a quantity made of several draws, such as a sum.
 
-    ``names`` are the draws of the quantity, ``before`` the earlier answers about the same quantity, ``place`` the line.
-    ``drawn`` states whether this answer was a draw, and not determined by earlier answers. ``others`` states that some
-    of the draws were also compared as parts of another quantity. This function never reports reuse: reuse of one
+    Return why reuse cannot be decided, or "".
+
+    ``names`` are the names of these draws, ``before`` the earlier answers about the same quantity, and ``place`` is the
+    line. ``drawn`` states that this answer was drawn, and not determined by earlier answers. ``others`` states that
+    some of the draws were also compared as parts of another quantity. This function never reports reuse: reuse of one
     uniform is decided by the intervals in which it lies, and a combined quantity has no such interval.
     """
     audit: Audit | None = mode().audit
@@ -250,11 +264,11 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield False for each threshold outside ``cell``, and, if ``drawn``, True for each threshold inside it.
+    """Yield, for each of ``thresholds`` that is not at an end of ``cell``, whether it lies inside the cell.
 
-    ``thresholds`` are those of a later comparison, and ``cell`` is the interval in which the uniform lay after an
-    earlier one. ``drawn`` states whether the answer of the later comparison was a draw. Nothing is yielded for a
-    threshold at an end of the cell.
+    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` are those of a
+    later one. ``drawn`` states that the answer of the later comparison was drawn; if not, nothing is yielded for a
+    threshold inside.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
@@ -264,14 +278,21 @@ def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[
 
 
 class Raced(NamedTuple):
-    """An earlier race (argmax or argmin of noisy scores) of a uniform number: its line, and the log weight there."""
+    """An earlier race (argmax or argmin of noisy scores) of a uniform number.
+
+    ``place`` is the line of the race, and ``weight`` the logarithm of the number's weight in it.
+    """
 
     place: str
     weight: float
 
 
 class Racer(NamedTuple):
-    """One entry of a race (argmax or argmin of noisy scores): a uniform number, its earlier uses and its log weight."""
+    """One entry of a race (argmax or argmin of noisy scores), which is a function of one uniform number.
+
+    ``draw`` is the draw of the number, ``questions`` are its earlier comparisons, ``before`` is its last race (None: it
+    has not raced), and ``weight`` the logarithm of its weight.
+    """
 
     draw: Draw
     questions: Sequence[AnsweredQuestion]
@@ -282,8 +303,8 @@ class Racer(NamedTuple):
 def raced(racers: Sequence[Racer], where: str = "") -> None:
     """Record that ``racers`` take part in a race (argmax or argmin) at line ``where``, by default the current line.
 
-    A uniform is reported if it occurs in the race twice, has raced before with other weights, or has been compared
-    before.
+    A uniform is reported if it occurs twice in the race, if it has raced before and the ratios of the weights have
+    changed, or if it has been compared before.
     """
     if mode().audit is None:
         return
@@ -306,11 +327,11 @@ def compared_after(draw: Draw, race: Raced) -> None:
 
 
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
-    """Record a comparison of an order statistic at line ``where``. Return why reuse cannot be decided, or "".
+    """Record that a number of known rank is compared with a plain number. Return why reuse cannot be decided, or "".
 
-    ``race`` is the earlier race that ordered the numbers, and ``rank`` is the rank of the number that is compared now.
-    The value of an order statistic, such as the largest number, carries no information about which of the numbers it
-    is. But if this line compares a number of one rank on one path and of another rank on another path, the order has
+    ``race`` is the earlier race that ordered the numbers, ``rank`` the rank of the compared number, and ``where`` the
+    line of the comparison, by default the current one. The value at one rank, such as the largest, is independent of
+    which number has this rank. But if a line compares numbers of different ranks on different paths, the order has
     already decided something, and the run is refused.
     """
     audit: Audit | None = mode().audit

@@ -32,7 +32,10 @@ class DrawLine(str):
     """File and line from which the drawing function was called; '' if no other foreign code called it."""
 
     def in_full(self) -> str:
-        """Return the line of the draw, and that of its caller if the drawing function is called from several lines."""
+        """Return the line of the draw, such as "f.py:12 called from g.py:3" if several lines call the drawing function.
+
+        If only one line calls the function, the result is the line of the draw alone.
+        """
         several = len(PROCESS.callers.get(self, ())) > 1 and self.called_from
         return f"{self} called from {self.called_from}" if several else str(self)
 
@@ -125,7 +128,7 @@ def foreign_frame() -> Any:
 
 
 def _foreign_frame_and_name() -> tuple[Any, str]:
-    """Return the innermost foreign frame (or None) and the name of its file (or "").
+    """Return the innermost stack frame of foreign code and the name of its file; (None, "") if there is none.
 
     Both are read together, because Python raises an audit event each time the code object of a frame is read.
     """
@@ -166,9 +169,9 @@ def jax_is_answered() -> bool:
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether the file ``filename`` is of this package, but not of ``intercept``.
+    """Return whether the file ``filename`` belongs to this package, but not to its subpackage ``intercept``.
 
-    ``intercept`` is left out, because it answers random calls.
+    The functions of ``intercept`` run inside the calls of foreign code.
     """
     here = Path(__file__).parent
     return (
@@ -180,22 +183,25 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the parts of the path of ``filename`` relative to the standard library; () for a file outside."""
+    """Return the parts of the path of ``filename`` inside the standard library; () if it lies outside.
+
+    Files of installed packages lie outside.
+    """
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()
 
 
 def _foreign_name(filename: str) -> str:
-    """Return ``filename``, the path of a file, without its folder if the file is of foreign code; "" otherwise."""
+    """Return the last part of the path ``filename`` if the file has foreign code; "" otherwise."""
     return _name_if_foreign(filename, jax_is_answered())
 
 
 @cache
 def _name_if_foreign(filename: str, jax: bool) -> str:
-    """Return ``filename``, the path of a file, without its folder if the file is of foreign code; "" otherwise.
+    """Return the last part of the path ``filename`` if the file has foreign code; "" otherwise.
 
-    ``jax`` states whether JAX is intercepted, so that its files do not count as foreign.
+    ``jax`` states whether JAX is intercepted; its files do not count as foreign then.
     """
     if _is_ours_or_of_library(filename, jax) or standard_library(filename) or filename.startswith("<frozen "):
         return ""

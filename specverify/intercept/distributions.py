@@ -63,11 +63,12 @@ class Boundary:
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
     ) -> None:
-        """Give every number of a run the value ``end``, or only the number with index ``only``.
+        """Give every number of the run the value of ``end``, or only the number with index ``only``.
 
-        With ``only``, all other numbers get a value near ``end``. With ``values``, the numbers are computed from these
-        uniforms, in order. With ``apart``, a number that would have an extreme value has a less extreme one: ``apart``
-        is the probability of the values between the two.
+        ``end`` is 0, 1, or the uniform from which the numbers are computed. With ``only``, all other numbers get an
+        ordinary value near ``end``. With ``values``, the numbers are computed from these uniforms, in order, and
+        ``end`` is not used. With ``apart``, a number that would be extreme gets a less extreme value: ``apart`` is the
+        probability of the values between the two.
         """
         self._values = values
         self.has_values = values is not None
@@ -94,11 +95,11 @@ class Boundary:
     def number(
         self, call: str, smallest: float, largest: float, between: Callable[[float], float], least: float
     ) -> float:
-        """Return the next number of a generator, with the value that this run gives it.
+        """Return the next number of a generator, with the value that this run chooses for it.
 
         ``call`` names the drawing call. ``smallest`` and ``largest`` are the extreme values of the generator.
-        ``between(u)`` maps a uniform u to the generator's number. ``least``, the resolution of the generator, is an
-        upper bound on the probability of an extreme value.
+        ``between(u)`` is the number that the generator makes from a uniform u. ``least``, the resolution of the
+        generator, is an upper bound on the probability of an extreme value.
         """
         if self._values is not None:
             return between(self._next())
@@ -125,8 +126,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        In most runs all of them are equal, so ``number`` is called once. It is called more often if the run gives each
-        number its own value, or gives only one number the extreme value.
+        If all of them are equal, as in most runs, ``number`` is called once. It is called for each number if the run
+        has a value for each, and twice if only one of the numbers gets the extreme value.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -173,10 +174,10 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """A setting in which every number of a run lies near an end, 0 or 1.
+    """A setting in which every number of a run lies near the same ``end``, 0 or 1.
 
     ``apart`` is the probability of the values between the number and the end. A new ``Boundary`` is made for each run
-    and kept in ``boundaries``.
+    and appended to ``boundaries``.
     """
 
     end: float
@@ -209,7 +210,10 @@ Parameters: TypeAlias = Mapping[str, Any]
 
 
 class Distribution(NamedTuple):
-    """A law that is a monotone function of one uniform or exponential number, with its methods in each library."""
+    """A law that is a monotone function of one uniform or exponential number.
+
+    ``numpy``, ``torch`` and ``python`` map the methods of the libraries that draw from the law to their parameters.
+    """
 
     image: Callable[..., Any]
     """``image(x, noise, *parameters)``: the number as a function of the noise, in the operations ``x`` of the table."""
@@ -245,9 +249,10 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the function that maps a uniform to a number of a law, by way of a logistic number.
+    """Return the function that maps a uniform to a number of the law ``law``, by way of a logistic number.
 
-    ``law`` names the rule in ``steps.RULES`` that maps the logistic number.
+    The uniform gives a logistic number. The rule ``law`` of ``steps.RULES`` maps it to a number of the standard law,
+    which is scaled and shifted at the end.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -360,10 +365,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
-    """Return the methods of ``library`` that draw from a law of the table.
-
-    The keys are their names, the values the law and the parameters of the method.
-    """
+    """Return the methods of ``library`` that draw from a law of the table: name -> (law, parameters of the method)."""
     return {
         method: (law, parameters)
         for law in DISTRIBUTIONS.values()
@@ -372,9 +374,10 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the values of ``parameters`` in a call with ``args`` and ``named``, and the further positional arguments.
+    """Return the values that ``parameters`` have in a call with ``args`` and ``named``, and the arguments after them.
 
-    Raises ``TypeError`` as the library would if an argument is missing or unknown.
+    The values are a list in the order of ``parameters``, with defaults filled in. Raises ``TypeError`` as the library
+    would if an argument is missing or unknown.
     """
     given = dict(parameters) | dict(zip(parameters, args, strict=False)) | dict(named)
     if given.keys() != parameters.keys() or REQUIRED in given.values():
@@ -418,7 +421,7 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers, with the library methods that draw from it.
+    """A law of integers. ``numpy`` maps its methods in NumPy to their parameters; ``torch`` has its functions in torch.
 
     ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
     represent the remaining probability.
@@ -465,9 +468,9 @@ def seed_name(seed: Any) -> str:
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
-    """Draw ``count`` different indices one after the other, and return them.
+    """Draw ``count`` different indices one after the other, and return them in this order.
 
-    ``draws`` answers each draw, with the ``weights`` of the indices that are left. ``site`` names the decision.
+    Each is drawn by ``draws``, with the ``weights`` of the indices that are left. ``site`` names the decision.
     """
     left = np.array(weights, dtype=np.float64)
     result: list[int] = []

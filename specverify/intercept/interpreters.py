@@ -37,7 +37,7 @@ CLEAR = 16 * FLOAT32
 
 
 def value_of(of: Any, uniform_value: Callable[[Any], float]) -> float:
-    """Return the value of an expression of random numbers; ``uniform_value`` returns the value of a uniform in it."""
+    """Return the value of ``of``, an expression of random numbers; ``uniform_value(u)`` is the value of a uniform u."""
     if isinstance(of, Extreme):
         return float(sorted((value_of(part, uniform_value) for part in of.parts), reverse=of.largest)[of.rank])
     if isinstance(of, Continuous):
@@ -60,10 +60,7 @@ def _side(value: float, bound: float, *, or_equal: bool) -> int:
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` and ``bound`` differ by at most ``spacing`` times a size.
-
-    The size is the absolute value of ``bound``, but at least ``least``.
-    """
+    """Return whether ``|value - bound| <= spacing * max(least, |bound|)``."""
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
@@ -74,7 +71,7 @@ def _least(values: Sequence[float]) -> tuple[int, float]:
 
 
 def _ring_time(u: float, runner: Any) -> float:
-    """Return the ring time of the clock ``runner`` at the value ``u`` of its uniform."""
+    """Return the ring time of the clock ``runner`` (an exponential time) if its uniform has the value ``u``."""
     u = 1 - u if runner.flipped else u
     return -math.log(u) / runner.rate if u > 0 else math.inf
 
@@ -90,7 +87,10 @@ class Parted(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class _Rest:
-    """The position of a uniform number inside the interval in which it lies, as a fraction of the interval's width."""
+    """The position ``at`` of a uniform number inside its known interval: 0 is the start, 1 the end.
+
+    ``width`` is the width of this interval, or 0 if the position is not followed any more.
+    """
 
     __slots__ = ("at", "width")
 
@@ -99,7 +99,7 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """A uniform number with the value that it has in the plain run."""
+    """A uniform number, its value in the plain run, and the recorded ``item`` from which the value is taken."""
 
     of: Any
     """The uniform, or its constraints (``known``). The reference keeps its ``id`` from being reused."""
@@ -110,7 +110,11 @@ class _Number(NamedTuple):
 
 
 class _LawOfDraw(NamedTuple):
-    """A draw among very many outcomes, its law before any comparison, and the outcomes that are still possible."""
+    """The draw ``of`` among very many outcomes.
+
+    ``masses`` is its law before any comparison, and ``possible`` (an array of bools) states which outcomes are still
+    possible.
+    """
 
     of: Any
     masses: Any
@@ -210,7 +214,7 @@ class Coupled:
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
-        """Return the next recorded item, for the categorical draw ``draw``."""
+        """Take the next recorded item as that of the categorical draw ``draw``, and return it."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
@@ -233,10 +237,10 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` unless ``item`` records ``outcome``.
+        """Raise ``Parted`` unless ``item``, the recorded item of this draw, has the given ``outcome``.
 
-        ``outcome`` is that of an earlier draw; the examined run treats this draw, of ``pmf`` by the call ``name``, as
-        equal to the earlier one.
+        The examined run treats this draw, from ``pmf`` by the call ``name``, as equal to an earlier draw with this
+        outcome.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
@@ -290,7 +294,8 @@ class Coupled:
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return the index in ``runners`` of the clock that rings first, by the recorded values.
 
-        ``pmf`` is the law of the index.
+        A clock is an exponential time computed from a uniform. ``pmf`` is the law of the index in the examined run; an
+        index of probability 0 is recorded as a difference.
         """
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
@@ -302,9 +307,9 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values.
+        """Return the index of the largest of ``scores`` (without ``first`` the smallest), by the recorded values.
 
-        ``pmf`` is the law of the index.
+        ``pmf`` is the law of the index in the examined run; an index of probability 0 is recorded as a difference.
         """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
@@ -346,12 +351,13 @@ class Coupled:
         return result
 
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
-        """Return ``result``, the outcome of ``draw``, a draw among very many, if its probability is positive.
+        """Return ``result``, the recorded outcome of ``draw``, a draw among very many outcomes.
 
-        ``masses`` has the probability of each outcome given the earlier answers. Otherwise record a difference and
-        return the likeliest outcome. ``inside`` are the outcomes for which the program asks, an array of bools; None if
-        it reads the outcome. Records a difference, too, if ``masses`` is not the law of the draw given its earlier
-        answers. ``name`` names the draw in the records.
+        ``masses`` has the probability of each outcome given the earlier answers. If ``result`` has probability 0,
+        record a difference and return the likeliest outcome. Record a difference, too, if ``masses`` does not follow
+        from the law of the draw and its earlier answers. ``inside`` is an array of bools if the program only asks
+        whether the outcome is one of those marked True; None if it reads the outcome. ``name`` names the draw in the
+        records.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -397,9 +403,9 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer that was recorded for the symbolic expression ``of``; ``otherwise`` if none was recorded.
+        """Return the integer that was recorded for ``of``, a symbolic integer; ``otherwise`` if none was recorded.
 
-        The recorded integer is used because a float64 position in (0, 1) cannot represent one of very many integers
+        The recorded integer is used because the recorded uniform, a float64, cannot represent one of very many integers
         exactly.
         """
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
@@ -514,7 +520,10 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A comparison of symbolic numbers; ``holds(values)`` tests whether given values lead to the answer of the path."""
+    """A comparison of the symbolic numbers with the constraints ``known``, and its answer on the path.
+
+    ``holds(values)`` returns whether the comparison has this answer at given values of the numbers.
+    """
 
     known: tuple[Any, ...]
     holds: Callable[[_Values], bool]
@@ -587,17 +596,17 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store ``outcome``, that of an earlier draw, in the ``slot`` of a draw that must return the same outcome.
+        """Store ``outcome``, that of an earlier draw, in ``slot``, whose draw must have the same outcome.
 
         Both draws were made from one generator state in the same way. ``pmf`` is the law of the outcome.
         """
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval, among those of a comparison, that contains ``uniform`` on this path.
+        """Return the index of the interval in which ``uniform`` lies on this path, drawn with the law ``pmf``.
 
-        ``pmf`` has the probability of each interval. ``lies``, which maps a value to the index of its interval, is
-        stored as a constraint.
+        ``named`` draws the index. The intervals are those into which the bounds of a comparison divide [0, 1).
+        ``lies``, which maps a value to the index of its interval, is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
@@ -606,9 +615,9 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store ``uniforms``, the numbers of a comparison of several numbers, and return a placeholder.
+        """Store ``uniforms``, all numbers of a comparison of several numbers, and return 0 or 1 without a meaning.
 
-        The caller then calls ``cell``, which returns the answer of the path.
+        ``cell``, which calls this method to learn the numbers, returns the answer of the path.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -618,9 +627,10 @@ class Gathered:
         return result
 
     def looked_up(self, of: Any, _bounds: Any, law: Any) -> int:
-        """Return how many of ``_bounds`` are at or below the number ``of`` on this path, drawn from ``law``.
+        """Return how many of ``_bounds`` are at or below the number ``of`` on this path, drawn with the law ``law``.
 
-        The uniform of the number is confined to the interval that ``law`` assigns to the answer.
+        ``named`` draws the result. The uniform of the number is confined to the interval that ``law`` assigns to the
+        answer.
         """
         answer, known = self._ask(law, of.uniform.draw.name), of.uniform.known
         width = known.high - known.low
@@ -629,9 +639,10 @@ class Gathered:
         return answer
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.
+        """Return the index of the clock in ``runners`` that rings first on this path, drawn with the law ``pmf``.
 
-        The answer is stored as a constraint.
+        A clock is an exponential time computed from a uniform. ``named`` draws the index, which is stored as a
+        constraint.
         """
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         known = tuple(runner.known for runner in runners)
@@ -643,9 +654,9 @@ class Gathered:
         return answer
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` (the smallest, if not ``first``) on this path.
+        """Return the index of the largest of ``scores``, or with ``first`` False of the smallest, on this path.
 
-        The index is drawn from ``pmf`` and stored as a constraint.
+        ``named`` draws the index with the law ``pmf``; it is stored as a constraint.
         """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
@@ -660,9 +671,9 @@ class Gathered:
         """Do nothing: ``numbers`` draws the values at the end. ``Coupled.learn`` checks recorded values instead."""
 
     def value(self, uniform: Any) -> float:
-        """Return a placeholder for the value of ``uniform``, a symbolic integer with very many outcomes.
+        """Return a value for ``uniform``, from which the caller computes one of very many possible integers.
 
-        Different integers get different placeholders.
+        The value lies in the interval of the uniform. Different integers get different values.
         """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
@@ -680,10 +691,11 @@ class Gathered:
     # What it gathered
 
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
-        """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
+        """Return an item for each draw of the path, in order, with which a plain run takes the same path.
 
-        ``rng`` chooses the values. Returns None if the interval of a number is not wider than rounding, and if
-        ``TRIES`` attempts do not reproduce the answers to comparisons of several numbers.
+        The items are values of random numbers, chosen by ``rng``, and outcomes. Returns None if the interval of a
+        number is not wider than rounding, or if ``TRIES`` attempts do not reproduce the answers to comparisons of
+        several numbers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -701,9 +713,10 @@ class Gathered:
         return Item(values[slot.known], values[slot.known], whole)
 
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
-        """Yield groups of symbolic numbers, with the comparisons among them; no comparison involves two groups.
+        """Yield the symbolic numbers in groups, such that no comparison involves numbers of two groups.
 
-        ``known`` are the constraints of each number, by identity.
+        Each group has its comparisons. ``known`` maps the identity of the constraints of each number to these
+        constraints.
         """
         group_of = {key: {key} for key in known}
         for question in self._questions:
@@ -743,10 +756,11 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Draw a value inside the interval of each number in ``known``, by ``rng``.
+        """Draw a value for each number in ``known`` inside its interval; return whether this was possible.
 
-        Returns False if an interval is not wider than rounding. ``wholes`` are the integers already chosen for numbers
-        with very many outcomes.
+        ``rng`` chooses the values. It is not possible if an interval is not wider than rounding. ``wholes`` has the
+        integers already chosen for numbers with very many outcomes, by the identity of their constraints; such a number
+        gets the start of its interval.
         """
         for one in known:
             width = one.high - one.low
@@ -764,7 +778,7 @@ class _Values:
     def holds(self, _uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
         """Return 0 if the value of ``of`` is below ``bound`` (or equal to it, with ``or_equal``), else 1.
 
-        Raises ``_Near`` if the value is within rounding of ``bound``.
+        The value of ``of`` is computed from these values. Raises ``_Near`` if it is within rounding of ``bound``.
         """
         value = self.evaluate(of)
         if _is_near(value, bound, CLEAR):

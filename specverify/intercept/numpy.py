@@ -165,9 +165,9 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are the arguments of a method that draws
-        another number than the generator's plain double; None for the plain double. ``in_pairs``: the library makes two
-        numbers at once and caches the second.
+        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are the arguments with which the method
+        is called to advance the real generator; None if it consumes what a plain double consumes. ``in_pairs`` states
+        that the library makes two numbers at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -241,7 +241,7 @@ class NumpyGenerator:
         """Return the next exponential number of rate 1, or an array of them if ``size`` is given.
 
         ``function`` is the called method, ``digits`` the dtype. ``method`` is the argument of NumPy: "zig" (ziggurat)
-        or "inv" (inverse). ``parameters`` are those of a function whose result is computed from the number.
+        or "inv" (inverse). ``parameters`` are as for ``uniforms``.
         """
         boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
         if boundary is None:
@@ -253,10 +253,10 @@ class NumpyGenerator:
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
-        """Return the next number of ``function``, or an array of them, with the fixed values that ``boundary`` gives.
+        """Return the next number of ``function``, or an array of them, with the values that ``boundary`` chooses.
 
-        ``number(call)`` returns the next value for a call of this name. ``size`` is the shape of the array (None: one
-        number), and ``digits`` its dtype.
+        ``number(call)`` returns the next value; ``call`` is the name of the generator and of the function. ``size`` is
+        the shape of the array (None: one number), and ``digits`` its dtype.
         """
         call = f"{self._name}.{function}"
         check_numbers(call, size)
@@ -444,7 +444,7 @@ def may_stand() -> bool:
 def _followed(number: int, size: Any) -> bool:
     """Return whether drawn integers are enumerated at once, instead of staying symbolic until they are read.
 
-    Each of the integers has ``number`` possible values; ``size`` is the shape of their array, or None for one integer.
+    ``number`` is how many values each integer may have; ``size`` is the shape of their array, or None for one integer.
     """
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE

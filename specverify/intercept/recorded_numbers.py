@@ -59,7 +59,7 @@ def _flat(numbers: Any) -> Any:
 
 
 def _points(numbers: Any) -> Iterator[Item]:
-    """Yield uniform numbers with exactly known values."""
+    """Yield an item for each of ``numbers``, uniform numbers whose values are known exactly."""
     flat = _flat(numbers).tolist()
     yield from map(Item, flat, flat)
 
@@ -84,17 +84,19 @@ _TOLD = 10_000
 
 
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
-    """Yield an item for each outcome in ``places``.
+    """Yield an item for each outcome in ``places``, the outcomes of successive draws of one call.
 
-    ``weights`` are the weights of the first draw. The weights of later draws are not known, because they depend on the
-    earlier outcomes.
+    ``weights`` are the weights of the first draw. Those of later draws depend on earlier outcomes and are not stored.
     """
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)
 
 
 def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a law that is a function of an exponential, from its inverse ``of(result, *parameters)``."""
+    """Return the rule of a library call that computes its result from an exponential number of rate 1.
+
+    ``of(result, *parameters)`` returns the exponential number from which the call computed ``result``.
+    """
 
     def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:
         with np.errstate(all="ignore"):
@@ -271,7 +273,10 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 
 
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
-    """Return the rule of a tensor method that fills a tensor in place, from ``row``, the rule for arrays of doubles."""
+    """Return the rule of a tensor method that fills a tensor in place.
+
+    ``row(result, *parameters)`` is the same rule for NumPy arrays of doubles.
+    """
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 
 
@@ -315,7 +320,10 @@ def _torch_random(result: Any, _: Any, *ends: int | None) -> Iterator[Item]:
 
 
 def _torch_order(result: Any, *_: Any) -> Iterator[Item]:
-    """Yield the outcomes of the permutation ``result``: the index of each element among the elements that are left."""
+    """Yield an item for each element of the permutation ``result``: its index among the elements that are still left.
+
+    The elements that are left are in ascending order.
+    """
     left = sorted(result.tolist())
     for element in result.tolist():
         yield Item(outcome=left.index(element), weights=np.ones(len(left)))

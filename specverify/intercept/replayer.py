@@ -66,9 +66,9 @@ class Replayer(Recorder):
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:
-        """Return the values that replace the numbers of a recorded call, in the shape of its result.
+        """Return the values that replace the numbers of the call ``record``, in the shape of its result.
 
-        If the call draws more numbers than are left, it keeps its own, and ``parted`` states this.
+        If the call draws more numbers than are left, the result keeps the drawn numbers, and ``parted`` states this.
         """
         drawn = items_of(record)
         if len(drawn) > len(self._left):

@@ -52,7 +52,7 @@ BEGINS_AGAIN = (
 
 @contextmanager
 def states_noted() -> Iterator[Noted]:
-    """Context manager that yields a list, to which site and generator state of every draw in the block are appended."""
+    """Context manager that yields a list, to which every draw in the block appends its (site, generator state)."""
     noted: Noted = []
     RUNS.noted.append(noted)
     try:
@@ -62,7 +62,10 @@ def states_noted() -> Iterator[Noted]:
 
 
 def begin_request(*, seeded: bool) -> None:
-    """Mark the start of another request; ``seeded`` states whether the caller of the request chooses its seed."""
+    """Mark the start of another request to the program.
+
+    ``seeded`` states whether the caller of the request chooses its seed.
+    """
     PROCESS.requests, PROCESS.seeded = PROCESS.requests + 1, seeded
 
 
@@ -77,9 +80,9 @@ class Streams:
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw at ``site`` from the generator state ``state``.
 
-        A state of None stands for one that never occurs again. ``way`` is the function with its weights: two draws with
-        equal state and way have the same value. Raises ``NeedsValue`` if an earlier request drew from the state and the
-        seed of this request is not chosen by its caller.
+        ``state`` None stands for a state that never occurs again. ``way`` is the drawing function with its weights: two
+        draws with equal state and way have the same value. Raises ``NeedsValue`` if an earlier request drew from the
+        same state, and the caller of this request does not choose its seed.
         """
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))

@@ -31,9 +31,9 @@ def rounded(dtype: str) -> Round:
 
 
 def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
-    """Yield the acceptance probability of the draft at ``position`` in 16-bit floats, for each way to evaluate it.
+    """Yield the acceptance probability of the draft at ``position`` in 16-bit floats, once for each way to evaluate it.
 
-    The rows are used as given or scaled to sum 1, with and without rounding of the result to ``dtype``.
+    The rows of p and q are used as given or scaled to sum 1, with and without rounding of the result to ``dtype``.
     """
     store, draft = rounded(dtype), rows.drafts[position]
     for p, q in _scalings(rows, position, store):
@@ -60,9 +60,9 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 
 
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of p and q at a position, as given and scaled to sum 1; q is None after the last draft.
+    """Yield the pair (p, q) of the rows at ``position`` twice: as given, and scaled to sum 1.
 
-    ``store`` is the function that rounds to the 16-bit dtype.
+    q is None after the last draft. ``store`` is the function that rounds to the 16-bit dtype.
     """
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q

@@ -42,7 +42,10 @@ Program = Callable[[Draws], Ending]
 
 
 class WideDraw(NamedTuple):
-    """A draw over a large vocabulary whose outcome the program read, and the outcome that the path follows."""
+    """A draw over a large vocabulary: its site, its pmf ``[outcomes]``, and the ``outcome`` that the path follows.
+
+    The program read the outcome.
+    """
 
     site: Site
     pmf: Any
@@ -68,8 +71,9 @@ class CallPath(NamedTuple):
 class _OneRun:
     """An interpreter that gives the draws of one run chosen outcomes, so that a path can be repeated.
 
-    Draws over few outcomes get ``choices`` in order, and after these their first possible outcome. Draws over a large
-    vocabulary get ``outcomes`` (number of the draw -> outcome), and the others a likely outcome.
+    Draws over few outcomes get ``choices`` in order, and when these are used up, their first possible outcome.
+    ``outcomes`` maps the index of a draw over a large vocabulary to its outcome; any other such draw gets a likely
+    outcome.
     """
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -124,10 +128,10 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the small draws of a call, depth first.
+    """Yield every path of the small draws of a call, depth first; ``program`` makes the call.
 
-    At most ``MOST_PATHS + 1`` paths are yielded; if there is a last one of this number, the call has too many paths. A
-    path that ends in an error is skipped if its probability is within rounding of 0.
+    At most ``MOST_PATHS + 1`` paths are yielded. If they are so many, the call has too many paths, and the caller does
+    not use the last one. A path that ends in an error is skipped if its probability is within rounding of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -149,7 +153,7 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
     """Run a path again with the same outcomes of its small draws, and return the new path.
 
-    ``outcomes`` maps numbers of draws over the vocabulary to the outcomes that they get this time; other draws keep
+    ``outcomes`` maps the index of a draw over the vocabulary to the outcome that it gets this time; other draws keep
     theirs. Raises ``NotAFunctionOfItsDraws`` if the program then makes other draws.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}

@@ -81,19 +81,18 @@ SMALLEST = {FLOAT16: 2.0**-24}
 
 
 def added_up(epsilon: float, count: int) -> Floats:
-    """Return the rounding errors of a program whose sums of ``count`` entries are pairwise.
+    """Return the rounding errors of a program that adds ``count`` entries pairwise, as ``np.sum`` and ``torch.sum`` do.
 
-    The sums of ``np.sum`` and ``torch.sum`` are pairwise. ``epsilon`` is the spacing at 1 of the floats in which the
-    program computes.
+    ``epsilon`` is the spacing at 1 of the floats in which the program computes.
     """
     return Floats(epsilon, (math.log2(max(count, 2)) + 8) * epsilon)
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return the rounding errors of a program that sums ``count`` entries pairwise or one after the other.
+    """Return the rounding errors of a program that adds ``count`` entries pairwise or one after the other.
 
     Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats in which the program computes.
-    ``given`` is the spacing at 1 of the floats of the input rows, whose numbers are not rounded again. ``looked_up``:
+    ``given`` is that of the floats of the input rows, whose numbers are not rounded again. ``looked_up`` states that
     the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
@@ -104,7 +103,10 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the probability that a program with the errors ``floats`` accepts the draft at ``position``."""
+    """Return bounds on the probability that a program accepts the draft at ``position`` of the call ``rows``.
+
+    ``floats`` has the rounding errors of the program.
+    """
     p, q = (_entries(row[position], rows.drafts[position], floats) for row in (rows.p, rows.q))
     off = floats.epsilon / 2
     low = p.low / q.high * (1 - off) if q.high > 0 else 0.0
@@ -115,7 +117,7 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
     """Return bounds on the law ``[V]`` of the token that follows exactly ``position`` accepted drafts.
 
-    ``floats`` has the rounding errors of the program.
+    ``rows`` are those of the call, and ``floats`` has the rounding errors of the program.
     """
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
@@ -132,7 +134,7 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
     """Yield bounds on the probability of exactly n accepted drafts, for n = 0 to the number of drafts.
 
-    ``floats`` has the rounding errors of the program.
+    ``rows`` are those of the call, and ``floats`` has the rounding errors of the program.
     """
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):
@@ -156,9 +158,10 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return bounds on weights that a program with the errors ``floats`` scales to sum 1.
+    """Return bounds on the shares that weights have after a program has scaled them to sum 1.
 
-    ``low`` and ``high`` are bounds on the weights before they are scaled.
+    ``low`` and ``high`` are bounds on the weights before they are scaled, and ``floats`` has the rounding errors of the
+    program.
     """
     lows, highs = float(low.sum()), float(high.sum())
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -80,10 +80,11 @@ def many_after(length: int) -> str:
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as tables of ``Fraction``; ``shape`` is the name of a kind of tables of this module.
+    """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
-    ``seed`` selects the rows. In the kinds of ``apart_after`` and ``far_after`` it also determines how little p and q
-    differ.
+    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the rows. In the kinds of ``apart_after``
+    and ``far_after`` it is also an exponent: p and q differ by 2 parts in ``2 << seed``, so a larger seed gives a
+    smaller difference.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
@@ -112,7 +113,8 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
 def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) with one-hot rows in float64, for a vocabulary of any size.
 
-    The rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``.
+    After every text the rows have the same tokens as those of ``certain_pair(CERTAIN, vocabulary, seed)``: a quarter of
+    the rows of q have another token than p.
     """
 
     @cache
@@ -134,12 +136,12 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
-    """Return weights of p and q that sum to ``2 << exponent`` and differ by 2 at each of the last four tokens.
+    """Return weights of p and q over ``vocabulary`` tokens that sum to ``2 << exponent`` and differ at the last four.
 
     Of these four, one likely and one unlikely token have less weight in p than in q, and one likely and one unlikely
-    token have more. The tokens before them, five at most, have equal weights in p and q; no two tokens have the same
-    weight in one row. With ``far`` the likely tokens differ much, so the residual of the unlikely token is small
-    compared with that of the likely one.
+    token have more. The difference is 2, or with ``far`` an eighth of all weight at the two likely tokens, so that the
+    residual of the unlikely token is small compared with that of the likely one. The tokens before them, five at most,
+    have equal weights in p and q; no two tokens have the same weight in one row.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

@@ -53,9 +53,10 @@ class Divided:
         """The error of a draw; kept here because the program may catch it."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this draw on the followed path; a new draw first divides the runs among its outcomes.
+        """Return the outcome of the draw at ``site`` from ``pmf`` on the followed path.
 
-        Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
+        A new draw first divides the runs among its outcomes. Raises ``NotAFunctionOfItsDraws`` if a replay makes
+        another draw than the first run.
         """
         try:
             return self._outcome(pmf, site)
@@ -99,10 +100,10 @@ def divided_runs(
 
 
 def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random.Generator | int) -> Counter[Tokens]:
-    """Return the counts of texts after ``prompt`` in ``number`` independent decodes; ``rng`` may be a seed.
+    """Return text -> number of decodes, for the new tokens of ``number`` independent decodes of ``decoder``.
 
-    States are processed in the order of their length, so every state is expanded once, with all the runs that reached
-    it.
+    The decodes start at ``prompt``; ``rng`` (a generator or a seed) divides the runs. States are processed in the order
+    of their length, so every state is expanded once, with all the runs that reached it.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Tokens] = Counter()
@@ -123,9 +124,10 @@ def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random
 
 
 def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.Generator | int) -> Counter[Any]:
-    """Return the counts of (hashable) outcomes in ``number`` independent runs; ``rng`` may be a seed.
+    """Return outcome -> number of runs, for ``number`` independent runs of ``program``; outcomes are hashable.
 
-    Draws that an intercepted program never reads are drawn at the end of the run.
+    ``rng`` (a generator or a seed) divides the runs. Draws that an intercepted program never reads are drawn at the end
+    of the run.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Any] = Counter()
@@ -137,9 +139,9 @@ def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.
 
 
 def divided(weights: Array, number: int, rng: np.random.Generator) -> Array:
-    """Return how many of ``number`` runs take each outcome: a multinomial sample with ``weights`` scaled to sum 1.
+    """Return how many of ``number`` runs take each outcome, drawn by ``rng``: an array as long as ``weights``.
 
-    Every weight must be positive. The caller omits weights of 0, because the remainder of rounding goes to the last
-    outcome.
+    It is a multinomial sample with ``weights`` scaled to sum 1. Every weight must be positive. The caller omits weights
+    of 0, because the remainder of rounding goes to the last outcome.
     """
     return rng.multinomial(number, weights / weights.sum()) if len(weights) > 1 else np.array([number])

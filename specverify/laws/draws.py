@@ -37,14 +37,14 @@ MOST_OF_SITE = 100_000
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
-    """Raised if the program behaved differently although its draws had the same outcomes."""
+    """Raised if the program made other draws in a second run, although its earlier draws had the same outcomes."""
 
 
 class Question:
     """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
-        """Store a draw. ``depth`` is the number of earlier draws on its path.
+        """Store a draw from ``pmf`` at ``site``; ``depth`` is the number of earlier draws on its path.
 
         Raises ``ValueError`` if ``pmf`` is not a probability vector, and ``NotAFunctionOfItsDraws`` if the path has
         more than ``MOST_DECISIONS`` draws.
@@ -134,14 +134,14 @@ class Replayed:
     """Answer the draws with given outcomes in order, to repeat one path."""
 
     def __init__(self, choices: Sequence[int]) -> None:
-        """``choices[i]`` is the outcome of draw i."""
+        """Store the outcomes: that of draw i is ``choices[i]``."""
         self._choices = tuple(choices)
         self.used = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next choice.
+        """Return the next of the given outcomes, for the draw at ``site`` from ``pmf``.
 
-        Raises ``NotAFunctionOfItsDraws`` if no choice is left, or if ``pmf`` gives the choice probability 0.
+        Raises ``NotAFunctionOfItsDraws`` if none is left, or if ``pmf`` gives the outcome probability 0.
         """
         pmf = check_pmf(pmf, f"the pmf at {site}")
         if self.used == len(self._choices):
@@ -160,7 +160,11 @@ class Tape:
     """
 
     def __init__(self, seed: int, uniforms: dict[tuple[Site, int], float] | None = None) -> None:
-        """``uniforms`` in [0, 1) by (site, occurrence) override the ones derived from ``seed``."""
+        """Start without draws; the uniforms are derived from ``seed``.
+
+        ``uniforms`` maps (site, occurrence), with occurrences counted from 0, to a uniform in [0, 1) that is used
+        instead.
+        """
         self._seed = seed
         self._uniforms = dict(uniforms or {})
         self._seen: dict[Site, int] = {}
@@ -171,7 +175,7 @@ class Tape:
         return sum(self._seen.values())
 
     def uniform(self, site: Site) -> float:
-        """Return the uniform of the next occurrence of ``site``.
+        """Return the uniform of the next draw at ``site``, which is the next occurrence of the site.
 
         Raises ``NotAFunctionOfItsDraws`` after ``MOST_OF_SITE`` draws at the site.
         """
@@ -194,11 +198,11 @@ class FromHypothesis:
     """Let Hypothesis choose and shrink the outcomes, among those of positive probability."""
 
     def __init__(self, data: DataObject) -> None:
-        """``data`` is the value of ``hypothesis.strategies.data()`` in the test."""
+        """Store ``data``, the value of ``hypothesis.strategies.data()`` in the test."""
         self._data = data
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Draw an outcome of positive probability, labelled with the site."""
+        """Return an outcome of positive probability under ``pmf``, chosen by Hypothesis; ``site`` is its label."""
         from hypothesis.strategies import sampled_from  # noqa: PLC0415 - an extra, needed here alone
 
         return self._data.draw(sampled_from(support(check_pmf(pmf, f"the pmf at {site}"))), label=str(site))
@@ -219,7 +223,7 @@ class Narrated:
         self.threads: set[str] = set()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the answer of the inner interpreter, and record it."""
+        """Return the outcome of the draw at ``site`` from ``pmf``, which ``inner`` chooses, and record it."""
         pmf, self.asked = check_pmf(pmf, f"the pmf at {site}"), site
         self.threads.add(threading.current_thread().name)
         outcome = self._inner.categorical(pmf, site)

@@ -57,8 +57,9 @@ def program_law(
 ) -> Law:
     """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
-    The callback ``on_path`` receives each path. With ``first``, only paths whose first draws have these outcomes are
-    enumerated; their probabilities are not rescaled.
+    If more runs are needed, the probability of the remaining paths is ``missing`` in the law. ``on_path`` is called
+    with each path. With ``first``, only paths whose first draws have these outcomes are enumerated; their probabilities
+    are not rescaled.
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
@@ -90,9 +91,10 @@ def program_law(
 
 
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
-    """Return the law of ``program`` as outcome -> probability, sorted; callers use this law as the expected law.
+    """Return the law of ``program`` as outcome -> probability, in the order of the outcomes.
 
-    Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every path.
+    Callers use this law as the expected law. Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every
+    path.
     """
     law = program_law(program)
     if law.missing:
@@ -101,12 +103,12 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 
 
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
-    """Return the law of the new tokens after ``prompt``, round by round, with equal states merged.
+    """Return the law of the new tokens of ``decoder`` after ``prompt``, round by round, with equal states merged.
 
-    At most ``budget`` runs of a round are made. States are expanded in the order of their length: a round adds at least
-    one token, so the probability of a state is complete before its expansion. Raises ``EnumerationTooLarge`` if the
-    first round alone is estimated to need more than ten times the budget; only a first round of more than
-    ``FIRST_PATHS`` paths is estimated.
+    At most ``budget`` rounds are run; the probability of the other paths is ``missing`` in the law. States are expanded
+    in the order of their length: a round adds at least one token, so the probability of a state is complete before its
+    expansion. Raises ``EnumerationTooLarge`` if the first round alone is estimated to need more than ten times the
+    budget; only a first round of more than ``FIRST_PATHS`` paths is estimated.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
@@ -164,9 +166,9 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
     """Return the law of the new tokens if ``decoder`` makes the first round and the target draws all later tokens.
 
-    If the rounds of the decoder depend on the text alone, this decides every horizon. If one round from every text
-    gives the target's law, so do several rounds (by induction from the last round); a first round that does not give it
-    is seen here. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
+    If the rounds of the decoder depend on the text alone, this decides the law for every horizon: if one round from
+    every text gives the target's law, so do several (by induction from the last round). The text begins with
+    ``prompt``. ``task`` is the task of the decoder; its horizon and end-of-sequence tokens hold for the whole text.
     ``budget`` bounds the runs of the round.
     """
 
@@ -195,9 +197,9 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the sum of ``lost``, the probabilities of rare outcomes that were skipped.
+    """Return the sum of ``lost``, the probabilities of rare outcomes that were skipped, in ``runs`` runs.
 
-    Returns 0 if the rounding errors of ``runs`` runs may be as large as that sum.
+    Returns 0 if rounding errors of the runs may be as large as the sum.
     """
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0

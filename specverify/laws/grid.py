@@ -61,7 +61,10 @@ class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class GridCell(NamedTuple):
-    """A box of uniforms, and the index of the kernel's other inputs, its case (for example of the drafted tokens)."""
+    """A box of uniforms: uniform i lies between ``low[i]`` and ``high[i]``.
+
+    ``case`` is an index of the kernel's other inputs, such as the drafted tokens.
+    """
 
     case: int
     low: tuple[Fraction, ...]
@@ -93,10 +96,11 @@ class Looked(NamedTuple):
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
     """Return the law of the tokens that ``kernel`` emits: outcome without padding -> volume of its cells.
 
-    ``breakpoints`` are the thresholds of a right kernel, one set for each uniform; ``margin`` is the distance of
-    evaluated points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget``
-    rows; later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns a
-    different number of rows than it was given.
+    ``kernel(uniforms)`` returns the tokens ``[rows, tokens]`` for uniforms ``[rows, number of uniforms]``.
+    ``breakpoints`` has, for each uniform, the thresholds of a right kernel; ``margin`` is the distance of evaluated
+    points from the ends of a cell. Raises ``GridRefused`` if the first evaluation takes more than ``budget`` rows;
+    later evaluations beyond the budget become missing mass. Raises ``ValueError`` if the kernel returns another number
+    of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
     check_integer(budget, "the budget")
@@ -158,9 +162,10 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: f
 
 
 def places_in(cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
-    """Return the points at which the kernel is evaluated: cases ``[rows]`` and uniforms ``[rows, number of uniforms]``.
+    """Return the points of all ``cells`` at which the kernel is evaluated, as (cases, uniforms).
 
-    The points of a cell are ``margin`` inside each corner, in the middle, and random by ``seed``.
+    The cases are ``[rows]``, the uniforms ``[rows, number of uniforms]``. The points of a cell are ``margin`` inside
+    each corner, in the middle, and random by ``seed``.
     """
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     inset = np.minimum(margin, (high - low) / 4)
@@ -178,10 +183,10 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the parts of a cell that is halved along each uniform in which the results at its corners differ.
+    """Return the parts of a cell after it is halved along each uniform in which the results at its corners differ.
 
-    If all corners agree, the cell is halved along every uniform. A side of at most 8 ``margin`` is not halved; the
-    result is () if no side is. ``answers`` are the results at the points of the cell.
+    If all corners agree, it is halved along every uniform. A side of at most 8 ``margin`` is not halved; the result is
+    () if no side can be. ``answers`` are the results at all evaluated points of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
@@ -213,9 +218,10 @@ def chain_grid_law(
 ) -> Law:
     """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
-    ``models`` are (target, draft), rational; ``rule`` is the right verifier, which gives the breakpoints. For every
-    sequence of drafts the kernel is evaluated as in ``grid_law``, with ``budget`` rows at most; the results are
-    weighted with the probabilities of the drafts. Raises the errors of ``grid_law``.
+    ``models`` are (target, draft), rational, and the round starts after ``prompt``. ``rule`` is the right verifier,
+    which gives the breakpoints. For every sequence of drafts the kernel is evaluated as in ``grid_law``, with
+    ``budget`` rows at most; the results are weighted with the probabilities of the drafts. Raises the errors of
+    ``grid_law``.
     """
     check_callable(kernel, "the kernel", arguments=4)
     check_integer(gamma, "gamma", least=0)
@@ -282,9 +288,9 @@ def _subset_sums(weights: Sequence[Fraction]) -> set[Fraction]:
 
 
 def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context tables whose entries are multiples of 1/denominator, some of them 0.
+    """Return (target, draft) over ``vocabulary`` tokens as full-context tables of multiples of 1/``denominator``.
 
-    One context in six has p = q.
+    Some entries are 0, and one context in six has p = q. ``seed`` selects the rows.
     """
     check_integer(vocabulary, "the vocabulary")
     check_integer(denominator, "the denominator")
@@ -301,9 +307,9 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return the thresholds of the uniform with number ``index``.
+    """Return ``points``, the thresholds of the uniform with index ``index``, as a tuple.
 
-    Raises ``ValueError`` unless ``points`` are rationals in [0, 1].
+    Raises ``ValueError`` unless all of them are rationals in [0, 1].
     """
     places = tuple(points)
     for point in places:

@@ -26,7 +26,10 @@ class Coverage(NamedTuple):
 
 
 class Law(NamedTuple):
-    """A law as outcome -> probability, exact or float64; ``missing`` is the probability that was not enumerated."""
+    """A law: ``probabilities`` maps outcomes to probabilities, exact or float64.
+
+    ``missing`` is the probability of the paths that were not enumerated.
+    """
 
     probabilities: Mapping[Any, Any]
     missing: Any = 0
@@ -40,7 +43,10 @@ class Law(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """The total variation between two laws; an interval if probability is missing or arithmetic rounds."""
+    """The total variation between two laws, which lies between ``low`` and ``high``.
+
+    Both are equal unless probability is missing or arithmetic rounds.
+    """
 
     low: Any
     high: Any
@@ -62,7 +68,7 @@ def combined_law(parts: Sequence[Law]) -> Law:
 
 
 def is_rational(law: Law) -> bool:
-    """Return whether every probability is an exact rational."""
+    """Return whether every probability of ``law`` is an exact rational."""
     return all(isinstance(value, (Fraction, int)) for value in (*law.probabilities.values(), law.missing))
 
 
@@ -100,9 +106,9 @@ def continued(law: Mapping[Tokens, Any], continuation: Callable[[Tokens], Mappin
 
 
 def target_law(task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return the law of the new tokens if the target decodes alone: the product of its conditional pmfs.
+    """Return the law of the new tokens after ``prompt`` if the target of ``task`` decodes alone, without a decoder.
 
-    It is computed without a decoder. Sequences end at an end-of-sequence token or at the horizon.
+    It is the product of the target's conditional pmfs. Sequences end at an end-of-sequence token or at the horizon.
     """
     law: dict[Tokens, Any] = {}
     stack: list[tuple[Tokens, Any]] = [((), 1)]

@@ -39,7 +39,7 @@ ONCE_MORE = 2
 class FailedOutcome(NamedTuple):
     """An outcome of a draw with which the call raises an error, or emits no token.
 
-    ``token`` is the outcome, and ``said`` describes the failure.
+    ``token`` is the outcome, and ``said`` states what happens with it.
     """
 
     kept: Tokens
@@ -242,10 +242,10 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of ``outcomes`` of a draw, and a list of the outcomes that do not lead to one.
+        """Return the last token for each of ``outcomes`` of a draw, and a list of problems with the other outcomes.
 
-        ``number`` is the number of the draw, ``kept`` the tokens before the last one. An entry of the list is the error
-        that an outcome causes, or a sentence that the tokens before the last one change with the outcome.
+        ``number`` is the index of the draw, ``kept`` the tokens before the last one. A problem is a failed outcome, or
+        a sentence if the tokens before the last one change with the outcome.
         """
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
@@ -262,9 +262,10 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return the result of the path with ``outcome`` for draw ``number``.
+        """Return what the path ends with if draw ``number`` has the given ``outcome``.
 
-        Returns the error if the call raises one, and a sentence if the program then makes other draws.
+        This is the failed outcome if the call raises an error, and a sentence if the program then makes other draws.
+        Errors of the types ``said`` of ``call_law`` are raised.
         """
         self._runs += 1
         try:
@@ -280,10 +281,9 @@ class _Reader:
         return FailedOutcome(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
 
     def _another(self, number: int, time: int) -> int:
-        """Return an outcome of draw ``number`` that differs from the outcome on the path.
+        """Return an outcome of draw ``number`` that differs from the one on the path, sampled from the rest of the pmf.
 
-        It is sampled from the rest of the pmf. ``time`` is part of the seed, so different values give different
-        choices.
+        ``time`` is part of the seed, so different values may give different outcomes.
         """
         draw = self._path.wide[number]
         left = draw.pmf.copy()
@@ -319,7 +319,10 @@ class _Reader:
 
 
 def _deviates(endings: Sequence[Ending | FailedOutcome | str], ending: Ending) -> bool:
-    """Return whether a path of ``endings`` emits other tokens than ``ending``."""
+    """Return whether one of ``endings`` has other tokens, or another law of the last token, than ``ending``.
+
+    Failed outcomes and sentences among ``endings`` do not count.
+    """
     return any(isinstance(result, Ending) and not _same(result, ending) for result in endings)
 
 
@@ -330,9 +333,9 @@ def _same(one: Ending, other: Ending) -> bool:
 
 
 def edges(vocabulary: int) -> tuple[int, ...]:
-    """Return tokens at which kernels often cut rows of ``vocabulary`` entries.
+    """Return tokens at which kernels often cut rows of ``vocabulary`` entries, in ascending order.
 
-    These are powers of two, multiples of block sizes, and both ends of the row.
+    These are powers of two, multiples of block sizes, their neighbours, and both ends of the row.
     """
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]

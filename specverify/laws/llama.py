@@ -19,7 +19,12 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class LlamaSizes(NamedTuple):
-    """Sizes of a model. The defaults are the smallest that the converters of engines accept."""
+    """Sizes of a model. The defaults are the smallest that the converters of engines accept.
+
+    ``width`` is that of the residual stream. A layer has ``heads`` heads of queries and ``kv_heads`` heads of keys and
+    values, each of ``head_width`` entries. ``positions`` is the length of the longest text, ``epsilon`` the constant in
+    the RMS norms, and ``theta`` the base of the rotary angles.
+    """
 
     vocabulary: int = 5
     width: int = 32
@@ -45,9 +50,10 @@ class Llama(NamedTuple):
 
 
 def random_llama(seed: int, sizes: LlamaSizes = SMALLEST, spread: float = 1.5) -> Llama:
-    """Return a model of random weights whose logits have a standard deviation of about ``spread``.
+    """Return a model of these ``sizes`` with random weights, drawn by ``seed``.
 
-    The other weights are large enough that logits depend on all earlier tokens, as in a trained model.
+    Its logits have a standard deviation of about ``spread``. The other weights are large enough that logits depend on
+    all earlier tokens, as in a trained model.
     """
     numbers = np.random.default_rng(seed)
 

@@ -72,7 +72,10 @@ class RoundEdge(NamedTuple):
 
 
 class StateClass(NamedTuple):
-    """A class of states after which the law of the remaining text is the same: a node of the graph."""
+    """A class of states after which the law of the remaining text is the same: a node of the graph.
+
+    ``edges`` are the paths of the next round.
+    """
 
     place: int
     """Number of new tokens before this state."""
@@ -91,11 +94,12 @@ class Rounds(NamedTuple):
 
 
 def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rounds:
-    """Return the graph of the rounds of a decoder, with states merged by their last ``window`` tokens.
+    """Return the graph of the rounds of ``decoder`` after ``prompt``.
 
-    The models of the decoder read at most the last ``window`` tokens; a round sees no others. ``budget`` bounds the
-    runs of a round. Raises ``ReadsWholeText`` if a round uses an earlier token, ``NotRational`` if a probability is a
-    float, ``TooManyRounds`` if the budget does not suffice, ``ValueError`` if a round commits no token.
+    States are merged by their last ``window`` tokens. The models of the decoder read no earlier tokens, and a round
+    sees no others. ``budget`` bounds the runs of rounds. Raises ``ReadsWholeText`` if a round uses an earlier token,
+    ``NotRational`` if a probability is a float, ``TooManyRounds`` if the budget does not suffice, ``ValueError`` if a
+    round commits no token.
     """
     start = decoder.init(prompt)
     uses: list[int] = []
@@ -140,9 +144,9 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
 
 
 def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
-    """Yield the new tokens, the probability and the next state of every path of a round from ``state``.
+    """Yield (new tokens, probability, next state) for every path of a round of ``decoder`` from ``state``.
 
-    ``uses`` records each use of a hidden token.
+    ``uses`` lists the uses of hidden tokens; each use is appended.
     """
     result = paths(lambda draws: decoder.step(draws, state))
     while (path := _next(result, uses)) is not None:
@@ -158,8 +162,8 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
     """Return the next path of the iterator ``found``, or None at its end.
 
-    ``uses`` lists the uses of hidden tokens, which stand for the text before the last few tokens. Raises
-    ``ReadsWholeText`` if the round used one, even if the program caught the exception.
+    ``uses`` lists the uses of hidden tokens so far. Raises ``ReadsWholeText`` if the round used one, even if the
+    program caught the exception.
     """
     try:
         return next(found, None)
@@ -173,10 +177,10 @@ Factors = Sequence[Sequence[Any]]
 
 
 def expectation(rounds: Rounds, factors: Factors) -> Fraction:
-    """Return the expectation, under the law of the texts, of the product of the factors of all tokens of a text.
+    """Return the expectation of the product of the factors of all tokens of a text, under the law of ``rounds``.
 
-    ``factors`` gives a number for each token at each position. With factors 1 and 0 the result is the probability of a
-    pattern: 0 excludes a token at a position. The result is rational.
+    ``factors[t][v]`` is the factor of token v at position t of the new tokens. With factors 1 and 0 the result is the
+    probability of a pattern: 0 excludes a token at a position. The result is rational.
     """
     values: list[Fraction] = [Fraction(1)] * (len(rounds.nodes) + 1)  # the last one is behind the end
     for number in range(len(rounds.nodes) - 1, -1, -1):

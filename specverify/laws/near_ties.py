@@ -36,12 +36,16 @@ class Logits(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """Return the largest gap below the maximal logit at which a right pass may choose a token."""
+        """Return the largest gap between the largest logit and that of a token which a right pass may still choose."""
         return 2 * math.atanh(self.rounding)
 
 
 class Parting(NamedTuple):
-    """The first position of the new tokens at which the texts of greedy speculation and of the target alone differ."""
+    """The first position of the new tokens at which the texts of greedy speculation and of the target alone differ.
+
+    ``setting`` names the case, and ``speculative`` is the token of greedy speculation; ``NO_TOKEN`` if its text has
+    ended.
+    """
 
     setting: str
     position: int
@@ -77,7 +81,7 @@ def named(token: int) -> str:
 
 
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
-    """Return the first difference of two greedy texts, ``plain`` (of the target alone) and ``speculative``.
+    """Return the first difference of two different greedy texts: ``plain``, of the target alone, and ``speculative``.
 
     Returns None if the logits at the difference are not known. ``setting`` names the case in messages. Raises
     ``ValueError`` for an invalid row of logits.
@@ -98,8 +102,9 @@ def greedy_parting(
 ) -> Parting | None:
     """Return the first difference between the only text of ``law`` and the only text of ``expected``.
 
-    Returns None if either law has several texts, because rounding does not explain a difference of such laws, or if the
-    logits are not known. ``setting`` names the case in messages.
+    If ``law`` has several texts, the likeliest of those that differ from the expected text is compared, and no rounding
+    explains the difference (the bound is 0). Returns None if the texts are equal, if ``expected`` has several texts, or
+    if the logits are not known. ``setting`` names the case in messages.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:

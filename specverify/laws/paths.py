@@ -26,7 +26,11 @@ PROBES = 16
 
 
 class Path(NamedTuple, Generic[Outcome]):
-    """One run of a program: its result, its probability, and the outcomes of its draws (``choices``)."""
+    """One run of a program: its result, its probability (``weight``), and its draws.
+
+    ``choices`` are the outcomes of the draws, and ``decisions`` the sites, pmfs and outcomes. ``rounding`` has the
+    observations from which the error of the weight is bounded.
+    """
 
     outcome: Outcome
     weight: Any
@@ -36,7 +40,10 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The end of a run in which some draws were never read: every possible outcome with its share of the path."""
+    """The result of a run in which some draws were never read: pairs (outcome, share), one for each possible outcome.
+
+    The share is the probability of the outcome, given the path.
+    """
 
     outcomes: tuple[tuple[Any, Any], ...]
 
@@ -72,7 +79,10 @@ class _OpenDraw:
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Skip rare outcomes up to one that is not rare, or to the last; return the probability of the skipped ones."""
+        """Move to the next outcome that is not too rare to be followed; return the probability of the skipped ones.
+
+        If all following outcomes are too rare, the path follows the last of them.
+        """
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)
         ahead = int(shown[0]) if shown.size else self.possible[-1] - self.outcome
@@ -84,11 +94,10 @@ class Enumerated:
     """An interpreter that follows one path: it repeats recorded outcomes, then takes the first one of each new draw."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
-        """``branches`` are the draws of the path; new ones are appended.
+        """Follow the path of ``branches``, the draws made so far; each new draw is appended.
 
-        ``first`` fixes the outcomes of the first draws.
-
-        The enumeration and all its interpreters share ``branches``.
+        ``first`` fixes the outcomes of the first draws. The enumeration and all its interpreters share the list
+        ``branches``.
         """
         self._branches, self._first = branches, first
         self.depth = 0
@@ -100,7 +109,7 @@ class Enumerated:
         """For each draw with outcomes that were skipped because they are too rare: their total probability."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this draw on the current path.
+        """Return the outcome of the draw at ``site`` from ``pmf`` on the current path.
 
         Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw than the first run.
         """
@@ -119,7 +128,10 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _OpenDraw:
-        """Add a draw to the path and return it. Raises ``_TooRare`` if the remaining probability is negligible."""
+        """Add the draw at ``site`` from ``pmf`` to the path and return it.
+
+        Raises ``_TooRare`` if the probability of the path so far is negligible.
+        """
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):
@@ -144,9 +156,9 @@ def paths(
     probability is known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception
     is skipped if its probability is below the rounding of float64.
 
-    A path with probability below ``RARE`` is not followed further: ``rare`` is called with the probability of the
-    skipped outcomes of a draw and returns whether to go on. Without ``rare``, ``NotAFunctionOfItsDraws`` is raised
-    after many rare paths in a row.
+    A path with probability below ``RARE`` is not followed further. ``rare`` is then called with the probability that is
+    skipped, and returns whether the enumeration continues. Without ``rare`` it continues, but raises
+    ``NotAFunctionOfItsDraws`` after many rare paths in a row.
     """
     check_callable(program, "the program")
     branches: list[_OpenDraw] = []
@@ -182,7 +194,7 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare.
+    """Return whether to continue after ``in_a_row`` paths in succession that were too rare to be followed.
 
     ``branches`` is the current path, and ``rare`` is the function of ``paths``. Without ``rare``, raises
     ``NotAFunctionOfItsDraws`` after many such paths.
@@ -198,10 +210,10 @@ def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a
 def heaviest_paths(
     program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
 ) -> list[tuple[Any, Path[Outcome]]]:
-    """Return the ``number`` heaviest paths, each with its weight: the probability of the path times ``share(outcome)``.
+    """Return the ``number`` heaviest paths as pairs (weight, path), the heaviest first.
 
-    ``share`` returns at most 1. Paths of share 0 are left out, and paths that cannot be among the heaviest are not run.
-    At most ``most`` paths run.
+    The weight is the probability of the path times ``share(outcome)``, which is at most 1. Paths of weight 0 are left
+    out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 
@@ -261,9 +273,10 @@ def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
 
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
-    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths.
+    """Return the outcomes of the first ``depth`` draws of ``program``, one tuple for each set of paths that share them.
 
-    Outcomes too rare to follow, such as the end of a CDF that rounds to less than 1, are left out.
+    The sets are a partition of all paths. A path with fewer draws has a shorter tuple. Outcomes too rare to follow,
+    such as the end of a CDF that rounds to less than 1, are left out.
     """
     check_integer(depth, "the depth", least=0)
     shares: list[tuple[int, ...]] = [()]
@@ -291,8 +304,9 @@ def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
 def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
     """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
-    Knuth, "Estimating the efficiency of backtrack programs" (1975). Each probe takes every branch with equal
-    probability. A probe that meets no branch has taken the only path.
+    Knuth, "Estimating the efficiency of backtrack programs" (1975). Each of ``probes`` runs of ``program`` takes every
+    branch with equal probability, by ``seed``. If the first meets no branch, it has taken the only path, and the result
+    is 1.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
@@ -312,7 +326,7 @@ class Probe:
         """The product of the numbers of possible outcomes of all draws so far."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return one of the possible outcomes, each with equal probability."""
+        """Return one of the possible outcomes of ``pmf``, each with equal probability."""
         possible = support(check_pmf(pmf, f"the pmf at {site}"))
         self.depth += 1
         self.product *= len(possible)

@@ -2,6 +2,7 @@
 
 Two kernels that compute the same softmax give such rows, and so does a model that drafts for itself. Token 0 is
 impossible, and sometimes the last token, so that an argmax of NaN or a lookup past the end emits a forbidden token.
+Rows have ``vocabulary`` entries of the float ``dtype`` and are drawn by ``rng``.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ ROUNDED: dict[str, Callable[[random.Random, int, Any], RowPair]] = {
 
 
 def rounded_pair(shape: str, vocabulary: int, seed: int, dtype: Any) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context tables in float64 or float32; ``shape`` is a key of ``ROUNDED``."""
+    """Return (target, draft) over ``vocabulary`` tokens as full-context tables in ``dtype``, float64 or float32.
+
+    ``shape`` is a key of ``ROUNDED``; ``seed`` selects the rows.
+    """
 
     @cache
     def pair(tokens: Tokens) -> RowPair:

@@ -74,7 +74,7 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return the larger value of each observation of two runs: a bound on the error of either run."""
+    """Return the larger value of each observation of ``one`` and ``other``: a bound on the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
@@ -105,7 +105,10 @@ def of_decision(epsilon: float, support: int) -> float:
 
 
 def of_lookup(epsilon: float, cells: int) -> float:
-    """Return an upper bound on the total variation caused by lookups in cumulative pmfs with this many cells."""
+    """Return an upper bound on the total variation caused by lookups in cumulative pmfs, with ``cells`` cells in total.
+
+    ``epsilon`` is the spacing of the floats at 1.
+    """
     return cells * epsilon / 2
 
 
@@ -128,15 +131,18 @@ def holds_within(distance: float, bound: float) -> bool:
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return the largest total variation between two enumerations of one law, each of ``runs`` runs."""
+    """Return the largest total variation that rounding can cause between two enumerations of one law.
+
+    Each enumeration has ``runs`` runs; ``rounding`` has the observations of the worst run.
+    """
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the largest probability that rounding can give to an outcome of probability 0.
+    """Return the largest probability that rounding can give to an outcome whose probability is 0.
 
-    Underflow leaves a negligible amount. A uniform that is compared with the end of a cumulative pmf leaves one spacing
-    of its floats, plus the error of its sums.
+    Underflow leaves a negligible probability. A uniform that is compared with the end of a cumulative pmf leaves one
+    spacing of its floats, plus the error of the sums.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
@@ -207,7 +213,7 @@ def looked_up(cells: int) -> None:
 
 
 def known_within(bound: float) -> None:
-    """Record a decision whose probability is known only within ``bound``."""
+    """Record a decision whose probability was computed with an error of at most ``bound``."""
     if _COLLECTING:
         _COLLECTING[-1].within += bound
 

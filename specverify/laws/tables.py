@@ -1,7 +1,8 @@
 """Table language models: rational, dependent on the whole context, in many shapes that expose faults.
 
 A model whose rows do not depend on the context hides index errors, so each row is drawn from a generator seeded by all
-tokens so far. A shape is a pair (p, q), because a verifier depends on the relation of the two.
+tokens so far. A shape is a pair (p, q), because a verifier depends on the relation of the two. The function of a shape
+returns the integer weights of one row of p and one of q, over ``vocabulary`` tokens, drawn by ``rng``.
 """
 
 from __future__ import annotations
@@ -96,7 +97,10 @@ SHAPES: dict[str, Callable[[random.Random, int], tuple[Weights, Weights]]] = {
 
 
 def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) as full-context rational tables; ``shape`` names one of the functions above."""
+    """Return (target, draft) over ``vocabulary`` tokens as full-context rational tables.
+
+    ``shape`` names one of the functions above; ``seed`` selects the rows.
+    """
     rows = nearly_equal if shape == nearly_equal.__name__ else SHAPES[shape]
 
     @cache
@@ -110,9 +114,10 @@ def table_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, L
 def softmax_table(
     vocabulary: int, temperature: float, seed: int, spread: float = 2.0, top_k: int | None = None
 ) -> LanguageModel:
-    """Return a full-context float64 table: softmax of normal logits with standard deviation ``spread``.
+    """Return a full-context float64 table over ``vocabulary`` tokens: softmax of random normal logits.
 
-    The logits are divided by ``temperature``. ``top_k`` truncates each row; None does not.
+    The logits have standard deviation ``spread`` and are divided by ``temperature``; ``seed`` selects them. ``top_k``
+    truncates each row; None does not.
     """
 
     @cache

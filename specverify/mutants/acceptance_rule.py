@@ -345,7 +345,10 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
     examples=PAIR,
 )
 def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Two-step selection that accepts the selected candidate with min(1, p/q), although its law is not q any more."""
+    """Two-step selection that accepts the selected candidate with min(1, p/q), although its law is not q any more.
+
+    ``branching[i]`` is the number of candidates of each node at depth i.
+    """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, by_siblings(choose_then_accept))
 
@@ -575,7 +578,10 @@ def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, d
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Verify a round with the test u q <= p, which a uniform of exactly 0 passes also where p is 0."""
+    """Verify the ``drafts`` of a round with the test u q <= p, which a uniform of exactly 0 passes also where p is 0.
+
+    ``rng`` draws the uniforms; the accepted drafts and one more token are returned.
+    """
     for i, token in enumerate(drafts):
         if not rng.random() * q[i, token] <= p[i, token]:
             return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
@@ -722,8 +728,8 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
     """FLy with the window of the authors' release instead of vLLM's.
 
-    In vLLM, a mismatch is excused if the ``window`` drafts after it match. In the release the excused draft counts as
-    part of the window, so one match fewer is required after it.
+    In vLLM, a rejected draft is excused if the ``window`` drafts after it pass their tests. In the release the excused
+    draft counts as part of the window, so one passed test fewer is required after it.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 

@@ -201,7 +201,11 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 def non_speculative_rows_first(
     lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
 ) -> tuple[int, ...]:
-    """Return row offsets computed as if the rows were sorted by length, those without drafts first; they are not."""
+    """Return row offsets computed as if the rows were sorted by length, those without drafts first; they are not.
+
+    ``lengths`` has the number of tokens that each row is fed. ``rectangular`` (rows are padded) and ``prefilling`` (the
+    rows that feed a part of a prompt) are ignored.
+    """
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
     return tuple(begins[row] for row in range(len(lengths)))
@@ -273,7 +277,11 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters at ``start``, the offset of the row in the flat batch, not at the number of its request."""
+    """Return the parameters of a request of ``batch``, selected by the index of a token instead of by ``row``.
+
+    The index is ``start``, the offset of the row's first token in the flat array of a pass, modulo the number of
+    requests.
+    """
     return batch[start % len(batch)]
 
 
@@ -360,6 +368,7 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
 def unpacked_by_another_rule(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
     """Return row offsets without padding, although the rows were packed with padding.
 
-    Packing and unpacking test different conditions to decide whether there is padding.
+    Packing and unpacking test different conditions to decide whether there is padding. ``lengths`` has the number of
+    tokens that each row is fed; ``rectangular`` states whether rows are padded to the longest, which is ignored.
     """
     return starts(lengths, False, prefilling)

@@ -61,7 +61,10 @@ def last_draft_never_written(fed: int, drafts: int) -> int:
     fed_next=fed_last,
 )
 def length_ignores_accepted(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of ``known`` tokens as the length of the cache, without the accepted drafts."""
+    """Return ``known``, the number of tokens before the drafts, as the number of cache entries to keep.
+
+    The entries of the ``accepted`` drafts should be kept too.
+    """
     return known
 
 
@@ -76,7 +79,11 @@ def length_ignores_accepted(known: int, accepted: int, written: int, batch: int)
     fed_next=fed_last,
 )
 def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of all ``written`` entries as the number to keep: the entries of rejected drafts stay."""
+    """Return ``written``, the number of all entries, as the number of cache entries to keep.
+
+    So the entries of rejected drafts stay. The right number is ``known`` tokens before the drafts plus ``accepted``
+    drafts.
+    """
     return written
 
 
@@ -91,7 +98,10 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     fed_next=fed_last,
 )
 def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return one entry too many as the number to keep, so that the entry of one rejected draft stays in the cache."""
+    """Return one entry too many as the number of cache entries to keep, so that the entry of one rejected draft stays.
+
+    The right number is ``known`` tokens before the drafts plus ``accepted`` drafts; ``written`` entries exist.
+    """
     return min(known + accepted + 1, written)
 
 
@@ -142,7 +152,11 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return no pages if the request gives up a page: its cache is emptied instead of rolled back."""
+    """Return no pages if the request gives up a page: its cache is emptied instead of rolled back.
+
+    ``needed`` is the number of its ``pages`` that the request should keep. The pages given up are added to the ``free``
+    ones.
+    """
     return ((), free + pages) if needed < len(pages) else (pages, free)
 
 
@@ -155,9 +169,10 @@ def reset_instead_of_rollback(
     citation="MLC-LLM PR #2664 (8290a970)",
 )
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
-    """Return one reused entry more than the whole pages up to ``boundary`` hold; 0 if they hold none.
+    """Return ``boundary + 1`` as the number of cache entries that a prompt reuses, or 0 if ``boundary`` is 0.
 
-    So the token after the reused prefix is never fed.
+    ``boundary`` is the right number: the entries in whole pages that the prompt shares with the previous text. The
+    token after these entries is then never fed.
     """
     return boundary + 1 if boundary else 0
 
@@ -172,9 +187,10 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep; in a batch of one request these are all ``written`` ones.
+    """Return the number of cache entries to keep; in a batch of one request (``batch`` is 1) all ``written`` ones.
 
-    The entries of rejected drafts are then kept too. In a larger batch the cache is rolled back as it should be.
+    The entries of rejected drafts are then kept too. In a larger batch the right number is returned: ``known`` tokens
+    before the drafts plus ``accepted`` drafts.
     """
     return known + accepted if batch > 1 else written
 
@@ -188,7 +204,10 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return ``count`` consecutive slots from that of entry ``first`` on, although the pages are not consecutive."""
+    """Return ``count`` consecutive slots from that of entry ``first`` on, although the ``pages`` are not consecutive.
+
+    A slot is the place of one cache entry in the memory, and a page has ``page_size`` consecutive slots.
+    """
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))
 

@@ -97,7 +97,8 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Return the text with token 0 in place of the last committed token, for every draft of a round except the first.
 
-    In the drafter's cache the entry of the bonus token is that of another token.
+    ``known`` are the committed tokens. In the first round (``first``) the text is unchanged. In the drafter's cache the
+    entry of the bonus token is that of another token.
     """
     n = len(known)
     return tokens if first or len(tokens) == n else (*tokens[: n - 1], 0, *tokens[n:])
@@ -114,9 +115,10 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text without the last but one committed token, from round 2 on.
+    """Return the text without the last but one of the committed tokens ``known``, in every round but the ``first``.
 
     After a rejection the drafter's cache is trimmed by an entry that had never been written, so a valid entry is lost.
+    Texts with fewer than three committed tokens are unchanged.
     """
     n = len(known)
     return tokens if first or n < 3 else tokens[: n - 2] + tokens[n - 1 :]
@@ -141,7 +143,7 @@ and sample-and-match claims no acceptance rate, so only a check of the drafts ca
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling that verifies only the first draft and discards the others."""
+    """Verify only the first of ``drafts`` by speculative sampling, and discard the others."""
     return decided(rng, p, q, drafts[:1])
 
 
@@ -168,9 +170,10 @@ first_draft_alone = planted_engine(
 )
 @drafting_from
 def keys_of_the_last_step(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return only the first token and the new drafts as the drafter's text, from round 2 on.
+    """Return only the first token and the new drafts as the drafter's text, in every round but the ``first``.
 
-    The drafter continues from the cache of an old step, which lacks all tokens committed since.
+    The drafter continues from the cache of an old step, which lacks all tokens committed since. ``known`` are the
+    committed tokens.
     """
     return tokens if first else tokens[:1] + tokens[len(known) :]
 
@@ -213,7 +216,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 )
 @drafting_from
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text with two padding tokens before it, which the drafter reads as tokens."""
+    """Return the text with two padding tokens (0) before it, which the drafter reads as tokens, in every round."""
     return (0, 0, *tokens)
 
 
@@ -226,8 +229,9 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     """Return the tokens to feed to the drafter; from round 2 on, each of them is the newest token.
 
-    After a round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token.
-    Both cache entries become those of the bonus token.
+    The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds. After a
+    round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token. Both
+    cache entries become those of the bonus token.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 
@@ -239,7 +243,10 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     citation="transformers issue #32366, PR #32370",
 )
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the drafter's cache with the right length but all of its entries: those of rejected drafts stay."""
+    """Return the drafter's cache with the right length but all of its entries: those of rejected drafts stay.
+
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted.
+    """
     return DraftCache(cache.entries, draft_kept(cache, known, drafts, accepted).seen)
 
 
@@ -266,7 +273,10 @@ def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], cou
     citation="mlx-lm commit 79441dc2 (branch), second of three errors",
 )
 def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
-    """Return the text passed to the logits processors of a draft row, without the newest draft."""
+    """Return the text passed to the logits processors of a draft row, without the newest draft.
+
+    ``history`` are the committed tokens, and ``drafted`` the drafts before the row.
+    """
     return history + drafted[:-1]
 
 
@@ -310,9 +320,10 @@ def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
     citation="exllamav2 commit 4587220",
 )
 def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the drafter's reused entries, with the last one copied from the target's cache.
+    """Return the drafter's cache for a prompt that shares its first ``count`` tokens with the previous text.
 
-    The loop that copies a partly used page reads from the target's cache for both caches.
+    The last reused entry is copied from ``target``, the entries of the target's cache: the loop that copies a partly
+    used page reads from the target's cache for both caches.
     """
     own = draft_reused(cache, target, count)
     return own._replace(entries=own.entries[:-1] + target[max(own.seen - 1, 0) : own.seen])
@@ -326,7 +337,10 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
     citation="transformers PR #31644",
 )
 def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the target's cache entries as the drafter's: the passed cache is given to both models."""
+    """Return the first ``count`` cache entries of the target as the drafter's.
+
+    The cache that the caller passes is given to both models.
+    """
     return DraftCache(target[:count], count)
 
 
@@ -339,7 +353,8 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
     """Return the drafter's cache after a round, without its last valid entry if a draft was rejected.
 
-    The drafter then reads a wrong text, so drafts are accepted too rarely.
+    The text had ``known`` tokens before ``drafts`` drafts, of which ``accepted`` were accepted. The drafter then reads
+    a wrong text, so drafts are accepted too rarely.
     """
     kept = draft_kept(cache, known, drafts, accepted)
     return kept._replace(entries=kept.entries[:-1]) if accepted < drafts else kept

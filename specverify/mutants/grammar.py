@@ -27,7 +27,10 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="TensorRT-LLM issue #7878",
 )
 def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the grammar's matcher for a row of the drafter; without any state from the second draft of a round on."""
+    """Return the grammar's matcher for a row of the drafter, after the drafts ``drafted`` of this round.
+
+    From the second draft of a round on, the returned matcher has no state, so that its use fails.
+    """
     return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
 
 
@@ -40,7 +43,10 @@ def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted:
     citation="LMDeploy commit aece784ee (during PR #4559)",
 )
 def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after the ``new`` tokens of a round, but unchanged after the first round."""
+    """Return the matcher after the ``new`` tokens of a round, but unchanged after the first round.
+
+    The matcher is the state of the grammar; ``first`` states whether this is the first round.
+    """
     return matcher if first else committed(grammar, matcher, new, first)
 
 
@@ -90,7 +96,10 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     citation="exllamav2 commit f4119ae",
 )
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after a round, advanced by the newest token once for each of the ``new`` tokens."""
+    """Return the matcher, the state of the grammar, after a round, advanced only by the newest token.
+
+    It is advanced by this token once for each of the ``new`` tokens, instead of by each of them once.
+    """
     return committed(grammar, matcher, new[-1:] * len(new), first)
 
 
@@ -136,7 +145,7 @@ def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
     citation="exllamav3 commit fd5b65b",
 )
 def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after a round, advanced by the first new token only."""
+    """Return the matcher after a round, advanced by the first of the ``new`` tokens only."""
     return committed(grammar, matcher, new[:1], first)
 
 

@@ -90,7 +90,10 @@ class _Serving:
         return [text[: self.models.horizon] for text in new]
 
     def _begin(self, row: int, prompt: Tokens) -> Tokens:
-        """Return the tokens that the target's cache holds for ``prompt``, the request in row ``row`` of the batch."""
+        """Return the tokens that the target's cache holds for ``prompt``, the request in row ``row`` of the batch.
+
+        The right result is ``prompt``; some of the faults return other tokens.
+        """
         if self.fault == "slots of others" and row:
             return self.kept.get(row, ()) + prompt
         if self.fault == "never emptied":
@@ -105,7 +108,7 @@ class _Serving:
         return prompt[1:] if self.fault == "third one short" and self.served == 2 else prompt
 
     def _round(self, text: Tokens, held: Tokens, coins: Any, padding: Tokens = ()) -> Tokens:
-        """Return the new tokens of one round after ``text``; the target reads ``held`` in its place, from its cache.
+        """Return the new tokens of one round after ``text``; the target reads ``held``, its cache, instead of ``text``.
 
         ``coins`` are the uniforms of the acceptance tests. If ``padding`` is not empty, the acceptance tests use the q
         of the token after ``padding``.

@@ -93,7 +93,8 @@ class Control(NamedTuple):
 def of_algorithm(row: Algorithm, original: str, category: str, citation: str, killed_by: str) -> Mutant:
     """Return the mutant that decodes by ``row``, a changed copy of the registry algorithm ``original``.
 
-    Its control is the original with the same examples.
+    Its control is the original with the same examples. The other parameters are the fields of ``Mutant`` of these
+    names.
     """
     return Mutant(
         row.name,
@@ -130,7 +131,7 @@ def planted(
     """Return a decorator that makes a mutant of the registry algorithm ``original``.
 
     The decorated function builds the decoder. The mutant has the claims and the examples of the original, unless
-    ``changes`` has others.
+    ``changes`` has others. The other parameters are the fields of ``Mutant`` of these names.
     """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:

@@ -266,7 +266,11 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier, sampled only so often that a total variation of 0.3 is detected."""
+    """Return the subject of a verifier, sampled only so often that a total variation of 0.3 is detected.
+
+    ``noise_in_another_type_verify`` is the verifier, and ``gammas`` are the numbers of drafts with which it is
+    examined.
+    """
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
 
@@ -287,7 +291,10 @@ NEAR_ZERO = (("temperature", 1e-6),)
 
 
 def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Verify a round; a ratio that is NaN never rejects, and token 0 is emitted from a bonus row of NaN."""
+    """Verify the ``drafts`` of a round; return the accepted drafts and one more token.
+
+    A ratio that is NaN never rejects, and token 0 is emitted from a bonus row of NaN.
+    """
     rng = np.random.default_rng()
     for i, token in enumerate(drafts):
         if rng.random() >= p[i, token] / q[i, token]:

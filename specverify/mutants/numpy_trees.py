@@ -33,7 +33,7 @@ TREES: dict[Drafts, Tokens] = {
 
 
 def below(parents: Any, node: int) -> list[int]:
-    """Return the children of a node in the order in which they were drawn."""
+    """Return the children of ``node`` in the order in which they were drawn; ``parents`` has each node's parent."""
     return [int(child) for child in np.flatnonzero(parents == node)]
 
 
@@ -54,10 +54,11 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
 
 
 def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
-    """Return the rule of recursive rejection: try siblings in the order drawn, each against what is left of p.
+    """Return the rule of recursive rejection: siblings are tried in the order drawn.
 
-    After a rejection, p is replaced by the normalised (p - q)+. If ``without`` (the siblings were drawn without
-    replacement), the q of a sibling excludes the earlier siblings.
+    After each rejection, p is replaced by the normalised (p - q)+, against which the next sibling is tried. If
+    ``without`` (the siblings were drawn without replacement), the q of a sibling excludes the earlier siblings.
+    ``tokens`` are those of the nodes.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -157,7 +158,8 @@ def planted_tree(
     """Return a decorator that makes a tree verifier a mutant.
 
     ``drafts`` names the way in which its trees are drawn. The control, unless it is passed, is the correct verifier for
-    trees drawn in this way. ``batched``: the verifier takes a batch of trees.
+    trees drawn in this way. ``batched``: the verifier takes a batch of trees. ``claims`` are the promises of the
+    subject; the other parameters are the fields of ``Mutant`` of these names.
     """
     right = control or RIGHT[drafts]
 

@@ -94,7 +94,7 @@ def ragged(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
 
 
 def softmax_rows(logits: Any, temperature: float = 1.0) -> Any:
-    """Return softmax of rows ``[rows, vocabulary]``; temperature 0 is the argmax."""
+    """Return the softmax of logits / temperature for rows ``[rows, vocabulary]``; temperature 0 gives point masses."""
     if temperature == 0:
         return np.eye(logits.shape[1])[logits.argmax(-1)]
     weights = np.exp((logits - logits.max(-1, keepdims=True)) / temperature)
@@ -157,7 +157,10 @@ def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tupl
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier of batches, examined only by calls that decide several rows together."""
+    """Return the subject of a verifier of batches, examined only by calls that decide several rows together.
+
+    ``gammas`` are the numbers of drafts with which ``verify`` is examined.
+    """
     subject = verifier_subject(verify, name, gammas, BATCHED)
     return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
@@ -165,13 +168,16 @@ def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subj
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier, examined by single calls (``hard_calls``) with 40 000 token ids.
 
-    That is more than int16 can hold.
+    That is more than int16 can hold. The calls have as many drafts as the largest of ``gammas``.
     """
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
 
 def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier of logits, examined only at ``setting`` (temperature, top-k, top-p, min-p)."""
+    """Return the subject of a verifier of logits, examined only at ``setting`` (temperature, top-k, top-p, min-p).
+
+    ``gammas`` are the numbers of drafts with which ``verify`` is examined.
+    """
     variants = tuple(variant_at(verify, LOGITS, gamma, setting) for gamma in gammas)
     subject = verifier_subject(verify, name, gammas, LOGITS)
     return subject.with_situations(Variant, variants).with_situations(SampledSetting, ())
@@ -203,8 +209,9 @@ def planted_verifier(
     ``killed_by`` is the check that must refute the mutant, and ``gammas`` are the numbers of drafts at which it is
     examined. ``form`` follows from the verifier's parameters by default; it must be given for a batched verifier
     without a parameter ``lengths``, because its parameters are those of a single row. ``make`` returns the subject of a
-    verifier; the default examines it in its form. The control is the correct verifier of the same form. ``setting`` is
-    the only setting (temperature, top-k, ...) in which a verifier of logits is examined.
+    verifier; the default examines it in its form. ``control`` is the correct verifier; the default is that of the same
+    form. ``setting`` is the only setting (temperature, top-k, ...) in which a verifier of logits is examined. The other
+    parameters are the fields of ``Mutant`` of these names.
     """
 
     def plant(verify: BareVerifier) -> Mutant:

@@ -59,8 +59,9 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that complete a forbidden phrase, computed without the draft before the row.
+    """Return the tokens that complete one of the phrases ``words``, computed without the draft before the row.
 
+    The phrases are forbidden. ``prefix`` has the tokens before the row, of which the last ``row`` are ``drafts``.
     Drafts are read with an offset of one, so a forbidden phrase within the drafts is not prevented.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
@@ -223,7 +224,10 @@ def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
     killed_by="support_at_boundary_draws",
 )
 def min_p_for_bonus_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without min-p on rows that verify a draft."""
+    """Return the parameters without min-p on rows that verify a draft.
+
+    Rows count from 0, and row number ``drafts`` is the row of the bonus token, which keeps min-p.
+    """
     return parameters if row == drafts else parameters._replace(min_p=ZERO)
 
 
@@ -255,7 +259,7 @@ def min_p_for_the_bonus_alone(
     citation="plausible: position-dependent processors at the round's first position",
 )
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
-    """Return ``new``, the number of new tokens before the round, for every row of the round.
+    """Return ``new``, the number of new tokens before the round, as the number before row ``row``.
 
     The right number also counts the drafts before the row. So the end of sequence is masked for up to gamma tokens
     longer than the minimal length requires.
@@ -339,7 +343,10 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
     killed_by="processors_see_their_prefix",
 )
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added."""
+    """Return the tokens that the penalties count, to which only the last of the round's ``new`` tokens is added.
+
+    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which all ``new`` tokens should replace.
+    """
     return history[: len(history) - reserved] + new[-1:]
 
 
@@ -352,7 +359,10 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
     citation="mlx-node PR #11 (review)",
 )
 def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the repetition penalty on the rows after a draft."""
+    """Return the parameters without the repetition penalty, for all rows of a round that has drafts.
+
+    So only the first token after the prompt, whose round has no drafts, is penalised.
+    """
     return parameters._replace(repetition=ONE) if drafts else parameters
 
 
@@ -368,7 +378,8 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with only the last placeholder replaced by its token.
 
-    ``history`` ends with one placeholder for each token of the round; all of them should be replaced.
+    ``history`` ends with ``reserved`` placeholders, one for each token of the round; the ``new`` tokens should replace
+    all of them.
     """
     return history[:-1] + new[-1:]
 
@@ -383,7 +394,11 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
     killed_by="processors_see_their_prefix",
 )
 def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the tokens that the penalties count, with all drafts of the round in them, also the rejected ones."""
+    """Return the tokens that the penalties count, with all ``drafts`` of the round in them, also the rejected ones.
+
+    ``history`` has the tokens counted so far, then ``reserved`` placeholders, which only the ``new`` tokens should
+    replace.
+    """
     return history[: len(history) - reserved] + drafts + new[-1:]
 
 
@@ -474,9 +489,9 @@ def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *trunc
     citation="SGLang PR #36173",
 )
 def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
-    """Return the row cut by top-k, renormalised, and then cut by top-p. Plain sampling applies top-p to the whole row.
+    """Return the row cut by the top-k of ``parameters``, renormalised, and then cut by their top-p.
 
-    min-p is not applied.
+    Plain sampling applies top-p to the whole row. min-p is not applied.
     """
     few = truncated(row, parameters._replace(top_p=ONE, min_p=ZERO))
     return truncated(few, parameters._replace(top_k=0, min_p=ZERO))
@@ -491,7 +506,10 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     citation="lattice issue #388 (first part)",
 )
 def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters with temperature 1 on rows that verify a draft."""
+    """Return the parameters with temperature 1 on rows that verify a draft.
+
+    Rows count from 0, and row number ``drafts`` is the row of the bonus token, which keeps the temperature.
+    """
     return parameters if row == drafts else parameters._replace(temperature=1)
 
 
@@ -504,5 +522,8 @@ def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> 
     citation="vLLM issue #9834, PR #10198",
 )
 def verify_rows_with_defaults(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return default parameters on rows that verify a draft; only the bonus row gets the request's parameters."""
+    """Return default parameters on rows that verify a draft; only the bonus row gets the request's parameters.
+
+    Rows count from 0, and row number ``drafts`` is the row of the bonus token.
+    """
     return parameters if row == drafts else Parameters()

@@ -180,7 +180,10 @@ class Engine:
         return result
 
     def _row(self, place: int, emitted: list[_Emitted]) -> Any:
-        """Return the target's row from which the log-probability of the token at index ``place`` is computed."""
+        """Return the target's row from which the log-probability of ``emitted[place]`` is computed.
+
+        It is the row from which the token was drawn, unless the fault of the engine selects another.
+        """
         item, before = emitted[place], emitted[max(place - 1, 0)].row
         left = item.row if item.draft is None else np.maximum(item.row - item.draft, 0)
         wrong = {
@@ -376,7 +379,10 @@ class SeededEngine:
         self.before = 0
 
     def decode(self, prompts: Sequence[Tokens], seeds: Sequence[int], *, drafts: bool = True) -> list[Tokens]:
-        """Return the new tokens of each prompt, decoded with its seed; ``drafts``: with speculation."""
+        """Return the new tokens of each of ``prompts``, decoded with its seed of ``seeds``.
+
+        With ``drafts`` the engine speculates; otherwise it decodes token by token.
+        """
         shared = np.random.default_rng(seeds[0])
         result = []
         for slot, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):

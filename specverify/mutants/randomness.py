@@ -90,13 +90,16 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
     """Sparse-q over an unreliable link, with a cloud that draws an answer again instead of remembering it.
 
     An answer with a rejection takes longer, because its row of q is fetched. So whether an answer is drawn again
-    depends on its outcome, and rejections are lost.
+    depends on its outcome, and rejections become too rare.
     """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
 
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Verify a round with uniforms rounded to float32, which can be exactly 1; an empty residual returns token 0."""
+    """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
+
+    An empty residual returns token 0. ``rng`` draws the uniforms.
+    """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
         if not coin * q[i, token] < p[i, token]:

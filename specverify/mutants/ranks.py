@@ -49,7 +49,10 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     citation="vLLM issue #17498, PR #17509",
 )
 def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return draws that are different on each rank: without a common seed, one rank accepts what another rejects."""
+    """Return ``draws``, which differ on each rank: without common draws, one rank accepts what another rejects.
+
+    The right draws of all ranks are the outcomes that the first rank stored in ``drawn``.
+    """
     return draws
 
 
@@ -62,7 +65,10 @@ def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     citation="vLLM issue #52071",
 )
 def scheduled_while_in_flight(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return every request twice in one step, so its next pass begins before the last one is committed."""
+    """Return every one of the ``ready`` requests twice in one step.
+
+    So the next pass of a request begins before its last one is committed.
+    """
     return (*ready, *ready)
 
 
@@ -70,7 +76,7 @@ SHARDS = 2
 
 
 def sharded(weights: Any) -> float:
-    """Return a drawn token id, computed as the start of a vocabulary shard plus the offset in the shard.
+    """Return a token id drawn by ``weights``, computed as the start of a vocabulary shard plus the offset in the shard.
 
     The start is not rounded to an integer.
     """
@@ -117,7 +123,10 @@ def inverse(pmf: Any, uniform: float) -> int:
 
 
 def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
-    """Return the new tokens of one round on one rank: one draft and its verification, with uniforms from ``draw()``."""
+    """Return the new tokens after ``text`` of one round on one rank, with uniforms from ``draw()``.
+
+    The round has one draft and its verification.
+    """
     q, p = models.draft(text), models.target(text)
     draft = inverse(q, draw())
     if draw() < p[draft] / q[draft]:
@@ -161,9 +170,9 @@ def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
 
 
 def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
-    """Return the new token of a round in which each rank drafts by itself, but uses the decision of rank 0.
+    """Return the new token of a round after ``text`` in which each rank drafts by itself.
 
-    The decision of rank 0 is about rank 0's draft.
+    All ranks use the decision of rank 0, which is about rank 0's draft.
     """
     group: Any = models.group
     q, p = models.draft(text), models.target(text)

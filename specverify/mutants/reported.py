@@ -27,9 +27,10 @@ from specverify.reference import Tokens
 def accepted_reported_as_certain(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the probability of a token to report: 1 for an accepted draft, whatever its target probability is.
+    """Return the probability to report for ``token``, the new token at ``index`` of a round: 1 for an accepted draft.
 
-    For other tokens the right probability is returned.
+    The first ``accepted`` new tokens are accepted drafts. For other tokens the right probability is returned, that of
+    the token in its row of ``rows``.
     """
     return ONE if index < accepted else rows[index][token]
 
@@ -62,9 +63,10 @@ def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction
 def discarded_samples_not_counted(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the probability of a token by a row that is too early by the number of prompt chunks.
+    """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
-    Each chunk yields a sample that is discarded, and the offsets of the probabilities are not adjusted.
+    The right row is that at ``index``, the position of the token in its round. Each chunk yields a sample that is
+    discarded, and the offsets of the probabilities are not adjusted.
     """
     return rows[max(index - chunks, 0)][token]
 
@@ -80,7 +82,10 @@ def discarded_samples_not_counted(
 def logarithms_of_lookup_are_zero(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return probability 1 (logarithm 0) for tokens of a lookup drafter: the value of the proposal, a point mass."""
+    """Return probability 1 (logarithm 0) for every token of a request with a lookup drafter.
+
+    This is the probability of the proposal, a point mass, and not the target's. The parameters are not used.
+    """
     return ONE
 
 
@@ -94,7 +99,10 @@ def logarithms_of_lookup_are_zero(
     killed_by="scores_match",
 )
 def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
-    """Return the ``count`` most probable tokens of the round's first row, whatever the ``index`` of the token is."""
+    """Return the ``count`` most probable tokens of the first of ``rows``, the rows of a round.
+
+    The right row is the one at ``index``, the position of the token in the round.
+    """
     return most_probable(rows, 0, count)
 
 

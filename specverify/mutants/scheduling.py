@@ -30,7 +30,7 @@ from specverify.reference.any_order import Block, filled, masked_model, masked_p
     citation="vLLM PR #28473",
 )
 def accepted_minus_one(new: Tokens, accepted: int) -> int:
-    """Return the number of new tokens minus one as the number of accepted drafts.
+    """Return the number of new tokens minus one as the number of accepted drafts, and ignore ``accepted``.
 
     For an aborted request without new tokens this is -1.
     """
@@ -64,7 +64,10 @@ def loaded_before_masked(drafts: Tokens) -> int:
     citation="vLLM PRs #30916, #31944, #31955 (issue #31876)",
 )
 def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
-    """Return the text with the drafts of the last round, which a preempted request feeds as if they were committed."""
+    """Return the text that a preempted request feeds again, with ``pending``, the drafts of its last round, at the end.
+
+    The drafts are then fed as if they were committed; the right text has the committed ``tokens`` only.
+    """
     return tokens + pending
 
 
@@ -92,7 +95,8 @@ def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
 def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
     """Return the next chunk of the prompt with a placeholder for a draft after it.
 
-    Drafts are scheduled for a request whose prompt is still being fed.
+    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones in the cache. Drafts are scheduled for a
+    request whose prompt is still being fed.
     """
     own = chunk(tokens, held, size, pending)
     return (*own, PLACEHOLDER) if own else own
@@ -107,7 +111,11 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     citation="exllamav3 commit 188d073",
 )
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return row offsets that count a whole prompt chunk as one row, so that the rows after it are shifted."""
+    """Return row offsets that count a whole prompt chunk as one row, so that the rows after it are shifted.
+
+    ``lengths`` has the number of tokens that each row of the batch is fed, and ``prefilling`` states which rows feed a
+    chunk of a prompt.
+    """
     counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
     return starts(counted, rectangular, prefilling)
 

@@ -63,7 +63,7 @@ def engine_of(decide: DecideRound = decided) -> TableEngine:
 
 
 def drafted(rng: Any, tables: BigramTables, text: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` tokens drawn one after the other from the draft table."""
+    """Return ``count`` tokens after ``text``, drawn one after the other from the draft table of ``tables``."""
     drafts: list[int] = []
     for _ in range(count):
         drafts.append(drawn(rng, tables.draft[[*text, *drafts][-1]]))
@@ -71,7 +71,10 @@ def drafted(rng: Any, tables: BigramTables, text: Sequence[int], count: int) -> 
 
 
 def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
-    """Decode ``HORIZON`` tokens without speculation; ``forwards`` records the passes."""
+    """Decode ``HORIZON`` tokens from the target table of ``tables``, without speculation.
+
+    ``forwards`` receives a record of every pass.
+    """
     rng, text = np.random.default_rng(), list(PROMPT)
     for _ in range(HORIZON):
         forwards.append(Forward(len(text) - 1, (text[-1],)))
@@ -80,7 +83,10 @@ def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
 
 
 def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTables] = models) -> Subject:
-    """Return the subject of ``engine``, which claims to be lossless and to accept as often as possible."""
+    """Return the subject of ``engine``, which claims to be lossless and to accept as often as possible.
+
+    ``tables()`` returns the models of each run.
+    """
     subject = engine_subject(lambda: engine(tables(), []), lambda: plain(tables(), []), name)
     programs = tuple(program._replace(watch=lambda: _watched(engine, tables)) for program in subject.programs)
     return subject._replace(summary="a small engine", claims=frozenset(Claim)).with_situations(EngineProgram, programs)
@@ -101,6 +107,7 @@ def planted_engine(
     """Return the mutant that decodes by ``engine``; ``control`` is the same engine without the bug.
 
     ``decide`` is the verifier of its rounds if the bug is in the verifier, else None. ``tables`` returns the models.
+    The other parameters are the fields of ``Mutant`` of these names.
     """
     return Mutant(
         name,
@@ -136,7 +143,7 @@ def text_asked(
 
 
 def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Verify one round with ``decide``, outside the engine."""
+    """Verify one round with ``decide``, outside the engine; return the accepted drafts and one more token."""
     return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

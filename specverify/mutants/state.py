@@ -33,7 +33,10 @@ from specverify.reference.edge_cloud.wire import decode
     citation="vLLM PR #45614",
 )
 def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int:
-    """Return the page boundary as the reused length, although the recurrent state has read more tokens than that."""
+    """Return ``boundary``, the end of the shared whole pages, as the number of entries that a prompt reuses.
+
+    The recurrent state has read ``held`` tokens, which are more, and cannot be rewound to the boundary.
+    """
     return boundary
 
 
@@ -48,7 +51,8 @@ def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int
 def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
     """Return the recurrent state after at most three accepted drafts.
 
-    The accepted count is clamped to the length of the convolution before it selects the state.
+    ``states`` has the state after each token of the pass, whose last ``drafts`` tokens are drafts. The number of
+    ``accepted`` drafts is clamped to the length of the convolution before it selects the state.
     """
     return checkpoint(before, states, drafts, min(accepted, 3))
 
@@ -123,9 +127,10 @@ def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #30618",
 )
 def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the prompt chunk with a draft after it.
+    """Return the next chunk of a prompt with a draft after it, unless the chunk is the last one.
 
-    A recurrent state cannot be rewound to the state before the draft.
+    A chunk has at most ``size`` of the ``tokens`` after the ``held`` ones that were fed. A recurrent state cannot be
+    rewound to the state before the draft.
     """
     more = held + size < len(tokens) - 1
     return chunk(tokens, held, size, pending) + (lookup(tokens, tokens, 1) if more else ())
@@ -140,9 +145,9 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     citation="exllamav3 commit 95c97bf",
 )
 def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return, for a pass of at most two tokens, its last state in place of every recorded state.
+    """Return the recorded states of a pass; for a pass of at most two tokens, the last of ``states`` in place of each.
 
-    A rejection needs the state before the draft.
+    ``states`` has the recurrent state after each token of the pass. A rejection needs the state before the draft.
     """
     return states if len(states) > 2 else states[-1:] * len(states)
 
@@ -241,7 +246,11 @@ def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
     citation="tpu-inference PRs #3178, #3057",
 )
 def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
-    """Return the state after all fed tokens, rejected drafts included."""
+    """Return the state after all fed tokens, rejected drafts included.
+
+    ``states`` has the recurrent state after each token of the pass; the right one is the state after the last accepted
+    draft.
+    """
     return states[-1]
 
 
@@ -254,7 +263,10 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
     citation="exllamav3 commit b2dd4ea",
 )
 def state_carried_between_requests(before: Tokens, rejected: int) -> Tokens:
-    """Return the state of the previous request as the initial state of the next one."""
+    """Return ``before``, the recurrent state of the previous request, as the initial state of the next one.
+
+    The right initial state is empty.
+    """
     return before
 
 

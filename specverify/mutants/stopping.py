@@ -52,7 +52,9 @@ def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., De
 def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends.
 
-    All accepted drafts are kept, also those after the end of the text.
+    All accepted drafts are kept, also those after the end of the text. ``new`` are the tokens of the round, of which
+    the first ``accepted`` are drafts; ``ends(count)`` returns whether the first ``count`` of them end the text. At most
+    ``most`` tokens may be kept.
     """
     count, finished = cut(ends, new, accepted, most)
     return max(count, min(accepted, most)), finished
@@ -70,7 +72,8 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
 def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends.
 
-    All tokens of the round are kept, also those after the end of the text.
+    All tokens of the round (``new``) are kept up to the limit ``most``, also those after the end of the text.
+    ``ends(count)`` returns whether the first ``count`` of them end the text.
     """
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
@@ -84,9 +87,10 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return, as the number of entries that a finished text leaves, that of the round before its end was cut.
+    """Return ``block`` as the number of cache entries that a finished text leaves.
 
-    The next turn of the conversation then begins after tokens that were never returned.
+    ``block`` also counts the accepted tokens of the last round that were cut from the text; the right number, ``held``,
+    does not. The next turn of the conversation then begins after tokens that were never returned.
     """
     return block
 
@@ -123,8 +127,8 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends.
 
-    If the round reaches the length limit (``most`` tokens), it is kept up to the limit, without a test for an earlier
-    end.
+    If the round's ``new`` tokens reach the length limit (``most`` tokens), they are kept up to the limit, without a
+    test for an earlier end. ``ends(count)`` returns whether the first ``count`` of them end the text.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
@@ -155,7 +159,7 @@ def clipped_by_free_space(gamma: int, left: int) -> int:
     citation="vLLM issue #42533",
 )
 def drafts_beyond_context(gamma: int, left: int) -> int:
-    """Return the requested number of drafts, without a limit by the maximal length of the context."""
+    """Return ``gamma``, the requested number of drafts, although only ``left`` more tokens fit the context."""
     return gamma
 
 
@@ -170,7 +174,7 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return the index in the round of the first id of the list ``eos`` that occurs.
+    """Return the index in the round ``done`` of the first id of the list ``eos`` that occurs; None if none does.
 
     The right index is the smallest at which any of the ids occurs.
     """
@@ -188,7 +192,10 @@ def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
-    """Return the index of the last token of the block if it ends the text; earlier tokens are not tested."""
+    """Return the index of the last token of the round ``done`` if it is one of ``eos``, else None.
+
+    Earlier tokens of the round are not tested.
+    """
     return len(done.tokens) - 1 if done.tokens[-1] in eos else None
 
 
@@ -203,7 +210,10 @@ def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
-    """Return the index of the first accepted draft that ends the text; the token that the target adds is not tested."""
+    """Return the index of the first accepted draft of the round ``done`` that is one of ``eos``; None if none is.
+
+    The token that the target adds is not tested.
+    """
     return next((place for place, token in enumerate(done.tokens[: done.accepted]) if token in eos), None)
 
 
@@ -244,7 +254,10 @@ def first_token_not_checked(
     citation="transformers PR #46790",
 )
 def no_end_of_sequence_crashes(token: int, eos: Tokens) -> bool:
-    """Return whether a token ends the text; raise ``IndexError`` if there is no end-of-sequence id."""
+    """Return whether ``token`` is one of the end-of-sequence ids ``eos``.
+
+    Raises ``IndexError`` if there is no end-of-sequence id.
+    """
     return token == eos[0] or token in eos
 
 
@@ -280,8 +293,9 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many tokens of the block ``new`` to keep, and whether the text ends.
 
-    ``ends(count)`` tells whether the first ``count`` tokens of the block end the text. It is asked only for the last
-    kept token. ``accepted`` is the number of accepted drafts in the block; at most ``most`` tokens may be kept.
+    ``ends(count)`` returns whether the first ``count`` tokens of the block end the text. It is called only for all kept
+    tokens together, so an end before the last one is missed. At most ``most`` tokens may be kept; ``accepted``, the
+    number of accepted drafts in the block, is not used.
     """
     count = min(len(new), most)
     return count, ends(count) or count >= most
@@ -299,7 +313,9 @@ def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: in
 def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the number of tokens to keep, and whether the text ends.
 
-    The text is cut after the end-of-sequence token with the lowest id, instead of after the first one.
+    The text is cut after the end-of-sequence token with the lowest id, instead of after the first one. ``new`` are the
+    tokens of the round, and ``ends(count)`` returns whether the first ``count`` of them end the text. At most ``most``
+    tokens may be kept.
     """
     count = min(len(new), most)
     result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
@@ -316,7 +332,11 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
     killed_by="stop_law",
 )
 def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the number of tokens to keep, and whether the text ends; the token that the target adds is not tested."""
+    """Return the number of tokens to keep, and whether the text ends; the token that the target adds is not tested.
+
+    ``new`` are the tokens of the round, of which the first ``accepted`` are drafts and the last is the target's.
+    ``ends(count)`` returns whether the first ``count`` of them end the text. At most ``most`` tokens may be kept.
+    """
     return cut(lambda count: count <= accepted and ends(count), new, accepted, most)
 
 
@@ -330,7 +350,11 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the first new token of a round completes a stop string; the other new tokens are not tested."""
+    """Return whether the first new token of a round completes one of ``strings``; the other new tokens are not tested.
+
+    ``tokens`` are the text with the round's first ``fresh`` new tokens at its end; the result is False for ``fresh``
+    above 1. ``pieces`` has the bytes of each token.
+    """
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 
 
@@ -343,7 +367,7 @@ def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int
     citation="LMDeploy PR #4671 (80e2de538)",
 )
 def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
-    """Return the stop strings of all requests of the batch, although only those of ``request`` apply."""
+    """Return the stop strings of all requests of ``batch``, although only those of ``request`` apply."""
     return tuple(string for other in batch for string in other.stop_strings)
 
 
@@ -356,7 +380,12 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
     citation="rtp-llm PR #1285 (10d1aba88)",
 )
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the text to send next; after an incomplete character it begins with the last character already sent."""
+    """Return the text to send next; after an incomplete character it begins with the last character already sent.
+
+    ``sent`` is the text sent so far, ``new`` are all new tokens, of which ``fresh`` are those of this round, and
+    ``pieces`` has the bytes of each token. Unless this is the ``last`` message, an incomplete character at the end is
+    held back.
+    """
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)
     return (text if last else text.rstrip("\ufffd"))[begin:]
@@ -373,6 +402,7 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
 def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
     """Return the text of all ``drafts`` of the round and of the round's last new token, as the text to send next.
 
-    The drafts are sent whether they are accepted or not.
+    The drafts are sent whether they are accepted or not. ``fresh`` are the new tokens of the round, and ``pieces`` has
+    the bytes of each token.
     """
     return text_of(drafts + fresh[-1:], pieces)

@@ -184,7 +184,7 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token as a candidate, even if it is a candidate already."""
+    """Return the most probable token of q as the next candidate of a node, even if it is a candidate already."""
     return most_likely(draws, q, (), width, site)
 
 
@@ -345,8 +345,8 @@ def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf
 def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
     """K-SEQ without the divisor rho of the acceptance probabilities: every candidate is accepted with min(1, p/q).
 
-    Candidates are then accepted too often, so the required residual would be negative. ``bits`` is the precision of
-    rho, which is not used.
+    Candidates are then accepted too often, so the required residual would be negative. ``sequences`` is the number of
+    drafted sequences, ``depth`` their length, and ``bits`` the precision of rho, which is not used.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(k_seq_without_rho_rule)
@@ -415,7 +415,7 @@ class _Of:
 def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
     """Speculative sampling of several chains, verified independently, that keeps the one with most accepted drafts.
 
-    The choice depends on the outcome of the tests, which changes the law.
+    The choice depends on the outcome of the tests, which changes the law. ``sequences`` is the number of chains.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -657,8 +657,8 @@ replacement_not_declared = planted(
 def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     """Verify point-mass candidates in turn, and draw the bonus token from a residual if a sibling was rejected.
 
-    If a sibling of the accepted leaf was rejected, the bonus token comes from the residual of their row instead of the
-    row after the leaf.
+    The bonus token should come from the row after the accepted leaf. If a sibling of this leaf was rejected before it,
+    it comes from the row before the leaf, without the rejected siblings.
     """
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]
@@ -830,7 +830,7 @@ def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
 def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Verify the sibling with the largest min(1, p/q) as the only draft; ties go to the sibling drafted first.
 
-    Its declared law breaks ties by token id.
+    The law that is declared for this draft breaks ties by token id instead.
     """
     if not draft.tokens:
         return block_verification(draws, target, prefix, draft)
@@ -855,7 +855,7 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
     """Greedy multi-path block verification that breaks ties by the drafting order, but declares ties broken by id.
 
-    It also caps p/q at 1, which creates ties.
+    It also caps p/q at 1, which creates ties. ``paths`` is the number of drafted paths, of at most one token each.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify

@@ -58,7 +58,10 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="transformers PR #46124",
 )
 def begin_token_each_round(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the tokens fed to the drafter with a begin token before them, in every round after the first."""
+    """Return the tokens fed to the drafter with a begin token (0) before them, in every round after the first.
+
+    The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds.
+    """
     return ((0,) if rounds else ()) + tokens[seen:]
 
 
@@ -144,9 +147,11 @@ def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
 
 
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Return a drafter that declares, for each target token, the law of the first token of a piece at its position.
+    """Return a drafter of pieces that declares a wrong q for the target tokens inside a piece.
 
-    It drafts pieces of the drafter's vocabulary, each of which stands for one or more target tokens (``pieces``).
+    A piece is a token of the drafter that stands for one or more target tokens. The q of each target token is the law
+    of the first target token of a new piece at its position, also if the token is inside a piece. ``pieces`` has the
+    pieces of several target tokens.
     """
 
     def first(text: Tokens) -> Pmf:
@@ -250,7 +255,10 @@ def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactP
     citation="rtp-llm commit 607ec2c23 (second defect)",
 )
 def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
-    """Return q in the drafter's token order, although the drafted token is mapped to the target's ids."""
+    """Return ``raw``, q in the drafter's token order, although the drafted token is mapped to the target's ids.
+
+    The right pmf is ``drawn``, which has the target's order.
+    """
     return raw
 
 

@@ -1,7 +1,9 @@
 """Check that no emitted token is forbidden by a declared constraint; ``law_is_target`` checks the masked law.
 
 An engine that masks some pmfs and not others, or applies the mask of a rejected draft, emits a token that a grammar, a
-list of bad words, a minimum length or a budget forbids after the tokens before it.
+list of bad words, a minimum length or a budget forbids after the tokens before it. All texts of the enumerated
+scenarios are examined, and texts of ``LONG``, run with chosen seeds: a mask that is a token late only after a round of
+several tokens needs texts of several rounds.
 """
 
 from __future__ import annotations
@@ -16,15 +18,18 @@ from specverify.checks.compared_laws import enumerated
 from specverify.checks.explaining.wording import short
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
-from specverify.promises.pairs import MISS
+from specverify.promises.pairs import MISS, PAIRS
 from specverify.reference import Tokens
-from specverify.subjects.made_engine import Make, first_forbidden, forbidden_by
+from specverify.subjects.made_engine import Make, allowed_after, first_forbidden, forbidden_by, made_in, widened
+from specverify.subjects.paired import OTHER_STATE, pairing_in
 from specverify.subjects.sampler import Sampler, drawn
-from specverify.subjects.subject import EngineProgram, Subject
+from specverify.subjects.subject import EngineProgram, KernelSetting, Subject
 
 CHECK: Final = "constraint_is_kept"
 SAMPLES: Final = 2000
 """Texts of a black box that are read."""
+LONG: Final = Scenario("generic", 3, (0, 1, 0), 10, seed=7)
+"""A scenario of several rounds; every token of every row has positive probability."""
 
 
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
@@ -51,6 +56,28 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
     return Examination("nothing comes out that the constraint forbids", rational=False, figures=figures)
 
 
+def examine_runs(make: Make, conditions: Conditions) -> Examination:
+    """Search sampled texts of the engine ``make`` in ``LONG`` for a token that its constraint forbids.
+
+    A text with a place where the constraint allows nothing is left out: no token is right there.
+    """
+    scenario = widened(make, LONG)
+    pairing, allowed = pairing_in(make, scenario), made_in(make, scenario).allowed
+    assert allowed is not None
+    served, first, read = pairing.make(), 1 + 7919 * conditions.seed, 0
+    for seed in range(first, first + PAIRS):
+        (new,) = served.texts((scenario.prompt,), (seed,), OTHER_STATE + seed)
+        if any(not any(weight > 0 for weight in allowed_after(allowed, new[:at])) for at in range(len(new))):
+            continue
+        read += 1
+        result = first_forbidden(allowed, new)
+        if result is not None:
+            fault = _fault(new, *result)
+            example = Counterexample((f"setting {scenario.name}, seed {seed}", f"new tokens {new}"), fault, fault=fault)
+            return Examination(f"{scenario.name}: {fault}", True, rational=False, counterexample=example)
+    return Examination("no sampled text has a forbidden token", rational=False, figures={"runs": read})
+
+
 def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
     return (
         f"new token {place + 1}{which} is {new[place]}, which the constraint forbids after {new[:place]}: it "
@@ -61,8 +88,8 @@ def _fault(new: Tokens, place: int, allowed: Tokens, which: str = "") -> str:
 def judge_constraint(sampler: Sampler, allowed: Callable[[Tokens], Any], seeds: Iterator[int], largest: int) -> Verdict:
     """Return the verdict on the constraint of a black box: no sampled text has a token that ``allowed`` forbids.
 
-    ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``. ``seeds`` are the seeds of the calls,
-    and ``largest`` is the largest number of rows of a call.
+    ``sampler`` is the black box. ``allowed(new)`` is the mask of the tokens that may follow the tokens ``new``.
+    ``seeds`` are the seeds of the calls, and ``largest`` is the largest number of rows of a call.
     """
     left = SAMPLES
     while left:
@@ -87,11 +114,15 @@ def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) 
     ``scenarios`` maps the name of each program to the scenarios of its requests.
     """
 
-    def known(subject: Subject) -> Iterator[EngineProgram]:
-        return (program for program in subject.programs if program.name in scenarios)
+    def known(subject: Subject) -> Iterator[EngineProgram | KernelSetting]:
+        if not made_in(make, widened(make, LONG)).parameters:
+            yield KernelSetting(LONG.name)
+        yield from (program for program in subject.programs if program.name in scenarios)
 
-    def examined(program: EngineProgram, conditions: Conditions) -> Examination:
-        return examine(make, scenarios[program.name], program, conditions)
+    def examined(situation: EngineProgram | KernelSetting, conditions: Conditions) -> Examination:
+        if isinstance(situation, KernelSetting):
+            return examine_runs(make, conditions)
+        return examine(make, scenarios[situation.name], situation, conditions)
 
     return Check(
         name=CHECK,

@@ -1,21 +1,24 @@
 """Check that every draft is the draft model's choice after the current text, by the recorded model queries.
 
 The output does not show a draft from a stale cache, which only costs acceptance. The models of a made engine are
-tables, so their queries are recorded. In the scenarios here p = q is one-hot after every text, and depends on all of
-it: a chain whose drafts are those of the draft model has every draft accepted, and queries neither model with any other
-text. Do not request this promise of an engine that may query other texts: trees, look-ups, windows, padding. If its
-calls take a prompt, one engine also serves prompts with a common beginning in turn: a row of the draft model that is
-cached for one text and used in another gives a wrong draft.
+tables, so their queries are recorded. In the scenarios here p and q are one-hot after every text, and depend on all of
+it, so there is one run. A chain queries its models with the text, and with the text and drafts, which are tokens of
+which q is certain. In some scenarios p = q and every draft is accepted. In others a quarter of the drafts is rejected,
+because a draft cache can be wrong only after a rejection. One text is long, because a draft model can have fewer
+positions than the target. Do not request this promise of an engine that may query other texts: trees, look-ups,
+windows, padding. If its calls take a prompt, one engine also serves prompts with a common beginning in turn: a row of
+the draft model that is cached for one text and used in another gives a wrong draft.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Final, NamedTuple
 
 from specverify.base.prefixes import common_length
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
-from specverify.laws.certain_tables import open_after
+from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.call_arguments import takes_prompt
@@ -25,8 +28,10 @@ from specverify.subjects.subject import EngineProgram, KernelSetting, Trace
 
 NEVER: Final = 10_000
 """A length above that of any text; only after it would pmfs be random."""
-SCENARIOS: Final = tuple(
-    Scenario(open_after(NEVER), 4, prompt, 20, seed=240 + seed) for seed, prompt in enumerate(((0, 1, 2), (3,)))
+SCENARIOS: Final = (
+    *(Scenario(open_after(NEVER), 4, prompt, 20, seed=240 + seed) for seed, prompt in enumerate(((0, 1, 2), (3,)))),
+    Scenario(open_after(NEVER), 4, (0, 1, 2), 180, seed=250),
+    *(Scenario(CERTAIN, 4, prompt, 32, seed=251 + seed) for seed, prompt in enumerate(((0, 1, 2), (3, 1)))),
 )
 _PROMPT: Final = (0, 1, 2, 3, 2, 1) * 6
 _IN_TURN: Final = tuple(
@@ -43,6 +48,8 @@ _IN_TURN: Final = tuple(
 """Requests in turn: prompts that differ in the first token after 16, 8, 4 or one common tokens, and longer ones."""
 _BEYOND: Final = 64
 """Number of tokens after the horizon that a last round may draft."""
+_LONGEST_ROUND: Final = 40
+"""Number of new tokens within which an engine that drafts is expected to query the draft model with the newest text."""
 
 
 class ModelQueries(NamedTuple):
@@ -53,33 +60,50 @@ class ModelQueries(NamedTuple):
     drafts: tuple[Tokens, ...]
     """Texts with which the draft model was queried, in order."""
     strange_drafts: tuple[Tokens, ...]
-    """Queried texts of the draft model that are no prefix of the text of a request."""
+    """Queried texts of the draft model that are no beginning of a request's text, nor one with drafts after it."""
     strange_targets: tuple[Tokens, ...]
-    """Queried texts of the target that are no prefix of the text of a request."""
-    ahead: int
-    """Number of texts after the prompt with which the draft model was queried before the target."""
+    """Such texts of the target."""
+    ahead: tuple[int, ...]
+    """Lengths of the texts after the prompt with which the draft model was queried before the target, ascending."""
 
 
 def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
     """Return the queries to the models in ``trace``, a run in ``scenario``, compared with the texts of the run."""
-    target = handed_task(scenario, rational=False).target
-    texts = tuple(_continued(target, prompt + new) for prompt, new in trace.texts)
+    task = handed_task(scenario, rational=False)
+    assert task.draft is not None
+    texts = tuple(_continued(task.target, prompt + new) for prompt, new in trace.texts)
+    prompts = tuple(prompt for prompt, _ in trace.texts)
     of = {name: tuple(tokens for model, tokens in trace.queries if model == name) for name in ("draft", "target")}
-    strange = {name: tuple(tokens for tokens in asked if not _begins_one(tokens, texts)) for name, asked in of.items()}
+    strange = {
+        name: tuple(tokens for tokens in asked if _wrong_token(tokens, texts, prompts, task.draft) is not None)
+        for name, asked in of.items()
+    }
     first: dict[Tokens, str] = {}
     for model, tokens in trace.queries:
         first.setdefault(tokens, model)
-    prompts = [prompt for prompt, _ in trace.texts]
-    ahead = sum(
-        model == "draft" and not any(prompt[: len(tokens)] == tokens for prompt in prompts)
+    ahead = sorted(
+        len(tokens)
         for tokens, model in first.items()
+        if model == "draft" and not any(prompt[: len(tokens)] == tokens for prompt in prompts)
     )
-    return ModelQueries(texts, of["draft"], strange["draft"], strange["target"], ahead)
+    return ModelQueries(texts, of["draft"], strange["draft"], strange["target"], tuple(ahead))
 
 
-def _begins_one(tokens: Tokens, texts: tuple[Tokens, ...]) -> bool:
-    """Return whether ``tokens`` agree with one of the texts up to the end of the shorter of the two."""
-    return any(common_length(tokens, text) == min(len(tokens), len(text)) for text in texts)
+def _wrong_token(
+    tokens: Tokens, texts: tuple[Tokens, ...], prompts: tuple[Tokens, ...], draft: LanguageModel
+) -> int | None:
+    """Return the first place in ``tokens`` whose token is neither of a text nor a draft; None if there is none.
+
+    ``texts`` are the texts of the requests, which begin with ``prompts``. After the part that ``tokens`` share with a
+    text, and after its prompt, tokens of which ``draft`` is certain are drafts.
+    """
+    shared = [common_length(tokens, text) for text in texts]
+    if any(common == min(len(tokens), len(text)) for common, text in zip(shared, texts, strict=True)):
+        return None
+    begun = [common for common, prompt in zip(shared, prompts, strict=True) if common >= len(prompt)]
+    if not begun:
+        return max(shared)
+    return next((at for at in range(max(begun), len(tokens)) if draft(tokens[:at]).argmax() != tokens[at]), None)
 
 
 def _continued(target: LanguageModel, text: Tokens) -> Tokens:
@@ -101,28 +125,41 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
         said = "the scenario's draft model was never called, so no draft was examined"
         return Examination(said, unknown=True, rational=False)
     strange = result.strange_drafts or result.strange_targets
-    if not strange and result.ahead == 0:
+    if not strange and not result.ahead:
         said = (
             "the draft model is called on every text after the target was: its drafts may be made "
             "for a place that is decided already, from a text that lacks its last token"
         )
         return Examination(said, unknown=True, rational=False)
+    if not strange and (since := _last_before_gap(result, requests)) is not None:
+        said = (
+            f"{requests.name}: after {since} tokens the draft model is not called with the newest text: drafts may be "
+            "made from a text that lacks its last tokens. Let the engine draft in all rounds, or leave this promise out"
+        )
+        return Examination(said, unknown=True, rational=False)
     if not strange:
         return Examination("every draft is the draft model's choice after the text as it is", rational=False)
     first = strange[0]
+    draft = handed_task(scenario, rational=False).draft
+    assert draft is not None
+    prompts = tuple(each.prompt for each in requests.each)
+    at = _wrong_token(first, result.texts, prompts, draft)
+    assert at is not None
     number = max(range(len(result.texts)), key=lambda place: common_length(first, result.texts[place]))
     text, size = result.texts[number], len(requests.each[number].prompt)
-    at = common_length(first, text)
+    certain = int(draft(first[:at]).argmax())
     who = "the draft model reads" if result.strange_drafts else "the target verifies"
     place = f"new token {at - size + 1}" if at >= size else f"prompt token {at + 1}"
-    fault = (
-        f"{who} {first[at]} as {place}, where p and q are certain of {text[at]}: the draft is made from another "
-        "text than the committed one"
-    )
+    if common_length(first, text) < at:
+        wanted = f"q is certain of {certain} after the drafts before it"
+    else:
+        same = certain == text[at]
+        wanted = f"p and q are certain of {certain}" if same else f"the text has {text[at]}, and drafts {certain}"
+    fault = f"{who} {first[at]} as {place}, where {wanted}: the draft is made from another text than the committed one"
     which = f"of request {number + 1} " if requests.others else ""
     example = Counterexample(
         (
-            f"setting {requests.name}: p = q is one-hot after every text",
+            f"setting {requests.name}: p and q are one-hot after every text",
             f"the text {which}is {text[: at + 3]} ...",
             f"the draft model was called after {', '.join(map(str, result.drafts[:6]))}",
         ),
@@ -130,6 +167,15 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
         fault=fault,
     )
     return Examination(f"{requests.name}: {fault}", failed=True, rational=False, counterexample=example)
+
+
+def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
+    """Return the length of the last text that was drafted from before a long gap without drafts; None: no gap."""
+    if requests.others:
+        return None
+    size = len(requests.scenario.prompt)
+    lengths = [size, *queries.ahead, size + requests.scenario.horizon]
+    return next((one for one, other in itertools.pairwise(lengths) if other - one > _LONGEST_ROUND), None)
 
 
 def drafts_check(make: Make) -> Check:

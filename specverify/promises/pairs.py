@@ -33,7 +33,10 @@ MISS: Final = 1e-6
 
 
 def share_seen(pairs: int) -> float:
-    """Return the share of differing pairs that ``pairs`` pairs detect with probability 1 - ``MISS``."""
+    """Return the smallest share of differing pairs that ``pairs`` pairs detect, with error probability ``MISS``.
+
+    The share is 1 if there are no pairs.
+    """
     return -math.log(MISS) / pairs if pairs else 1.0
 
 
@@ -74,7 +77,8 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     """Yield the difference between two texts of one request: served alone, and served among or after other requests.
 
-    None stands for equal texts.
+    ``pairing`` has the request and makes the engines, and ``seed`` selects the seeds of the requests. None stands for
+    equal texts.
     """
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
@@ -259,8 +263,8 @@ def _repeated_rows(sampler: Sampler, other: Sampler, seed: int, size: int) -> It
 def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
     """Yield pairs of rows of the same seed, which must be equal.
 
-    One is a row of a small call, the other the same row of a call of ``size`` rows, or of a call that follows other
-    calls.
+    All rows are drawn from ``sampler``. One row of a pair is from a small call. The other is the same row of a call of
+    ``size`` rows, or of a call that follows other calls.
     """
     alone, several, whole = (drawn(sampler, seed, number) for number in (1, (size + 1) // 2, size))
     yield RowPair(alone[0], whole[0], f"row 1 of seed {seed}, n=1 and n={size}")
@@ -273,7 +277,7 @@ def _rows_beside_others(sampler: Sampler, _: Sampler, seed: int, size: int) -> I
 def _rows_continued(sampler: Sampler, _: Sampler, seed: int, size: int) -> Iterator[RowPair]:
     """Yield pairs of texts: a whole text, and the same text cut after one of its tokens and continued by the sampler.
 
-    There is one pair for each position of the cut.
+    Both are drawn with the seed ``seed``; ``size`` is not used. There is one pair for each position of the cut.
     """
 
     def after(prefix: Tokens) -> Tokens:
@@ -300,8 +304,8 @@ def judge_pairs(
 ) -> list[Verdict]:
     """Return one verdict for each of ``promises`` on a black box, decided by pairs of its rows with one seed.
 
-    ``promises`` are keys of ``OF_ROWS``, ``largest`` is the largest number of rows of a call, and ``reference`` the
-    sampler without speculation, or None.
+    ``sampler`` is the black box, and ``seeds`` are the seeds of the calls. ``promises`` are keys of ``OF_ROWS``,
+    ``largest`` is the largest number of rows of a call, and ``reference`` the sampler without speculation, or None.
     """
     return [
         _judge_sampler(name, sampler, seeds, largest, reference if name == "seed-as-plain" else None)

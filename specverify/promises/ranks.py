@@ -45,8 +45,8 @@ _ONE_OF: Final = 3
 def models_of_rank(models: EngineScenario, group: Group, *, greedy: bool) -> EngineScenario:
     """Return the scenario ``models`` as one rank computes it: with its own rounding of the pmfs.
 
-    If ``greedy``, the rank in ``group`` decides which of two nearly tied tokens is more probable; otherwise its
-    probabilities are slightly off.
+    ``group`` has the number of the rank. If ``greedy``, this number determines which of two nearly tied tokens is more
+    probable; otherwise it determines small errors of the probabilities.
     """
     rounded = _decided_on if greedy else _rounded_on
     return models._replace(

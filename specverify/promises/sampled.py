@@ -33,7 +33,8 @@ CHECK: Final = "values_match"
 def answers_sampled(sampler: Sampler, names: Sequence[str], seeds: Iterator[int], largest: int) -> Iterator[Answer]:
     """Yield ``SAMPLES`` answers of a black box with the values ``names``, at most ``largest`` per call.
 
-    ``seeds`` are the seeds of the calls. Raises ``UnusableSubject`` for an invalid answer.
+    ``sampler`` is the black box. ``seeds`` are the seeds of the calls. Raises ``UnusableSubject`` for an invalid
+    answer.
     """
     left = SAMPLES
     while left:
@@ -54,9 +55,10 @@ def judge_values(
 ) -> Verdict:
     """Return the verdict on the values that a black box returns with its tokens.
 
-    ``promises`` maps the name of each value to its promise. The values are compared with ``law`` or ``reference``;
-    values of equal tokens are also compared with each other. ``seeds`` are the seeds of the calls, and ``largest`` is
-    the largest number of rows of a call.
+    ``sampler`` is the black box. ``promises`` maps the name of each value to its promise. The values are compared with
+    ``law`` or ``reference``; values of equal tokens are also compared with each other. ``seeds`` are the seeds of the
+    calls, and ``largest`` is the largest number of rows of a call. Raises ``UnusableSubject`` if no answer has one of
+    the values.
     """
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}

@@ -8,7 +8,8 @@ A is at most the number of different queried texts at which p and q have a token
 reach at most one token beyond the longest queried text. A round emits at least one token, and one more round may run
 after the end, so R <= L + 1. A histogram of the accepted drafts per round gives A and R, which must be the reported
 ones. The numbers of an engine without any query to the draft model are compared only with each other. Not covered:
-accepted drafts that are left out where no rounds are reported.
+accepted drafts that are left out where no rounds are reported; drafts that are counted more often than they were made,
+because a tree makes several drafts of one query.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
 
 
 class _NumberForm(NamedTuple):
-    """What a reported value must be."""
+    """The form that a reported value must have: ``expected`` in words, and ``fits(value)``, whether a value has it."""
 
     expected: str
     """The form in words."""
@@ -239,7 +240,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
-    ``promises`` has the names of the statistics.
+    ``promises`` has the names of the statistics. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
     runs, present = 0, set[str]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}

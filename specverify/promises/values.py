@@ -70,7 +70,8 @@ class KnownValues(NamedTuple):
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
-    Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS`` paths.
+    ``promises`` maps the name of each value to its promise. Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS``
+    paths.
     """
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
@@ -144,12 +145,15 @@ def absent(name: str) -> str:
 
 
 def listed_names(promises: Mapping[str, Kind]) -> str:
-    """Return the names of the promised values."""
+    """Return the names of the values in ``promises``, separated by commas."""
     return ", ".join(promises)
 
 
 def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers to all requests on every path of a program."""
+    """Yield the answers to all requests, for each path of a program.
+
+    Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS`` paths.
+    """
     for number, path in enumerate(paths(program)):
         if number == MOST_PATHS:
             raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")
@@ -157,7 +161,10 @@ def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
-    """Return, for each request of the program ``answering``, the data with which its values are compared."""
+    """Return, for each request of the program ``answering``, the data with which its values are compared.
+
+    ``promises`` maps the name of each value to its promise.
+    """
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
     for answers in followed(answering.plain()) if answering.plain else ():
         for place, answer in enumerate(answers):
@@ -350,9 +357,9 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
 
 
 def _ratio(found: float, expected: float) -> tuple[str, ...]:
-    """Return the sentence with the factor exp(``found`` - ``expected``), by which a gradient would be wrong.
+    """Return the sentence with the factor exp(``found`` - ``expected``), by which a training gradient would be wrong.
 
-    Returns () if the factor is huge or the returned logarithm ``found`` is not finite.
+    ``found`` is the returned logarithm. Returns () if the factor is huge or ``found`` is not finite.
     """
     if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
         return ()
@@ -362,7 +369,8 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 def _between(found: float, expected: float, value: Value) -> str:
     """Return the sentence about a logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    The difference is more than rounding explains, and less than a wrong pmf would cause.
+    ``value`` is the returned value, which has the spacing of its floats. The difference is more than rounding explains,
+    and less than a wrong pmf would cause.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -380,7 +388,7 @@ def _source(kind: Kind) -> str:
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
     """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it.
 
-    ``known`` has the models and the law, from which such pmfs are computed.
+    ``known`` has the models and the law, from which such pmfs are computed. Returns () if none of them gives it.
     """
     facts = known.facts
     if facts is None:
@@ -412,7 +420,8 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
     """Return logarithms that a wrong engine could give ``token`` after ``before``, each with a description.
 
-    They are those of q, of the residual, and of the acceptance probability. ``facts`` has the models.
+    They are those of q, of the residual, and of the acceptance probability. ``facts`` has the models. Returns [] if it
+    lacks one of the two models.
     """
     if facts.draft is None or facts.target is None:
         return []
@@ -587,7 +596,8 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the right text of an answer, from the first of the values ``names`` that determines it.
 
-    Returns None if no value determines the text.
+    ``known`` has the promises, and the values of the call without speculation. Returns None if no value determines the
+    text.
     """
     for name in names:
         kind = known.promises.get(name)
@@ -620,7 +630,8 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of a text, of the chunks of a stream, or of its snapshots.
 
-    Returns None if they agree with the text of the tokens.
+    ``name`` selects which of these ``value`` is. ``known`` has the data that determine the right text. Returns None if
+    they agree with the text of the tokens.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -693,7 +704,9 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Compare a value with a function of the tokens, or with the value that the call without speculation returns.
 
-    Returns None if both agree.
+    The function is ``kind``, the promise for the value called ``name``, if that is a function. ``known`` has the values
+    of the call without speculation. Returns None if both agree, if there is nothing to compare with, or if the text
+    goes on beyond the horizon.
     """
     if callable(kind):
         expected = kind(answer.new)
@@ -708,7 +721,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
 
 def _alike(one: Any, other: Any, spacing: float) -> bool:
-    """Return whether two values are equal, up to the rounding of floats with this spacing."""
+    """Return whether the values ``one`` and ``other`` are equal, up to the rounding of floats with this spacing."""
     if isinstance(one, float) and isinstance(other, int | float):
         return (
             one == other or (one < math.log(FORBIDDEN) and other == -math.inf) or abs(one - other) <= math.sqrt(spacing)
@@ -757,7 +770,7 @@ def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off,
 def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
     """Return the refutation by one answer with the fault ``off``, found after ``runs`` paths.
 
-    ``let`` lists the deciding pmfs or numbers.
+    ``answering`` is the engine program that returned the answer. ``let`` lists the deciding pmfs or numbers.
     """
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
     example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)

@@ -53,9 +53,9 @@ class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the p
 
 
 class _ProofPath:
-    """One path of a program's tree: the tokens that it emits, its weight, and its conditions.
+    """One path of a program's tree: the tokens that it emits, its weight, and the conditions under which it exists.
 
-    ``asked`` are the conditions that come from comparisons, ``drawn`` those that come from draws.
+    ``asked`` are the conditions of its comparisons, ``drawn`` those that its drawn outcomes have positive probability.
     """
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
@@ -69,7 +69,10 @@ class Writer:
     """
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
-        """Prepare a certificate of the statement ``what`` about ``subject``; ``seconds`` is the time limit from now."""
+        """Prepare a certificate of the statement ``what`` about ``subject``.
+
+        ``vocabulary`` is the number of tokens, ``gamma`` that of drafts, and ``seconds`` the time limit from now.
+        """
         self._subject, self._what, self._vocabulary, self._gamma = subject, what, vocabulary, gamma
         self._deadline = time.perf_counter() + seconds
         self._polynomials: dict[Polynomial, int] = {}
@@ -127,9 +130,10 @@ class Writer:
     def _runs(
         self, tables: UnknownTables, solver: Feasibility, place: RoundStart
     ) -> Iterator[tuple[list[tuple[Any, tuple[Any, ...], Any, frozenset[Any]]], Tokens]]:
-        """Yield every path of a round: its steps and its tokens.
+        """Yield the steps and the tokens of every path of a round that starts at ``place``.
 
-        A step is (question, weights, answer, possible answers).
+        A step is (question, weights, answer, possible answers) of a draw or comparison; a comparison has no weights.
+        ``tables`` has the symbolic pmfs, and ``solver`` decides which paths are feasible.
         """
 
         def program(run: PathDraws) -> Tokens:
@@ -154,10 +158,11 @@ class Writer:
         known: list[SignCondition],
         paths: list[_ProofPath],
     ) -> Node:
-        """Return ``node`` and all nodes below as part of the certificate; an omitted branch is stored with the reason.
+        """Return ``node`` and all nodes below it as part of the certificate.
 
-        ``path`` is the path up to ``node``, and ``known`` are the conditions that hold there. Finished paths are
-        appended to ``paths``.
+        A branch that no p and q takes is stored with the reason. ``path`` is the path up to ``node``, ``axioms`` are
+        the conditions that all pmfs satisfy, and ``known`` the further conditions that hold at the node. Each finished
+        path is appended to ``paths``.
         """
 
         def shown(condition: SignCondition) -> Any:
@@ -212,7 +217,12 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the evidence that the weights of the paths with result ``outcome`` sum to the target's probability."""
+        """Return the evidence that the paths that begin ``outcome`` have together the target's probability of it.
+
+        ``outcome`` has as many tokens as remain at ``place``. The weight of a path that emits fewer tokens is
+        multiplied by the target's probability of the rest. ``axioms`` are the conditions that all pmfs of ``tables``
+        satisfy; ``solver`` decides which cells are empty.
+        """
         terms, written = [], []
         for end, path in enumerate(paths):
             if path.tokens != outcome[: len(path.tokens)]:
@@ -227,10 +237,11 @@ class Writer:
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
-        """Return the draws of ``path`` that need no case distinction, each with the evidence.
+        """Return the draws of ``path`` whose condition may be left out, each condition with the evidence.
 
-        There are two kinds of evidence. The comparisons imply that the outcome of the draw is possible. Or the weight
-        contains the draw's probability as a factor, and its denominators stay positive where that probability is 0.
+        The condition is that the drawn outcome has positive probability. There are two kinds of evidence. The
+        comparisons imply the condition. Or ``weight`` contains the probability as a factor, and its denominators stay
+        positive where the probability is 0. ``axioms`` are the conditions that all pmfs satisfy.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
@@ -260,8 +271,10 @@ class Writer:
     ) -> Node:
         """Return the evidence that the sum of ``terms`` is 0, in a tree of cells.
 
-        Cells are split by the sign of one polynomial after another, until each term either counts or does not count in
-        a cell. ``facts`` are the signs that are already known.
+        A term is (weight, conditions) and counts where its conditions hold. Cells are split by the sign of one
+        polynomial after another, until each term either counts or does not count in a cell. ``facts`` are the signs
+        that are already known, ``axioms`` the conditions that all pmfs satisfy; ``solver`` decides which cells are
+        empty.
         """
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
@@ -312,9 +325,10 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Insert one path into a tree of draws and comparisons, whose branches are keyed by the answers.
+    """Insert one path into the tree with the root ``root``, in which a node is a draw or a comparison.
 
-    ``steps`` are the path's draws and comparisons; ``tokens`` are stored at its end.
+    ``steps`` are the steps of the path, as ``Writer._runs`` yields them; each answer leads to a branch. ``tokens`` are
+    stored at the end.
     """
     node = root
     for question, weights, answer, answers in steps:
@@ -325,7 +339,10 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 
 
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
-    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on, after ``text``."""
+    """Return the target's probability of the tokens of ``outcome`` from index ``start`` on, after ``text``.
+
+    It is a product of entries of ``tables``, as a number that belongs to no run.
+    """
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]
         for position in range(start, len(outcome))
@@ -340,7 +357,10 @@ def _ratio(weight: Any) -> tuple[Polynomial, tuple[Polynomial, ...]]:
 
 
 def common_numerator(ratios: Sequence[tuple[Polynomial, tuple[Polynomial, ...]]]) -> Polynomial:
-    """Return the numerator of the sum of ``ratios``, written over the least common product of their denominators."""
+    """Return the numerator of the sum of ``ratios``, written over the least common product of their denominators.
+
+    A ratio is (numerator, factors of its denominator).
+    """
     common: Counter[Polynomial] = Counter()
     for _, below in ratios:
         common |= Counter(below)

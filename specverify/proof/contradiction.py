@@ -151,7 +151,11 @@ def _monomials(conditions: Sequence[SignCondition], degree: int) -> Iterator[Mon
 
 
 def _relevant(conditions: Sequence[SignCondition]) -> list[int]:
-    """Return the positions of conditions that share unknowns with the last one, directly or through others."""
+    """Return, in ascending order, the positions of the last condition and of those that can contradict it.
+
+    These are the conditions that share unknowns with it, directly or through other conditions, and those without
+    unknowns.
+    """
     unknowns = set(conditions[-1].polynomial.unknowns)
     left, taken = dict(enumerate(conditions[:-1])), [len(conditions) - 1]
     while True:
@@ -171,9 +175,9 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 
 
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
-    """Return the contradiction ``written`` with condition i renamed to ``places[i]``.
+    """Return the contradiction ``written`` with each index i of a condition replaced by ``places[i]``.
 
-    Each split into cases inside the contradiction adds one condition.
+    Each split into cases inside the contradiction adds one condition, with the next free index.
     """
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}

@@ -2,7 +2,7 @@
 
 The effect of a rule on one drafted token is a matrix of probabilities, ``k[d][v]`` for d drafted and v emitted.
 Losslessness, acceptance and total variation are linear in the matrix. Linear arithmetic therefore bounds the best rule,
-for all p and q.
+for all p and q. ``vocabulary`` is the number of tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """The conditions of a counterexample for which the solver searches, and the pmf q if it is fixed (else empty)."""
+    """A search for a counterexample: the conditions on the unknowns, and the pmf q if it is fixed (else empty)."""
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()
@@ -50,9 +50,9 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
 
 
 def optimal(vocabulary: int) -> Iterator[Sought]:
-    """Yield the conditions of a lossless rule that emits its draft more often than ``sum min(p, q)``.
+    """Yield one search: for a lossless rule that emits its draft with a higher probability than ``sum min(p, q)``.
 
-    If the conditions have no solution, the bound ``sum min(p, q)`` is proved.
+    If its conditions have no solution, ``sum min(p, q)`` is proved to be the largest probability.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -62,10 +62,10 @@ def optimal(vocabulary: int) -> Iterator[Sought]:
 
 
 def price(vocabulary: int) -> Iterator[Sought]:
-    """Yield the conditions of a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
+    """Yield one search: for a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
 
     P(output = d) is the probability that the rule emits its draft. If the conditions have no solution, the total
-    variation is at least this difference.
+    variation is proved to be at least this difference.
     """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
@@ -76,11 +76,12 @@ def price(vocabulary: int) -> Iterator[Sought]:
 
 
 def scalar(vocabulary: int) -> Iterator[Sought]:
-    """Yield, for each q on a grid, the conditions of a rule that reads only p, d and q(d) and beats sample and match.
+    """Yield a search for each q on a grid: for a rule that emits its draft more often than "sample and match" does.
 
-    Sample and match draws a token from p and accepts the draft if they are equal. The rule is a table ``K(v | d,
-    q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is lossless on the grid. If the
-    conditions have no solution for any q, the bound is proved.
+    The rule reads only p, d and q(d). Sample and match draws a token from p and accepts the draft if they are equal.
+    The rule is a table ``K(v | d, q(d))`` for one unknown p that is lossless for each q on the grid; every rule that is
+    lossless for all q satisfies this. If no search has a solution, sample and match is proved to be the best such rule
+    on the grid.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)

@@ -35,7 +35,11 @@ COUPLING = "coupling"
 
 
 class ProofSubject(NamedTuple):
-    """The decoder of a proof, as a function of the world (the models), and the law that a biased decoder declares."""
+    """The decoder of a proof, as a function of the world (the models), and the law that a biased decoder declares.
+
+    ``name`` and ``options`` describe it in sentences. ``build(world, task)`` makes the decoder, and
+    ``declared_law(task, prompt)`` returns the declared law; None for a decoder without a bias.
+    """
 
     name: str
     options: str
@@ -87,7 +91,12 @@ def _no_rule(shown: str) -> str:
 
 
 class _NamedSubject(NamedTuple):
-    """The subject that a name stands for, before options are applied; ``defaults`` are its default options."""
+    """The subject that a name stands for, before options are applied.
+
+    ``shown`` is its name in sentences, ``build`` makes the decoder, ``parts`` makes its parts (None: it is not made of
+    parts), ``declared_law`` returns the law that a biased decoder declares (None: no bias), and ``defaults`` are its
+    default options.
+    """
 
     shown: str
     build: Callable[..., Decoder]

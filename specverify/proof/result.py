@@ -20,7 +20,11 @@ class ProofStatus(StrEnum):
 
 
 class Proof(NamedTuple):
-    """A statement about all p and q, and its result."""
+    """A statement about all p and q, and its result.
+
+    ``what`` is the name of the statement, ``subject`` the algorithm that it concerns, and ``seconds`` the duration of
+    the proof.
+    """
 
     subject: str
     what: str

@@ -54,7 +54,8 @@ class ProofSearch:
     ) -> None:
         """Prepare the search for a proof of ``statement`` about ``subject``.
 
-        ``seconds`` is the time limit from now; ``progress`` is called with a description of the work done.
+        ``vocabulary`` is the number of tokens, ``gamma`` that of drafts, and ``seconds`` the time limit from now.
+        ``progress`` is called with a description of the work done.
         """
         self._progress = progress
         self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
@@ -123,10 +124,10 @@ class ProofSearch:
         return reason, model
 
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
-        """Prove the statement for the text ``prompt``.
+        """Prove the statement for a round that starts with the text ``prompt``, for each number of remaining tokens.
 
-        Returns a triple. First why the statement fails or stays open, "" if it is proved; then the model at which it
-        fails, else None; then whether the program queried the draft model.
+        Returns (reason, model, reads draft): why the statement fails or stays open, "" if it is proved; the concrete
+        models at which it fails, else None; and whether the program queried the draft model.
         """
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond
@@ -177,9 +178,10 @@ class ProofSearch:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
     def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
-        """Cross-check a proved statement: enumerate both programs on a few concrete models.
+        """Cross-check a proved statement: enumerate both programs on a few random concrete models.
 
-        ``place`` is the start of the round. Raises ``ReplayFailed`` if the statement fails on one of the models.
+        The models have a pmf for every text in ``tables``, and the programs start at ``place``. Raises ``ReplayFailed``
+        if the statement fails on one of the models.
         """
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
@@ -212,15 +214,19 @@ class ProofSearch:
         return reason, None
 
     def _wrong(self, model: Model, place: RoundStart) -> Hashable | None:
-        """Return the first outcome for which the statement fails on the concrete models ``model``, or None."""
+        """Return the first outcome for which the statement fails on ``model``, or None.
+
+        The programs of the statement start at ``place``.
+        """
         left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
         outcomes = sorted(left.keys() | right.keys(), key=repr)
         failures = (x for x in outcomes if sign(left.get(x, 0) - right.get(x, 0)) in self._statement.forbidden)
         return next(failures, None)
 
     def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
-        """Recompute the two masses of a refuted outcome with fractions; return the refutation as text, and the models.
+        """Recompute with fractions the masses that both programs give to the refuted ``outcome``.
 
+        The programs start at ``place`` and use the concrete ``model``. Returns the refutation as text, and the model.
         Raises ``ReplayFailed`` if the statement holds for these masses.
         """
         left = self._masses(self._statement.left, model, place)

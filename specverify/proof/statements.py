@@ -77,7 +77,10 @@ def _chance(task: Task, prompt: Tokens, text: Tokens, start: int) -> Any:
 
 
 def one_round(subject: ProofSubject, world: World, draws: Draws, place: RoundStart, task: Task) -> Tokens:
-    """Return the tokens that the subject emits in one round, which starts at ``place``."""
+    """Return the tokens that the subject emits in one round, which starts at ``place``.
+
+    The pmfs are those of ``world``, ``draws`` answers the draws, and ``task`` is the decoding task.
+    """
     decoder = subject.build(world, task)
     return decoder.step(draws, decoder.init(place.prompt))[1].tokens
 

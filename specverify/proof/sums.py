@@ -58,7 +58,8 @@ def decide_sign(
 ) -> Decided:
     """Decide whether the sum of ``terms`` has a sign in ``forbidden`` for some values of the unknowns.
 
-    Returns the number of cells examined, and the first failure (None if there is none).
+    ``solver`` has the conditions on the unknowns. Returns the number of cells examined, and the first failure (None if
+    the sum never has such a sign).
     """
     cells = 0
     lean = [_without_needless(term._replace(weight=free_number(term.weight)), solver) for term in terms]
@@ -78,7 +79,7 @@ def decide_sign(
 
 
 def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int, Fraction] | None:
-    """Return a rational point of the current cell that satisfies ``conditions``, with values as simple as possible.
+    """Return a rational point that satisfies ``conditions`` and those in ``solver``, with values as simple as possible.
 
     The unknowns are fixed one after the other, each at the fraction with the smallest denominator that stays feasible.
     Returns None if no such point was found.
@@ -114,9 +115,9 @@ def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int,
 def _cells(
     terms: list[ConditionalWeight], facts: dict[Polynomial, frozenset[int]], solver: Feasibility
 ) -> Iterator[Any]:
-    """Yield the sum in each cell. While a cell is yielded, its conditions are in the solver.
+    """Yield, for each cell, the sum of the weights of ``terms`` that count there.
 
-    ``facts`` are the signs already known.
+    While a cell is yielded, its conditions are in ``solver``. ``facts`` are the signs already known.
     """
     alive = _merged(
         [
@@ -159,7 +160,7 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
     """Return ``term`` without the conditions of draws that are redundant.
 
     A condition is redundant if the comparisons imply it, or if the draw's probability is a factor of the weight.
-    Redundancy is proved from comparisons only, since another draw's condition may have been removed too. Where a
+    ``solver`` proves this from comparisons only, since another draw's condition may have been removed too. Where a
     removed draw is the first impossible one on the path, its probability is exactly 0, because the outcome was drawn
     from a pmf.
     """
@@ -247,7 +248,7 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """The stand-in for the run of a free number: it allows addition and multiplication and raises on comparison."""
+    """A stand-in for the run of a number that belongs to no run: it can be added and multiplied, but not compared."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? compared outside of a run")
@@ -257,7 +258,7 @@ _NOWHERE = _Nowhere()
 
 
 def free_number(weight: Any) -> Any:
-    """Return a weight or polynomial as a number that belongs to no run.
+    """Return ``weight``, a number or a polynomial, as a number that does not belong to any run.
 
     Numbers of different runs cannot be added; free numbers can.
     """

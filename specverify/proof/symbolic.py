@@ -32,7 +32,7 @@ class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Oracle(Protocol):
-    """The interface that decides comparisons of symbolic numbers."""
+    """The interface of an object that decides comparisons of symbolic numbers, such as the run of a program."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         """Return whether the sign of ``polynomial`` is one of ``signs`` on the current path."""
@@ -49,9 +49,9 @@ class Real:
     __slots__ = ("denominators", "numerator", "run")
 
     def __init__(self, run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> None:
-        """Store the quotient.
+        """Store the quotient of ``numerator`` and the product of ``denominators``, in the run ``run``.
 
-        ``denominators`` are primitive and positive on the run's path; equal factors are adjacent.
+        The denominators are primitive and positive on the run's path; equal factors are adjacent.
         """
         self.run, self.numerator, self.denominators = run, numerator, denominators
 
@@ -177,7 +177,10 @@ class Real:
 
 
 def number(run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> Any:
-    """Return the quotient in lowest terms, as a number of ``run``, or as a ``Fraction`` if no unknown is left."""
+    """Return ``numerator`` divided by all ``denominators``, in lowest terms, as a number of ``run``.
+
+    If no unknown is left, the result is a ``Fraction``.
+    """
     left: list[Polynomial] = []
     for factor in sorted(denominators, key=hash) if numerator else ():
         divided = quotient(numerator, factor)

@@ -25,7 +25,7 @@ class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
     """Raised if a program drew from weights that are no pmf at ``point``."""
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
-        """Store ``point``, which maps unknowns to values at which the weights are no pmf."""
+        """Store the message ``sentence``, and ``point``: values of the unknowns at which the weights are no pmf."""
         super().__init__(sentence)
         self.point = point
 
@@ -45,9 +45,10 @@ class PathStep:
     def __init__(
         self, question: Any, answers: list[tuple[Any, SignCondition | None]], weights: tuple[Any, ...]
     ) -> None:
-        """Store a draw or comparison, with its possible ``answers``, each with its condition (None: always possible).
+        """Store a draw or comparison: the ``question``, and its possible ``answers``, the first of which is followed.
 
-        ``weights`` are the probabilities of a draw, () for a comparison.
+        Each answer has its condition (None: always possible). ``weights`` are the probabilities of a draw, () for a
+        comparison.
         """
         self.question, self.answers, self.weights, self.index = question, answers, weights, 0
 
@@ -66,9 +67,10 @@ class PathDraws:
     """The draws and comparisons of one run: it first replays the given steps, then appends new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
-        """Store the steps to replay. The list ``steps`` is shared with the enumeration.
+        """Store ``steps``, which are replayed first; each new draw or comparison of the program is appended to them.
 
-        Each new draw or comparison of the program is appended to it.
+        The enumeration and its runs share this list. ``tables`` has the symbolic pmfs, and ``solver`` decides which
+        answers are possible.
         """
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
@@ -79,9 +81,9 @@ class PathDraws:
         return self.tables.pmf(self, kind, text)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome on this path.
+        """Return the outcome of the draw at ``site`` from ``pmf`` on this path.
 
-        Raises ``NotAPmf`` if the weights are no pmf for some values of the unknowns.
+        Raises ``NotAPmf`` if ``pmf`` is no pmf for some values of the unknowns.
         """
         weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())
         form = tuple((w.numerator, w.denominators) if isinstance(w, Real) else w for w in weights)
@@ -110,9 +112,9 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return the condition "the sign of ``polynomial`` is one of ``signs``" in lowest terms.
+        """Return (polynomial, signs) of an equivalent condition to "the sign of ``polynomial`` is one of ``signs``".
 
-        Constant factors, and factors that are known to be positive, are removed.
+        Constant factors, and factors that are known to be positive, are removed from the polynomial.
         """
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):
@@ -173,7 +175,10 @@ class PathDraws:
 def guarded_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[GuardedPath[Outcome]]:
-    """Yield every feasible path of ``program`` once, depth first."""
+    """Yield every feasible path of ``program`` once, depth first.
+
+    The pmfs are those of ``tables``; ``solver`` decides which paths are feasible.
+    """
     for outcome, steps in runs_of_paths(program, tables, solver):
         weight: Any = Fraction(1)
         conditions: list[SignCondition] = []
@@ -192,7 +197,8 @@ def runs_of_paths(
 ) -> Iterator[tuple[Outcome, list[PathStep]]]:
     """Yield the outcome and the steps of every feasible path of ``program`` once, depth first.
 
-    The same list of steps is yielded each time and changes from path to path.
+    The pmfs are those of ``tables``; ``solver`` decides which paths are feasible. The same list of steps is yielded
+    each time and changes from path to path.
     """
     steps: list[PathStep] = []
     while True:

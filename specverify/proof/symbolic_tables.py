@@ -22,7 +22,11 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """The unknowns of one pmf, or the unknown of one open question, and the conditions on them."""
+    """The unknowns of one pmf, or the unknown of one open question, and the conditions on them (``axioms``).
+
+    ``kind`` is the model of the pmf, ``text`` the text after which it is the pmf, and ``entries`` has the entries as
+    polynomials in the unknowns. For an open question, ``text`` is the question.
+    """
 
     kind: str
     text: Tokens
@@ -85,7 +89,7 @@ class World(Protocol):
         ...
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the decoding task of target and draft; with ``greedy``, the target's pmfs are one-hot."""
+        """Return the task to decode ``horizon`` tokens; with ``greedy``, the target's pmfs are one-hot."""
         ...
 
     def chosen(self, *question: Any) -> bool:
@@ -104,7 +108,7 @@ class UnknownWorld:
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the decoding task of the symbolic pmfs; with ``greedy``, the target's pmfs are one-hot."""
+        """Return the task to decode ``horizon`` tokens with these pmfs; with ``greedy``, the target is one-hot."""
         target = _one_hot(self) if greedy else lambda text: self._tables.pmf(self._run, TARGET, text)
         return Task(target, lambda text: self._tables.pmf(self._run, DRAFT, text), horizon=horizon)
 
@@ -114,9 +118,10 @@ class UnknownWorld:
 
 
 class Model(NamedTuple):
-    """Concrete models (target, draft and answers to open questions) at which a statement fails.
+    """Concrete models at which a statement fails: pmfs of target and draft by text, and answers to open questions.
 
-    A text without a stored pmf has the uniform pmf; an open question without a stored answer has the answer no.
+    ``choices`` maps an open question to its answer. A text without a stored pmf has the uniform pmf; an open question
+    without a stored answer has the answer no.
     """
 
     vocabulary: int
@@ -125,7 +130,7 @@ class Model(NamedTuple):
     choices: Mapping[tuple[Any, ...], bool]
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the decoding task of these models; with ``greedy``, the target's pmfs are one-hot."""
+        """Return the task to decode ``horizon`` tokens with these models; with ``greedy``, the target is one-hot."""
         uniform = np.array([Fraction(1, self.vocabulary)] * self.vocabulary, dtype=object)
 
         def table(rows: Mapping[Tokens, tuple[Fraction, ...]]) -> LanguageModel:
@@ -139,7 +144,10 @@ class Model(NamedTuple):
 
 
 def _one_hot(world: World) -> LanguageModel:
-    """Return a model with one-hot pmfs; which token has probability 1 is an open question for each text."""
+    """Return a model with one-hot pmfs.
+
+    After each text, open questions of ``world`` decide which token has probability 1.
+    """
 
     def row(text: Tokens) -> Pmf:
         last = world.vocabulary - 1
@@ -170,7 +178,10 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 
 
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
-    """Return random concrete models with a pmf for every queried text; about a quarter of the entries are 0."""
+    """Return random concrete models, drawn by ``rng``, with a pmf for every text that has one in ``tables``.
+
+    About a quarter of the entries are 0.
+    """
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():
         weights = [rng.choice((0, 1, 2, 3)) for _ in row.entries]

@@ -51,7 +51,8 @@ def as_data(
 ) -> dict[str, Any]:
     """Return a report on ``verdicts`` as JSON data in the format of ``schema``.
 
-    ``alarm`` is the false-alarm budget of the run. ``made`` is the result of ``made_by``, or None.
+    ``alarm`` is the false-alarm budget of the run, and ``seed`` its seed. ``made`` is the result of ``made_by``, or
+    None.
     """
     return {
         **({} if made is None else {"made": made}),

@@ -12,10 +12,10 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
-    """Return the table of verdicts, followed by a list of the verdicts other than HOLDS.
+    """Return a Markdown table of verdicts, followed by a list of the statements of verdicts other than HOLDS.
 
-    ``settings`` maps a subject to its name within its table; the list shows this name. Subjects with the same statement
-    share a line of the list.
+    ``settings`` maps a subject to its name within its table; a statement that begins with this name is listed without
+    it. Subjects with the same statement share a line of the list, and verdicts that hold with an edge are listed too.
     """
     applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
     checks = list(dict.fromkeys(verdict.check for verdict in applied))
@@ -43,7 +43,7 @@ def _cell(verdict: Verdict) -> str:
 
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
-    """Return one line for each different statement, with all subjects that have this statement.
+    """Return the lines of the list: one for each different statement, with all subjects that have this statement.
 
     ``settings`` is that of ``verdict_table``.
     """

@@ -92,9 +92,9 @@ class Progress:
 def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
 ) -> Iterator[Progress]:
-    """In the ``with`` block, show progress on ``console``, by default standard error; yield the object to update.
+    """Context manager that shows progress on ``console``, by default standard error.
 
-    The other parameters are those of ``Progress``.
+    It yields the object to update. The other parameters are those of ``Progress``.
     """
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):

@@ -126,9 +126,10 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the sort key by which the verdicts of one cause are ordered.
+    """Return a sort key of the verdicts that have one cause.
 
-    First come comparisons of laws that name a cause, then all others; both parts are in the order of ``OF_ONE_LAW``.
+    Comparisons of laws whose counterexample names a cause come first, then all others; both in the order of
+    ``OF_ONE_LAW``.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)

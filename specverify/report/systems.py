@@ -129,7 +129,7 @@ def shown_exactly(value: Fraction) -> str:
 
 
 def _by_missing_property() -> dict[str, str]:
-    """Return, for each property that needs a trained network, the rows that it concerns."""
+    """Return property -> names of the algorithms that need it, for each property that needs a trained network."""
     rows: dict[str, list[str]] = {}
     for row in ALGORITHMS:
         if row.needs_training:

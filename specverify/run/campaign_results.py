@@ -32,7 +32,10 @@ class NotStored(Exception):  # noqa: N818 - reads as the sentence it is
 
 @contextmanager
 def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the results file for writing. Raises ``ValueError`` with one sentence if it is no results file."""
+    """In the ``with`` block, open the results file for writing; yield its connection.
+
+    Missing tables are created. Raises ``ValueError`` with one sentence if the file is no results file.
+    """
     with _opened(results, str(results)) as file:
         file.execute("PRAGMA journal_mode=WAL")
         for table, columns in TABLES.items():
@@ -42,7 +45,10 @@ def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def read_from(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the results file read-only. Raises ``ValueError`` with one sentence if it is no results file."""
+    """In the ``with`` block, open the results file read-only; yield its connection.
+
+    Raises ``ValueError`` with one sentence if the file is no results file.
+    """
     with _opened(results, f"{results.absolute().as_uri()}?mode=ro") as file:
         yield file
 

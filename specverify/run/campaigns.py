@@ -150,7 +150,8 @@ def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
     """Sample the block with number ``index`` of a subject and return its result.
 
-    The samples are drawn in batches; a batch is two calls with different seeds.
+    ``campaign`` has the plan that the subject shares with others. The samples are drawn in batches; a batch is two
+    calls with different seeds. Raises ``UnusableSubject`` for a black box that returns words in place of token ids.
     """
     plan, words = campaign.plan_of_each(), Words({}, set())
     chosen, cell = planned_law(plan, subject.law)
@@ -184,7 +185,7 @@ def judged(
 ) -> Sequence[Verdict]:
     """Return the verdicts on ``blocks``, evaluated in order until they are decided; () if there is no block.
 
-    ``progress`` is called as in ``run_campaign``.
+    ``campaign`` has the plan that the subject shares with others. ``progress`` is called as in ``run_campaign``.
     """
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)

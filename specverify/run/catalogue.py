@@ -40,10 +40,10 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return the end of the message about an unknown name, with a suggestion.
+    """Return the end of the message about an unknown name: a suggestion, or else a reference to ``specverify list``.
 
-    The suggestion is the name in lower case or with its prefix, the form of a function's name, or the most similar
-    name.
+    The suggestion is the name in lower case, the name with its prefix, ``module:callable`` for a name with a dot, or
+    the most similar name.
     """
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
@@ -117,7 +117,10 @@ def default_subjects() -> tuple[str, ...]:
 
 
 def _expanded(table: str) -> Iterator[str]:
-    """Yield the names of a table's subjects; nothing if there is no such table."""
+    """Yield the names of a table's subjects; nothing if there is no such table.
+
+    Raises ``UnusableSubject`` if the engine of the table cannot be loaded.
+    """
     engine = engine_called(table) if table in tables() else None
     if engine is not None:
         try:

@@ -99,16 +99,16 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
 
 
 class CertifiedPath(NamedTuple):
-    """A path of a program with one constraint for each of its draws: what the outcome says about uniform numbers."""
+    """A path of a program with one constraint for each of its draws: which uniforms lead to the outcome of the draw."""
 
     path: OnePath[Any]
     constraints: list[Constraint]
 
 
 class _WithConstraints:
-    """An interpreter that passes every draw on to ``draws`` and records the constraint of the draw.
+    """Draws that get each outcome from other draws, ``draws``, and record the constraint of each draw.
 
-    A constraint states which uniform numbers lead to an outcome of the draw.
+    A constraint states which uniforms lead to an outcome of the draw.
     """
 
     def __init__(self, draws: Draws) -> None:

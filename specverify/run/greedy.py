@@ -42,9 +42,10 @@ def judged_greedily(
 ) -> Sequence[Verdict]:
     """Return the verdicts of ``sampled_verdicts`` on a greedy black box, with the first difference between texts added.
 
-    ``logits`` are the target's logits; if they are None, differences are not examined. A difference between nearly tied
-    tokens refutes nothing. The other arguments and the errors are those of ``sampled_verdicts``; ``UnusableSubject`` is
-    also raised for invalid logits.
+    ``sampler`` is the black box, and ``reference`` the sampler with which it is compared, if any. ``logits`` are the
+    target's logits; if they are None, differences are not examined. A difference between nearly tied tokens refutes
+    nothing. The other arguments and the errors are those of ``sampled_verdicts``; ``UnusableSubject`` is also raised
+    for invalid logits.
     """
     if logits is None:
         more = {"law": law, "reference": reference, "draft": draft, "acceptance": acceptance, "progress": progress}
@@ -89,6 +90,7 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
     """Return the first difference between ``texts`` and the expected text; None if there is none.
 
     ``plain`` holds the expected text, ``logits`` are the target's, and ``name`` is the subject's name for messages.
+    Raises ``UnusableSubject`` if the logits cannot be computed.
     """
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))

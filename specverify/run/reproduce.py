@@ -67,7 +67,8 @@ def reproduction_of_error(
 ) -> Reproduction:
     """Return a script for a call of ``subject`` that raises only with speculation.
 
-    ``seconds`` and ``progress`` are those of ``reproduction``.
+    ``seconds`` and ``progress`` are those of ``reproduction``. Raises ``NoScript`` if there is no such error, or if a
+    script cannot show it.
     """
     program = subject.programs[0] if subject.programs else None
     return _reproduced(subject, program, _error, "nothing is raised, or without speculation too", seconds, progress)
@@ -140,7 +141,7 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether the fault ``found`` needs at most half the calls of ``before`` to show, with the same error."""
+    """Return whether ``found`` is shown by at most half the calls that ``before`` needs, and has the same error."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 
@@ -158,7 +159,7 @@ def _same_error(found: Fault, before: Fault) -> bool:
 
 
 def _words(said: str) -> str:
-    """Return an error message without its numbers."""
+    """Return the error message ``said`` without its numbers."""
     return re.sub(r"\d+", "", said)
 
 

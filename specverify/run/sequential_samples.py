@@ -260,8 +260,8 @@ def watched_couples(
 ) -> Watch:
     """Return the two independence tests of the rows of the subject ``name``.
 
-    ``cell`` maps an outcome to its cell in the tables of couples (pairs of rows); ``begun`` is the evidence of earlier
-    samples.
+    ``plan`` has the total variation and the alarm; at most ``most_samples`` samples are drawn. ``cell`` maps an outcome
+    to its cell in the tables of couples (pairs of rows); ``begun`` is the evidence of earlier samples.
     """
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
@@ -325,7 +325,10 @@ def _repeats(sampler: Sampler, seed: int, number: int) -> str:
 
 
 def _aligned(draft: KnownLaw, law: KnownLaw) -> Any:
-    """Return the draft's probabilities in the order of the law's outcomes."""
+    """Return the probabilities of ``draft`` in the order of the outcomes of ``law``.
+
+    The probability is 0 for an outcome that ``draft`` does not have.
+    """
     places = [
         draft.place(outcome) if not isinstance(outcome, str) else -1
         for outcome in map(law.outcome, range(len(law.masses)))

@@ -148,7 +148,7 @@ class Worker:
 
 @contextmanager
 def _current_folder_left_out() -> Iterator[None]:
-    """In the ``with`` block, keep the server process from importing modules of the current folder."""
+    """In the ``with`` block, start processes so that they do not import modules of the current folder."""
     before = os.environ.get(_SAFE)
     os.environ[_SAFE] = "1"
     try:
@@ -193,7 +193,7 @@ class Workers:
         return [worker.printed for worker in self._ended_ones if worker.printed.exists()]
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
-        """Return the data of each named subject, before it is examined.
+        """Return the data of each subject in ``names``, before it is examined.
 
         Raises ``UnusableSubject`` for an unknown name.
         """

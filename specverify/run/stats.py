@@ -112,7 +112,7 @@ def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
 
 
 def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
-    """Return the results of the finished settings in the order of the registry."""
+    """Return the rows of all finished settings ``judged``, in the order of the registry."""
     return [row for item in sorted(judged) for row in item.rows]
 
 

@@ -65,8 +65,8 @@ def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, roundi
     The law is computed prefix by prefix, the most probable prefixes first. Unreported mass, and the mass of prefixes
     beyond ``MOST_QUESTIONS``, is summed under ``OTHERS``. Every reported probability, and the unreported rest, has a
     relative error of at most ``rounding``. So every probability of a right subject is within the factor ``(1 +
-    rounding)^2`` of the law. ``wanted`` has the prompt and the options, and ``words`` numbers the tokens. Raises
-    ``UnusableSubject`` if the subject reports no probabilities.
+    rounding)^2`` of the law. ``box`` is the black box, ``wanted`` has the prompt and the options, and ``words`` numbers
+    the tokens. Raises ``UnusableSubject`` if the box reports no probabilities, or probabilities whose sum is above 1.
     """
     law: dict[Any, float] = {}
     asked: dict[Tokens, ReportedLogprobs] = {}
@@ -107,7 +107,8 @@ def _doubts(
 ) -> tuple[list[str], list[str]]:
     """Return the reasons to doubt the reported law, and further notes.
 
-    ``asked`` maps each queried prefix to its report, and ``rounding`` is the relative error of a report.
+    ``box`` is the black box, and ``wanted`` the request for its samples. ``asked`` maps each queried prefix to its
+    report, and ``rounding`` is the relative error of a report.
     """
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
@@ -145,8 +146,8 @@ def without(wanted: SampleRequest, name: str) -> SampleRequest:
 def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
     """Return whether an unreported token may have the same text as a reported one and so change its probability.
 
-    This is the case if tokens are reported as texts and the unreported mass is not small beside the least reported
-    probability. ``rounding`` is the relative error of a report.
+    ``told`` is the report, and ``rounding`` the relative error of its probabilities. Such a token is possible if tokens
+    are reported as texts and the unreported mass is not small beside the least reported probability.
     """
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
@@ -155,7 +156,10 @@ def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
 
 
 def _differs(one: ReportedLogprobs, other: ReportedLogprobs, rounding: float) -> bool:
-    """Return whether some probability differs between two reports by more than ``rounding`` explains."""
+    """Return whether some probability differs between the reports ``one`` and ``other``.
+
+    Differences that the relative error ``rounding`` of the reports explains are ignored.
+    """
     return any(
         abs(_probability(one, token) - _probability(other, token))
         > 2 * rounding * max(_probability(one, token), _probability(other, token)) + LEAST_LEFT
@@ -188,10 +192,10 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
     """Return the logits of the next token that a black box reports after each text.
 
-    There are none for a text if the box gives no usable report: none at all, or one that does not change with an option
-    that could change the argmax. Greedy decoding takes the argmax of these logits: they include penalties, but neither
-    temperature nor truncation. ``words`` maps the tokens that the box reports to ids, and ``rounding`` is the relative
-    error of a reported probability.
+    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits if the box gives no
+    usable report: none at all, or one that does not change with an option that could change the argmax. Greedy decoding
+    takes the argmax of these logits: they include penalties, but neither temperature nor truncation. ``words`` maps the
+    tokens that the box reports to ids, and ``rounding`` is the relative error of a reported probability.
     """
     options = {
         name: value

@@ -130,7 +130,7 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
     """Return why the first decode of a subject did not finish within ``seconds``; "" if it finished.
 
-    ``found`` is the guarded result of this decode.
+    ``found`` is the result of this decode, as ``guarded`` returns it.
     """
     if not found.out_of_time:
         return ""
@@ -139,9 +139,9 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject after its warm-up, which has ``seconds``, and the guarded result of the warm-up.
+    """Return the subject after its warm-up, and the result of the warm-up, as ``guarded`` returns it.
 
-    If the warm-up fails or takes longer, the subject is returned without it.
+    The warm-up has ``seconds``. If it fails or takes longer, the subject is returned without it.
     """
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
@@ -153,7 +153,8 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
     """Return the status and the reason for a subject that was not ready within ``seconds``.
 
-    ``what`` is the state that was not reached, such as "loaded", and ``found`` the guarded result of the attempt.
+    ``what`` is the state that was not reached, such as "loaded", and ``found`` the result of the attempt, as
+    ``guarded`` returns it.
     """
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"

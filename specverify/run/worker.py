@@ -142,7 +142,10 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``."""
+    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``.
+
+    If it cannot be loaded, the reason is passed instead.
+    """
     opened = _open(name, seconds)
     tell(loaded(opened.subject) if isinstance(opened, _OpenedSubject) else opened)
 
@@ -152,7 +155,8 @@ def examine(
 ) -> None:
     """Run ``checks`` on the subject ``name`` within ``seconds``, and send each verdict by ``tell``.
 
-    Each check is announced first. ``quick``: only the cases of the quick plan are examined.
+    Each check is announced first. ``quick``: only the cases of the quick plan are examined. If the subject cannot be
+    loaded, only the reason is sent.
     """
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):

@@ -36,7 +36,10 @@ class Coarsening(NamedTuple):
     """``[cells]``: probability of each cell."""
 
     def counts(self, counts: Array) -> Array:
-        """Return the counts of the cells, given the counts ``[k]`` of the outcomes of positive probability."""
+        """Return the counts of the cells, given the counts ``[k]`` of the outcomes.
+
+        Outcomes of probability 0 are left out.
+        """
         some = self.labels >= 0
         return np.bincount(self.labels[some], weights=counts[some], minlength=len(self.masses))
 
@@ -47,11 +50,11 @@ def coarsenings(
     """Return partitions of the outcomes of the law ``masses`` ``[k]``, for a test with up to ``samples`` samples.
 
     Each partition has a name. The first has a cell for every outcome. *by probability*: outcomes with an expected count
-    of at least ten have a cell each, and rarer ones share cells of similar mass. *by rank*: 64 cells of equal mass, of
-    outcomes sorted by probability. *by token id*: blocks of neighbouring outcomes. *by p/q*, if ``draft`` is given, a
-    pmf ``[k]`` of the same outcomes: cells of similar p/q, which show a wrong residual. ``more`` maps names of further
-    partitions to their labels ``[k]``. In all partitions but the first, a cell with an expected count below ten is
-    joined with a neighbour.
+    of at least ten have a cell each, and rarer ones share cells of similar mass. For laws with many outcomes also *by
+    rank*, 64 cells of equal mass, of outcomes sorted by probability, and *by token id*, blocks of neighbouring
+    outcomes. *by p/q*, if ``draft`` is given, a pmf ``[k]`` of the same outcomes: cells of similar p/q, which show a
+    wrong residual. ``more`` maps names of further partitions to their labels ``[k]``. In all partitions but the first,
+    a cell with an expected count below ten is joined with a neighbour.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -112,8 +115,8 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 def _by_mass(masses: Array, samples: int) -> Array:
     """Return the number of the cell of each outcome, ``[k]``, for cells of similar mass.
 
-    An outcome whose expected count in ``samples`` samples is at least ``FEWEST`` has its own cell. Other outcomes share
-    a cell if floor(log2 mass) is equal.
+    ``masses`` is the law ``[k]``. An outcome whose expected count in ``samples`` samples is at least ``FEWEST`` has its
+    own cell. Other outcomes share a cell if floor(log2 mass) is equal.
     """
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
@@ -124,7 +127,8 @@ def _by_mass(masses: Array, samples: int) -> Array:
 def _by_rank(masses: Array) -> Array:
     """Return the number of the cell of each outcome, ``[k]``, for 64 cells of equal mass.
 
-    The number is the total mass of the outcome and of all likelier ones, in steps of 1/64.
+    ``masses`` is the law ``[k]``. The number is the total mass of the outcome and of all likelier ones, in steps of
+    1/64.
     """
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)
@@ -145,7 +149,8 @@ def _by_overlap(masses: Array, draft: Array) -> Array:
 def _joined(labels: Array, masses: Array, least: float) -> Array:
     """Return new labels 0, 1, ... of the outcomes, in which each cell has a mass of at least ``least`` where possible.
 
-    A cell with less mass is joined with the cell that follows.
+    ``labels`` ``[k]`` are the old labels, and ``masses`` ``[k]`` the probabilities of the outcomes. A cell with less
+    mass is joined with the cell that follows.
     """
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0

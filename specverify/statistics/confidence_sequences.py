@@ -121,8 +121,9 @@ def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
 def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
     """Return one end of the interval of a rate: the rate at which the evidence against it reaches ``1/error``.
 
-    The search runs from ``inside``, the observed share, to ``outside``, 0 or 1; the evidence grows monotonically in
-    this direction. The result is ``outside`` if no rate has so much evidence against it.
+    There were ``successes`` successes in ``trials`` trials. The search runs from ``inside``, the observed share, to
+    ``outside``, 0 or 1; the evidence grows monotonically in this direction. The result is ``outside`` if no rate has so
+    much evidence against it.
     """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside

@@ -115,10 +115,10 @@ def confirmed_fit(
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
     """Return the nominal level of each stage, at which it rejects a correct sampler at most with ``sqrt(false_alarm)``.
 
-    ``calibrated_level`` reduces the square root, because the chi-square limit is optimistic at small counts. The bound
-    is exact for the hardest laws known; it is not a theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws
-    exceed the bound by the few percent that ``specverify.statistics.calibration`` states. Plan the samples of a run
-    with this level and half of its ``miss``.
+    ``minimum_expected`` is the smallest expected count of a cell. ``calibrated_level`` reduces the square root, because
+    the chi-square limit is optimistic at small counts. The bound is exact for the hardest laws known; it is not a
+    theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws exceed the bound by the few percent that
+    ``specverify.statistics.calibration`` states. Plan the samples of a run with this level and half of its ``miss``.
     """
     check_probability(false_alarm, "false_alarm")
     return calibrated_level(math.sqrt(false_alarm), minimum_expected)

@@ -23,7 +23,7 @@ FEWEST = 10
 
 
 class Contingency(NamedTuple):
-    """The result of the test of one table."""
+    """The result of testing the independence of the two variables of one contingency table."""
 
     samples: int
     freedom: int
@@ -36,7 +36,7 @@ class Contingency(NamedTuple):
 
 
 class Independence(NamedTuple):
-    """A verdict on one table, with the guarantees planned before it."""
+    """A verdict on the independence of the two variables of one table, with the guarantees planned before it."""
 
     verdict: FitVerdict
     first: Contingency
@@ -63,10 +63,10 @@ def independences(
 ) -> dict[str, Independence]:
     """Test the independence of every table, each at ``false_alarm`` and ``miss``; return the verdicts by name.
 
-    As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
-    the false-alarm probability. For each table a second one is made here whose variables are dependent. A table that is
-    not refuted is UNKNOWN if the test does not reject that second table, if a variable never varies, or if a cell has
-    an expected count below ten.
+    ``tables(samples, seed)`` counts the tables from fresh samples, by name. As in ``confirmed_fit``, an alarm is
+    confirmed on four times as many fresh samples, each stage at the square root of the false-alarm probability. For
+    each table a second one is made here whose variables are dependent. A table that is not refuted is UNKNOWN if the
+    test does not reject that second table, if a variable never varies, or if a cell has an expected count below ten.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")

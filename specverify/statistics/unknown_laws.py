@@ -33,11 +33,12 @@ NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
 
 
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
-    """Return by how much one batch increases the log evidence that two samplers differ.
+    """Return by how much one batch increases log e-values against the hypothesis that two samplers have one law.
 
-    The result is ``[s, ...]``, one term for each of s shrinkages. ``past_first`` and ``past_second`` are the counts of
-    the two samplers in earlier batches, ``first`` and ``second`` their counts in this batch. All are ``[..., k]`` over
-    the same k outcomes; the sums of ``first`` and ``second`` are equal. Outcomes that no earlier batch had add nothing.
+    The result is ``[s, ...]``, one log e-value for each of s shrinkages. ``past_first`` and ``past_second`` are the
+    counts of the two samplers in earlier batches, ``first`` and ``second`` their counts in this batch. All are ``[...,
+    k]`` over the same k outcomes. Outcomes that no earlier batch had add nothing. Raises ``ValueError`` if the sums of
+    ``first`` and ``second`` differ.
     """
     ours, theirs, a, b = (np.asarray(item, dtype=np.float64) for item in (past_first, past_second, first, second))
     if not np.array_equal(a.sum(axis=-1), b.sum(axis=-1)):
@@ -57,12 +58,13 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 
 
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
-    """Return by how much one batch increases the log evidence that two variables are dependent.
+    """Return by how much one batch increases the log e-values ``[2 s]`` against the independence of two variables.
 
-    The result is ``[2 s]``: for each of s shrinkages, one term for shrinking towards the product of the two marginal
-    laws, and one for shrinking towards the law in which half of the couples are copies. A couple is one value of each
-    variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and ``right`` are the values of the two
-    variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are compared with each other.
+    For each of s shrinkages there is one log e-value of an estimate shrunk towards the product of the two marginal
+    laws, and one of an estimate shrunk towards the law in which half of the couples are copies. A couple is one value
+    of each variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and ``right`` are the values of
+    the two variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are compared with each other.
+    Raises ``ValueError`` for an odd number of couples.
     """
     counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
     if x.shape != y.shape or x.ndim != 1 or len(x) % 2:

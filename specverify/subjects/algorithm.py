@@ -80,10 +80,10 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 
 
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
-    """Return a task with float64 tables: a target truncated to ``top_k`` tokens, and a similar drafter.
+    """Return a task with float64 tables for target and draft model, and ``horizon`` new tokens.
 
-    The drafter keeps further tokens, so it also drafts tokens that have probability 0 under the target. Both tables
-    have this ``temperature``.
+    Both tables have ``vocabulary`` tokens and this ``temperature``. The target is truncated to ``top_k`` tokens (None:
+    all). The draft model mixes the target with another such table, so it also drafts tokens of target probability 0.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
@@ -138,7 +138,7 @@ def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prom
 
 
 def _product(task: Task, prompts: tuple[Tokens, ...]) -> Mapping[Any, Any]:
-    """Return the joint law of independent texts after ``prompts``: the product of their laws."""
+    """Return the joint law of independent texts after two ``prompts``: the product of their laws."""
     first, second = (target_law(task, prompt) for prompt in prompts)
     return {(one, other): mass * share for one, mass in first.items() for other, share in second.items()}
 

@@ -238,9 +238,9 @@ def answers_of(
 ) -> tuple[Answer, ...]:
     """Return the tokens and values of each row of one answer.
 
-    ``names`` are the values to read, and ``prompts`` the prompts of the rows. ``several``: the answer has several rows;
-    None means that its form decides. ``form`` states whether rows begin with their prompt. Tokens beyond ``horizon``
-    are dropped if it is not 0, and ``ends`` are the end-of-sequence tokens.
+    ``names`` are the values to read, and ``prompts`` the prompts of the rows. ``several`` states whether the answer has
+    several rows; None: read this from the answer. ``form`` states whether rows begin with their prompt. Tokens beyond
+    ``horizon`` are dropped if it is not 0, and ``ends`` are the end-of-sequence tokens.
     """
     tokens, beside = part_answer(answer, names)
     result = read_answer_rows(tokens, len(prompts) if several else None)

@@ -163,7 +163,8 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
     """Return the conversion, to NumPy or torch, for a verifier without a result on NumPy arrays.
 
-    ``first`` is its result on NumPy arrays, and ``outcome`` calls it with another conversion.
+    ``first`` is the result of calling it with NumPy arrays. ``outcome(convert)`` calls it with another conversion and
+    returns the result.
     """
     second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:
@@ -178,7 +179,7 @@ def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[
 
 
 def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
-    """Return whether ``verify`` receives the NumPy arrays ``given`` as tensors."""
+    """Return whether NumPy arrays like ``given`` must be converted to tensors before they are passed to ``verify``."""
 
     def attempt(function: BareVerifier, convert: Convert) -> None:
         function(*convert({}))

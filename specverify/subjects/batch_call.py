@@ -48,7 +48,11 @@ class Arguments(NamedTuple):
 
 
 def arguments_of(verify: BareVerifier, form: Form, setting: Setting = ()) -> Arguments:
-    """Return the arguments of ``verify`` at a setting of its sampling parameters, () for probabilities."""
+    """Return how the arguments of ``verify`` are made from p, q and drafts.
+
+    ``form`` is the form of the verifier. ``setting`` holds its sampling parameters; () for a verifier of probabilities,
+    which has none.
+    """
     if form.logits:
         given = partial(passed, verify, setting)
         return Arguments(form, ("target_logits", "draft_logits"), logits_rows, untied_logits, given)
@@ -146,8 +150,9 @@ def emitted(
 ) -> Callable[[Draws], Any]:
     """Return the function of draws that calls ``verify`` on ``rows`` in the context ``answered(draws)``.
 
-    It returns the tokens emitted for each row, or for the one row if the verifier takes no batch. It raises
-    ``UnusableSubject`` unless the result is one row of tokens for each row.
+    The function returns the tokens emitted for each row, or for the one row if the verifier takes no batch. It raises
+    ``UnusableSubject`` unless the result is one row of tokens for each row. ``arguments`` states how the arguments are
+    made.
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, attempt_of(arguments.form))
     told = arguments.parameters(rows[0].p.shape[1])
@@ -201,7 +206,8 @@ def _ends(found: OpenEnd | None) -> int:
 def _together(found: Sequence[Any]) -> Any:
     """Return the texts of a batch as one tuple; ``found`` are its rows.
 
-    If the last token of one row is symbolic, returns ``Undecided`` over such tuples.
+    If a row is ``Undecided`` (its last token is symbolic), the result is ``Undecided`` over the tuples with each of its
+    possible texts.
     """
     return next(
         (

@@ -222,6 +222,7 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
     """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
 
     If ``rows`` is not 0, the answer is of a batch of that many rows, with a list for each name or a list of objects.
+    Raises ``UnusableSubject`` for a list of another length.
     """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
@@ -322,9 +323,11 @@ def entries_of(value: Any) -> list[Any]:
 
 
 def token_logprob(entry: Any, token: int) -> float | None:
-    """Return the log-probability of ``token`` in ``entry``: the entry itself, an item or a field ``logprob`` of it.
+    """Return the log-probability of ``token`` in ``entry``, the element of a value for one position.
 
-    Returns None if the entry does not have the token. Raises ``TypeError`` for a value that is no entry.
+    ``entry`` is the logarithm itself, an object with a field ``logprob``, a list that begins with the logarithm, a
+    mapping from tokens to one of these, or a row of logarithms over the vocabulary. Returns None if a mapping or a row
+    does not have the token. Raises ``TypeError`` for any other value.
     """
     if isinstance(entry, Mapping) and "logprob" not in entry:
         result = entry.get(token, entry.get(str(token)))

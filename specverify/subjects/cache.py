@@ -72,7 +72,10 @@ class _CacheState(NamedTuple):
 
 
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> CacheDifference | None:
-    """Apply the operations to a new cache and to a list; return the first difference, None if there is none."""
+    """Apply the operations to a new cache and to a list; return the first difference, None if there is none.
+
+    An error counts as a difference, but raises ``UnusableSubject`` if the first operation causes it.
+    """
     all_held = [_CacheState(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
         done = tuple(operations[:number])
@@ -192,7 +195,10 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
-    """Return the difference ``found`` without the operations that are not needed to show it."""
+    """Return the difference ``found`` without the operations that are not needed to show it.
+
+    ``cache`` is the cache under test, to which shorter sequences are applied.
+    """
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]

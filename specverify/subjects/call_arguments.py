@@ -38,7 +38,10 @@ WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 
 @contextmanager
 def run_seeds() -> Iterator[None]:
-    """In the ``with`` block, pass the seeds ``FIRST_SEED``, ``FIRST_SEED + 1``, ...: the same ones in every run."""
+    """Pass the seeds ``FIRST_SEED``, ``FIRST_SEED + 1``, ... to the seed arguments of calls inside the ``with`` block.
+
+    So each run of a program gets the same seeds.
+    """
     with _seeds_from(FIRST_SEED):
         yield
 

@@ -62,8 +62,8 @@ def called(
 ) -> Any:
     """Call ``invoke`` on the arrays ``given``, converted by ``convert``, and return ``read`` of its result.
 
-    If the call raises, all arguments are attached to the error for its message. ``named`` are named arguments of the
-    call that ``invoke`` already contains.
+    Inside ``calls_kept`` the call is recorded. ``named`` are the named arguments that ``invoke`` already contains: if
+    the call raises, they are attached to the error with the arrays, for its message.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:

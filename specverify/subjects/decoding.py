@@ -107,7 +107,10 @@ def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens
 
 
 def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens, float]:
-    """Return the law of the new tokens of the call ``decoding`` without speculation, in float64."""
+    """Return the law of the new tokens of the call ``decoding`` without speculation, in float64.
+
+    ``model`` gives the logits, as in ``next_pmf``.
+    """
     task = Task(target=next_pmf(decoding, model), horizon=decoding.horizon, eos=decoding.eos)
     law = target_law(task, decoding.prompt)
     total = sum(law.values())
@@ -143,7 +146,10 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject of the examination ``row``, which is examined by samples only."""
+    """Return the subject of the examination ``row``, which is examined by samples only.
+
+    ``name`` and ``summary`` are those of the subject.
+    """
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

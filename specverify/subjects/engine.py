@@ -146,9 +146,9 @@ def opened(
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon`` (None: not cut).
 
-    Forward passes of ``models`` are cached. ``forced_uniform`` is the value of all uniforms, if given. With ``anew``,
-    every run constructs the call again before its draws are counted. The outcome is one text, or as many rows as the
-    call ``like`` returns.
+    Forward passes are cached for each model of ``models``, whose second item describes the data on which a pass
+    depends. ``forced_uniform`` is the value of all uniforms, if given. With ``anew``, every run constructs the call
+    again before its draws are counted. The outcome is one text, or as many rows as the call ``like`` returns.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -178,8 +178,8 @@ def watched(
 ) -> Iterator[Watched]:
     """Yield the calls ``speculative`` and ``plain`` as programs that return the observer's record of a run.
 
-    New tokens beyond ``horizon`` are cut off (None: none are). If ``plain`` is None, the records of the call without
-    speculation are empty.
+    Forward passes of ``models`` are cached. New tokens beyond ``horizon`` are cut off (None: none are). If ``plain`` is
+    None, the records of the call without speculation are empty.
     """
 
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
@@ -210,7 +210,10 @@ def _warm(*calls: Decode) -> None:
 
 
 def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
-    """Count the texts of ``number`` calls of ``decode`` that draw their own random numbers."""
+    """Count the texts of ``number`` calls of ``decode`` that draw their own random numbers.
+
+    ``seed`` seeds the generators of libraries once, and selects the seeds that are passed to the calls.
+    """
     with seeded(seed), sample_seeds(seed):
         return Counter(_outcome(decode(), rows=None) for _ in range(number))
 
@@ -241,7 +244,8 @@ def _rows_returned(decode: Decode) -> int | None:
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
     """Return the new tokens of a run, cut at ``horizon``; ``Undecided`` if the last token was never read.
 
-    With several ``rows``, return a tuple of texts; None permits any number of rows.
+    With several ``rows``, return a tuple of texts; None permits any number of rows. Raises ``UnusableSubject`` for
+    another number of rows.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:

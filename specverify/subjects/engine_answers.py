@@ -180,7 +180,10 @@ def _dimensions(value: Any) -> int | None:
 
 
 def _one_row(item: Any) -> Any:
-    """Return one of several rows of token ids; ``item`` may be an object that contains them."""
+    """Return one of several rows of token ids; ``item`` may be an object that contains them.
+
+    Raises ``UnusableSubject`` if it contains no row or several rows.
+    """
     result = read_answer_rows(item)
     if len(result.rows) != 1:
         raise UnusableSubject(f"one of its rows is {shown(item)}, {EXPECTED}")
@@ -303,9 +306,9 @@ def new_tokens(
 ) -> list[Any]:
     """Return the new tokens of each row of ``found``, without padding and without the prompt.
 
-    ``in_front`` states that rows begin with their prompt. ``horizon`` is the requested number of tokens, and ``eos``
-    are the end tokens. Raises ``UnusableSubject`` if the result contains lengths and it is not certain which tokens
-    they count.
+    ``prompts`` are the prompts of the rows. ``in_front`` states that rows begin with their prompt. ``horizon`` is the
+    requested number of tokens, and ``eos`` are the end tokens. Raises ``UnusableSubject`` if the result contains
+    lengths and it is not certain which tokens they count.
     """
     if not in_front:
         open_left = found.several and any(not _is_negative(row[0]) for row in map(elements_of_row, found.rows) if row)

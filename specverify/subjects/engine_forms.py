@@ -99,7 +99,10 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
-    """Return whether every row of the result ``found`` begins with its prompt and has a whole text after the prompt."""
+    """Return whether every row of the result ``found`` begins with its prompt and has a whole text after the prompt.
+
+    ``call`` is the call that returned the result; it has the prompts and the number of new tokens.
+    """
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

@@ -55,8 +55,9 @@ class Fault(NamedTuple):
 
 
 def calls_to_see(expected: float, got: float) -> int:
-    """Return the number of calls that separates the probabilities ``expected`` and ``got`` by ``STANDARD_ERRORS``.
+    """Return the number of calls after which two probabilities of an outcome can be distinguished by its frequency.
 
+    The frequency then differs from ``expected`` by ``STANDARD_ERRORS`` standard errors if the probability is ``got``.
     Returns 1 if both are 0 or 1. If ``expected`` is 0, one occurrence is enough: returns the number of calls that miss
     the outcome with probability e^-20.
     """

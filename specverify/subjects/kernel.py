@@ -153,7 +153,10 @@ def positional(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _with_parameters(kernel: Kernel) -> Kernel:
-    """Return the kernel with its parameters checked. Raises ``ValueError`` if they do not fit the call."""
+    """Return the kernel with the fields ``named`` and ``places`` set from its parameters.
+
+    Raises ``ValueError`` if the parameters do not fit the call.
+    """
     try:
         signature = inspect.signature(kernel.call)
     except (TypeError, ValueError):

@@ -80,7 +80,10 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
 
 
 def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
-    """Return one kind of batch row for each draft that q can draw, and the probability of each."""
+    """Return one kind of batch row for each sequence of drafts that q can draw, and the probability of each.
+
+    q is the draft model of ``situation``.
+    """
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
         RowKind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
@@ -99,7 +102,10 @@ def sampled_situation(gamma: int, seed: int) -> Situation:
 
 
 def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
-    """Return pmfs p and q under which draft 0 is accepted with probability ``chance``, else replaced from ``then``."""
+    """Return pmfs p and q for a draft of token 0.
+
+    The draft is accepted with probability ``chance``, and otherwise replaced by a draw from ``then``.
+    """
     return chance * ONE + (1 - chance) * then, ONE
 
 

@@ -46,10 +46,11 @@ class DraftCase(NamedTuple):
 
 
 class KernelRounds(NamedTuple):
-    """Draft cases as rows of a batch, and the grid cells of their uniforms.
+    """Draft cases as rows of a batch, and the cells of their uniforms.
 
-    The uniforms of a row decide its drafts and its last token; a race has one more, which gives the noise of the third
-    token.
+    A cell is a box of uniforms, for one case, in which the rule emits the same tokens. The uniforms of a row decide its
+    drafts and its last token. If the last token is drawn by a race (the largest weight / noise), there is one more
+    uniform, which gives the noise of the third token.
     """
 
     kernel: Kernel

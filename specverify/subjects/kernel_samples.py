@@ -76,7 +76,7 @@ def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...]:
     """Return the seed and the offset of call ``number``; () if they are not arguments of the kernel.
 
-    ``more`` is added to the seed.
+    The seed is ``seed`` plus ``more``, and the offset grows by the kernel's offset step from call to call.
     """
     if kernel.convention.uniforms == "own":
         return ()
@@ -95,7 +95,7 @@ def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
 def _lengths(design: Design, kinds: Any) -> Any:
     """Return the number of drafts of each row as a NumPy array; ``kinds`` are the kinds of the rows.
 
-    It is computed on the host only if rows of the design differ in it.
+    The kinds are copied to the host only if rows of ``design`` differ in their number of drafts.
     """
     lengths = design.batch.lengths
     if (lengths == lengths[0]).all():

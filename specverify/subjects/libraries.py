@@ -27,7 +27,7 @@ def imported_beside(function: Callable[..., Any], library: str) -> bool:
 
 
 def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Yield the functions of a function's own module that its code mentions."""
+    """Yield the functions that the code of ``function`` mentions and that are globals of its module."""
     function = _innermost(function)
     scope = getattr(function, "__globals__", {})
     yield from filter(inspect.isfunction, map(scope.get, _names(getattr(function, "__code__", None))))
@@ -52,7 +52,7 @@ def _names(code: CodeType | None) -> Iterator[str]:
 def _comes_from(value: Any, library: str, *, by_type: bool = False) -> bool:
     """Return whether ``value`` is a module of ``library`` or is defined there.
 
-    With ``by_type`` the question is asked of the type of ``value``.
+    With ``by_type``, return whether the type of ``value`` is defined there.
     """
     of = type(value) if by_type else value
     name = value.__name__ if isinstance(value, ModuleType) else getattr(of, "__module__", None)

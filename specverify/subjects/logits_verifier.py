@@ -55,7 +55,7 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    A setting is skipped if the verifier takes none of its truncations, but takes another truncation.
+    A setting with truncations (top-k, top-p, min-p) is skipped if the verifier takes a truncation but none of these.
     """
     mine = parameters_of(verify)
     kept = [
@@ -130,6 +130,9 @@ def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 
 
 def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:
-    """Return all sampling parameters that ``verify`` takes: those of ``setting``, the others at their neutral value."""
+    """Return all sampling parameters that ``verify`` takes: those of ``setting``, the others at their neutral value.
+
+    The neutral top-k is ``vocabulary``, the number of tokens.
+    """
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
     return {parameter: values[parameter] for parameter in parameters_of(verify)}

@@ -141,12 +141,12 @@ class WithVocabulary(NamedTuple):
         return self.make(scenario)
 
     def widen(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with at least the required number of tokens."""
+        """Return ``scenario`` with at least ``vocabulary`` tokens."""
         return scenario._replace(vocabulary=max(scenario.vocabulary, self.vocabulary))
 
 
 def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
-    """Return ``scenario`` with the least vocabulary that ``make`` requires."""
+    """Return ``scenario`` with at least the number of tokens that ``make`` requires of a vocabulary."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
 
@@ -297,12 +297,18 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the index of the row, within its batch, that serves request ``index``."""
+    """Return the index of the row, within its batch, that serves request ``index``.
+
+    It is 0 if requests are served one by one.
+    """
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
-    """Return the pmf of the draft after ``tokens``, from the observer of the engine in this scenario."""
+    """Return the pmf from which the draft after ``tokens`` should be drawn, as the observer of the engine states it.
+
+    The engine is created for ``scenario``. Raises ``UnusableSubject`` if its observer has no such pmf.
+    """
     observer = _made_once(make, scenario).observer
     if observer is None or observer.draft is None:
         raise UnusableSubject(f"for {scenario.name} it was made without the pmf of its drafts, and with one before")
@@ -471,7 +477,7 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
 
 
 class _Counted:
-    """Draws that pass each draw on to other draws and count them."""
+    """Draws that get each outcome from other draws, ``inner``, and count the draws."""
 
     def __init__(self, inner: Draws) -> None:
         self._inner = inner

@@ -66,7 +66,8 @@ class Observer:
         """Record that the target is about to process the token ids ``fed`` while its cache contains ``held`` entries.
 
         Tokens fed after the last committed one are drafts. ``entries`` are the keys and values in the cache, one array
-        ``[..., held, width]`` for each layer and kind; they are compared with those of plain decoding.
+        ``[..., held, width]`` for each layer and kind; they are compared with those of plain decoding. Raises
+        ``UnusableSubject`` if ``held`` is no whole number.
         """
         if not isinstance(held, (int, np.integer)) or isinstance(held, bool) or held < 0:
             raise UnusableSubject(f"the observer got {held!r} as the number of cache entries, expected a whole number")
@@ -78,7 +79,8 @@ class Observer:
     def processed(self, tokens: Any) -> None:
         """Record the input ``tokens`` of a logits processor in the last pass.
 
-        ``tokens`` are all tokens before the position whose logits the processor changes.
+        ``tokens`` are all tokens before the position whose logits the processor changes. Raises ``UnusableSubject``
+        before the first pass.
         """
         if not self.shown:
             raise UnusableSubject("the observer got a processed row before any forward pass")

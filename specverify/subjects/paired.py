@@ -87,11 +87,12 @@ def paired_made(make: Make) -> tuple[Pairing, ...]:
 
     ``make`` creates the engine.
     """
-    return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
+    return tuple(pairing_in(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _pairing(make: Make, scenario: Scenario) -> Pairing:
+def pairing_in(make: Make, scenario: Scenario) -> Pairing:
+    """Return the pairing of the engine ``make`` in ``scenario``."""
     made = made_in(make, scenario)
     seeds = takes_seed(made.speculative)
     each = made.batched and seeds_each_row(made.speculative)

@@ -25,7 +25,10 @@ class DraftRequest(NamedTuple):
 
 
 def numbers_of(row: Any) -> list[float]:
-    """Return a pmf of q as a list of floats, from any kind of array."""
+    """Return ``row``, a pmf of a drafter in any kind of array, as a list of floats.
+
+    Raises ``ValueError`` unless the array has one dimension.
+    """
     values = row.detach().double().cpu().numpy() if hasattr(row, "detach") else np.asarray(row, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError("a row has one dimension")

@@ -51,9 +51,10 @@ def only(masses: Any, kept: Any) -> Any:
 
 
 def check_clear(distance: Any, what: str, prompt: Tokens) -> None:
-    """Raise ``UnusableSubject`` if a decision is too close to a tie: ``distance`` is below ``CLEAR``.
+    """Raise ``UnusableSubject`` if a decision is too close to a tie: an entry of ``distance`` is below ``CLEAR``.
 
-    ``what`` is the decision in words, and ``prompt`` the prompt of the request.
+    ``distance`` holds the distances from the tie, ``what`` is the decision in words, and ``prompt`` the prompt of the
+    request.
     """
     least = np.abs(distance).min(initial=np.inf)
     if least < CLEAR:

@@ -68,10 +68,10 @@ _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 
 
 def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
-    """Return (first prompt, further prompts): the first, one that begins differently, and a mix of both.
+    """Return (first prompt, further prompts): the first, a second that begins differently, and a mix of both.
 
-    The mix begins as the second and continues as the first, for ``end`` tokens: each of its cache blocks was used
-    before, but never in this sequence. ``beginning`` is the length of the first prompt.
+    The first prompt has ``beginning`` tokens. The mix begins as the second and continues as the first would, up to
+    ``end`` tokens. So each of its cache blocks may be held from an earlier request, but never in this sequence.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -215,7 +215,7 @@ def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows
     """Return the lists of requests with which the engine call ``decode`` is examined.
 
     With ``stops`` there are also texts that end. A ``batched`` engine also gets a batch of ``rows`` requests, if that
-    is more than one. An engine that takes no prompt gets none.
+    is more than one. Returns () for an engine that takes no prompt.
     """
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
@@ -254,7 +254,7 @@ def _never(_: list[Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
-    """Return the texts of all requests, concatenated; the arguments are those of ``served_each``."""
+    """Return the texts of all ``requests``, concatenated; the other arguments are those of ``served_each``."""
     return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
 
 
@@ -263,8 +263,9 @@ def served_each(
 ) -> tuple[Tokens, ...]:
     """Return the text of each request, cut at its horizon.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them; ``form`` states how prompts are passed and where the
-    new tokens are in a row. Raises ``UnusableSubject`` for a result that is no new tokens.
+    ``requests`` are the requests, in their order. ``decode`` takes a prompt, or if ``batched`` a list of them; ``form``
+    states how prompts are passed and where the new tokens are in a row. Raises ``UnusableSubject`` for a result that is
+    no new tokens.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos

@@ -56,9 +56,9 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
     """Return a tree of the shape ``parents`` that is accepted or rejected with certainty.
 
-    It has the vocabulary and dtype of the rows ``like``. If ``accepted``, p is certain of the last token everywhere,
-    and of the first token after a leaf; the last child of every node is the last token. Otherwise p is certain of the
-    first token, which no child has if there are enough other tokens.
+    It has the vocabulary and dtype of the rows ``like``. If ``accepted``, the last child of every node is the last
+    token of the vocabulary, and p is one-hot: on the first token after a leaf, on the last token everywhere else.
+    Otherwise p is one-hot on the first token everywhere, and no child has this token if there are enough other tokens.
     """
     vocabulary = like.shape[1]
     rows = np.zeros((len(parents) + 1, vocabulary), dtype=like.dtype)
@@ -79,7 +79,8 @@ def decided(
 ) -> tuple[TreeAnswer, ...]:
     """Return the answer of ``verify`` for each of ``trees``, from one call in the context ``answered(draws)``.
 
-    The tokens of an answer are recorded with the call; its weights are not, because they may be a reused buffer.
+    ``form`` is the form of the verifier. The tokens of an answer are recorded with the call; its weights are not,
+    because they may be a reused buffer.
     """
     result: list[tuple[TreeAnswer, ...]] = []
 
@@ -109,7 +110,7 @@ def attempt_of(form: Form) -> Attempt:
 def _arrays(form: Form, trees: Sequence[TreeRows]) -> dict[str, Any]:
     """Return the arguments of a call for ``trees`` by name; without q for top-k drafts.
 
-    They are stacked if the verifier takes a batch.
+    The arguments are stacked if the verifier, whose form is ``form``, takes a batch.
     """
     columns = [np.stack([np.asarray(tree[place]) for tree in trees]) for place in range(4)]
     given = dict(zip(TreeRows._fields, columns if form.batched else [column[0] for column in columns], strict=True))

@@ -181,8 +181,8 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
 
-    ``company`` states whether a tree is decided among others. ``answered(draws)`` is the context of the call; by
-    default it intercepts random calls.
+    ``form`` is the form of ``verify``. ``company`` states whether a tree is decided among others. ``answered(draws)``
+    is the context of the call; by default it intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
@@ -229,8 +229,9 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a tree after the prompt and another tree after a longer text.
 
-    Drawn trees have one node if the vocabulary is above 2, because the numbers of paths multiply. If q has too few
-    tokens to fill one tree, both are cut, because all trees of a batch have the same number of nodes.
+    ``form`` is the form of ``verify``, which takes a batch. Drawn trees have one node if the vocabulary is above 2,
+    because the numbers of paths multiply. If q has too few tokens to fill one tree, both are cut, because all trees of
+    a batch have the same number of nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

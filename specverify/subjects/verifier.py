@@ -51,8 +51,9 @@ def verifier_subject(
 ) -> Subject:
     """Return the subject of a verifier of chains, which claims to be lossless and to have optimal acceptance.
 
-    ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities
-    and 2 for other forms. Larger numbers are examined in a few further scenarios (``deep``).
+    ``form`` is the form of the verifier: one row or a batch, probabilities or logits. ``gammas`` are the numbers of
+    drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities and 2 for other forms. Larger
+    numbers are examined in a few further scenarios (``deep``).
 
     All settings of sampling parameters are examined at the largest of ``gammas``, the first setting at the others. In a
     batch two random rows are examined together in the first setting and in the one with most truncations; in the latter
@@ -96,8 +97,8 @@ def variant_at(
 ) -> Variant:
     """Return the variant of a subject at one gamma and one setting of its sampling parameters.
 
-    In a batch the row is examined among the rows of ``company`` (None: alone), and several random rows are examined
-    together if ``joint``.
+    ``form`` is the form of ``verify``. In a batch the row is examined among the rows of ``company`` (None: alone), and
+    several random rows are examined together if ``joint``.
     """
     arguments, label = arguments_of(verify, form, setting), f"gamma={gamma}"
     label += "".join(f" {parameter}={value:g}" for parameter, value in setting)

@@ -60,10 +60,10 @@ def setting_of_decoder(
 ) -> SampledSetting:
     """Return the decoder ``make(task, answered)`` as a setting that is sampled with its own random numbers.
 
-    It covers sizes beyond enumeration. The horizon is one more than the largest number of ``drafts`` per round, so that
-    a first round drafts all of them: fewer are drafted near the end of a text, and a verifier may treat many drafts
-    differently. ``least`` is the smallest vocabulary. ``process`` turns the models into those the verifier must follow;
-    the law is that of its target.
+    The setting covers sizes beyond enumeration; its name contains ``label``. The horizon is one more than the largest
+    number of ``drafts`` per round, so that a first round drafts all of them: fewer are drafted near the end of a text,
+    and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary. ``process`` turns the models
+    into those the verifier must follow; the law is that of its target.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))

@@ -65,7 +65,10 @@ def check_drafter(
 
 
 def _prompts(prompts: Any) -> list[Tokens]:
-    """Return ``prompts`` as tuples of token ids, after validation."""
+    """Return ``prompts`` as tuples of token ids, after validation.
+
+    Raises ``ValueError`` unless they are a non-empty sequence of non-empty sequences of token ids.
+    """
     if not isinstance(prompts, (tuple, list)) or not prompts:
         raise argument_error("prompts", prompts, "a sequence of prompts, such as [(0,), (0, 1)]")
     for prompt in prompts:

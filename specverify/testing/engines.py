@@ -143,7 +143,10 @@ def check_engine(
 
 
 def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
-    """Raise ``ValueError`` if two calls are given with an option that only an engine factory supports."""
+    """Raise ``ValueError`` if two calls are given with an option that only an engine factory supports.
+
+    These options are ``sizes`` and some of the names in ``promises``.
+    """
     if sizes is not None:
         raise argument_error("sizes", sizes, "it to be left out with two calls: it is for make(scenario)")
     for promise in (DRAFTS, *RANKS):

@@ -67,7 +67,10 @@ class CheckOfSubject(NamedTuple):
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
-        """Run the check and return its verdict. The options ``more`` replace those of the subject."""
+        """Run the check and return its verdict; None if the plan ended before the check.
+
+        The options ``more`` replace those of the subject. Raises the error of a check function if the check fails.
+        """
         __tracebackhide__ = True
         more = {**offered.get(), **more}
         plan = self.examinee.make(**more) if more else self.examinee.plan
@@ -147,7 +150,10 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``."""
+    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``.
+
+    Raises ``ValueError`` for a check function without its arguments.
+    """
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
     given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)
@@ -164,7 +170,7 @@ def _plan_of(
 
 
 def _label(item: Any) -> str:
-    """Return a label for a listed subject: the last component of its name."""
+    """Return a label for ``item``, a listed subject: the last component of its name."""
     named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
     if isinstance(named, (Algorithm, Subject)):
         return named.name
@@ -186,9 +192,9 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of ``check`` on the subject of ``plan``.
+    """Return the verdict of ``check`` on the subject of ``plan``; None if the plan ended without one.
 
-    Other verdicts of the same run are stored in ``examinee``.
+    A verdict that ``examinee`` already has is returned without a run. Other verdicts of the same run are stored in it.
     """
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))

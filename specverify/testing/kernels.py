@@ -101,7 +101,10 @@ def _library_of(kernel: Any) -> Library:
 
 
 def _vocabularies(sizes: Any) -> tuple[int, ...]:
-    """Return the validated vocabulary sizes to examine in addition to size 3."""
+    """Return the validated vocabulary sizes to examine in addition to size 3.
+
+    Raises ``ValueError`` unless ``sizes`` is a sequence of integers of at least 5.
+    """
     if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
         raise argument_error("vocabularies", sizes, "a sequence of numbers of tokens, such as (129, 1025)")
     for size in sizes:

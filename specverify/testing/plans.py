@@ -183,7 +183,7 @@ SOME_DEFAULTS: Mapping[str, Any] = {"claims": None, "sampled": False, "tv": None
 
 
 def check_common(options: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` in one sentence for a common option with an invalid value."""
+    """Raise ``ValueError`` in one sentence for the first of the shared ``options`` with an invalid value."""
     given = {**DEFAULTS, **SOME_DEFAULTS, **options}
     check_choice(given["on_fail"], "on_fail", ("raise", "warn", None))
     check_flag(given["fail_fast"], "fail_fast")
@@ -269,7 +269,7 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
 
 
 def seconds_of(options: CheckOptions) -> float:
-    """Return the time limit of all checks together, in seconds."""
+    """Return the time limit of all checks together, in seconds, from the shared ``options``."""
     return options.get("timeout", SECONDS)
 
 
@@ -284,7 +284,10 @@ def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
 
 
 def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
-    """Return the subject with ``claims`` in place of its own; unchanged if ``claims`` is None."""
+    """Return the subject with ``claims`` in place of its own; unchanged if ``claims`` is None.
+
+    Raises ``ValueError`` unless they are at least one ``Claim``.
+    """
     if claims is None:
         return subject
     if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
@@ -309,7 +312,10 @@ def _told(value: Any) -> str:
 
 
 def checked_gammas(gammas: Any) -> tuple[int, ...]:
-    """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation."""
+    """Return ``gammas``, the numbers of drafts at which a verifier is examined, as a tuple after validation.
+
+    Raises ``ValueError`` unless they are different integers of at least 1.
+    """
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
         raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:

@@ -91,7 +91,10 @@ def server_sampler(
 
 
 def _continued(url: str, prompt: Tokens | str, prefix: Tokens) -> str | list[int]:
-    """Return ``prompt`` followed by the tokens ``prefix``, so that the server at ``url`` continues a text."""
+    """Return ``prompt`` followed by the tokens ``prefix``, so that the server at ``url`` continues a text.
+
+    Raises ``UnusableSubject`` for a prefix if the prompt is a text, or if the server returns no token ids.
+    """
     if isinstance(prompt, str) and prefix:
         raise UnusableSubject(f"the prompt is {shown(prompt)}, expected token ids, which a prefix can follow")
     if prefix and url in _WITHOUT_IDS:
@@ -206,7 +209,8 @@ def _number(token: Any) -> int:
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Request one completion as a stream of events; return its tokens and values, with the chunks of text.
 
-    ``fields`` are the fields of the request.
+    ``url`` is the address of the server. ``fields`` are the fields of the request. Raises ``UnusableSubject`` if the
+    stream has no tokens.
     """
     result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:

@@ -61,9 +61,9 @@ def pmfs(vocabulary: int, kind: str | None = None, dtype: str | None = None) -> 
 
 
 def pmf_pairs(vocabulary: int, dtype: str | None = None) -> st.SearchStrategy[tuple[Pmf, Pmf]]:
-    """Return a strategy for pairs (p, q) of pmfs ``[vocabulary]``.
+    """Return a strategy for pairs (p, q) of pmfs ``[vocabulary]``; exact, or of ``dtype``.
 
-    The two are independent, equal, of disjoint supports, or one support is inside the other.
+    p and q are independent, equal, of disjoint supports, or one support is inside the other.
     """
     check_choice(dtype, "the dtype", _EXACT_OR)
     check_integer(vocabulary, "the vocabulary")
@@ -96,7 +96,10 @@ def parents(nodes: int) -> st.SearchStrategy[Tokens]:
 
 
 def drafts(vocabulary: int, gamma: int, dtype: str | None = None) -> st.SearchStrategy[Draft]:
-    """Return a strategy for chains of ``gamma`` drafts with their pmfs; each draft has positive probability."""
+    """Return a strategy for chains of ``gamma`` drafts with their pmfs; each draft has positive probability.
+
+    ``dtype`` is that of the pmfs; None means exact rationals.
+    """
     check_integer(gamma, "gamma")
     return trees(vocabulary, gamma, dtype=dtype, shapes=st.just(tuple(range(-1, gamma - 1)))).map(_as_chain)
 

@@ -162,7 +162,10 @@ def _check_unsaid(form: str | None, **options: Any) -> None:
 
 
 def _cases(cases: Any) -> Sequence[Any]:
-    """Return the validated calls on which a verifier is examined."""
+    """Return ``cases``, the calls on which a verifier is examined, after validation.
+
+    Raises ``ValueError`` unless they are a collection of calls.
+    """
     if isinstance(cases, tuple) and hasattr(cases, "_fields"):
         raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")
     if isinstance(cases, (str, bytes)) or not isinstance(cases, Iterable):

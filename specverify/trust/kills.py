@@ -1,9 +1,10 @@
 """The kill matrix: every planted bug, and every right subject that looks wrong, under every check and peer statistic.
 
-A check kills a mutant by refuting it. The check that a mutant names as its killer examines every scenario; the other
-checks examine every third scenario, with fewer samples. The matrix also records the checks that hold on a mutant or do
-not apply to it. The control (the subject without the bug) is judged in the scenarios that were needed to kill the
-mutant. The statistics by which other projects test their samplers judge the mutants that those tests can express.
+A check kills a mutant by refuting it. Every check examines every third scenario, with fewer samples. If the check that
+a mutant names as its killer does not refute there, it examines all scenarios. The matrix also records the checks that
+hold on a mutant or do not apply to it. The control (the subject without the bug) is judged in the scenarios that were
+needed to kill the mutant. The statistics by which other projects test their samplers judge the mutants that those tests
+can express.
 """
 
 from __future__ import annotations
@@ -155,8 +156,9 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
     """Return the results of a mutant, without the result of its control where another mutant may share that result.
 
-    The control is judged here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is
-    empty, and mutants with an equal control share one result.
+    ``checks`` are names of checks; ``peers`` adds the verdicts of other projects' statistics. The control is judged
+    here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is empty, and mutants with
+    an equal control share one result.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)

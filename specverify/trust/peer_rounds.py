@@ -84,7 +84,8 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
     """Return whether a program returns the same tokens when it is repeated with the same outcomes of all draws.
 
-    This is tested because dividing counts among paths may not reveal a difference if there are few paths.
+    This is tested because dividing counts among paths may not reveal a difference if there are few paths. Raises
+    ``TimeoutError`` if one round takes more than ``PROBE_SECONDS``.
     """
     begun = time.process_time()
     for seed in range(REPEATED):

@@ -360,7 +360,10 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Return three counts of bugs: refuted by the full plan, refuted by both plans, and without a full run."""
+    """Return three counts of bugs: refuted by the full plan, refuted by both plans, and without a full run.
+
+    ``lines`` are the records of ``compare``.
+    """
     full = [line for line in lines if line["full"]]
     return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
 

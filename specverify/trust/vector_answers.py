@@ -110,9 +110,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of the texts of the program ``asked``, or of one round, with the models of the vector.
+    """Return the law of the texts of a program, or of one round, with the models of the vector.
 
-    ``place`` is the number of the subject's variant.
+    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Raises ``NotAsked`` if the
+    vector does not apply to this variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -164,7 +165,8 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
     """Return the inputs of a decode for a ``stop`` vector: a model, the prompt, and the vocabulary size.
 
-    The model emits the text of the vector with certainty.
+    The model emits the text of the vector, which ``inputs`` holds, with certainty. Raises ``NotAsked`` if this text is
+    shorter than the number of tokens to decode.
     """
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
@@ -179,9 +181,10 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the text that the program ``asked`` decodes for a ``stop`` vector.
+    """Return the text that a program decodes for a ``stop`` vector.
 
-    ``place`` is the number of the subject's variant. Target and draft model agree, so every draft is accepted.
+    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Target and draft model agree,
+    so every draft is accepted.
     """
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -218,7 +221,10 @@ def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
 
 
 def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
-    """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position."""
+    """Return the target's and the draft model's pmfs of a ``verify_chain`` or ``boundary`` vector, one per position.
+
+    ``inputs`` are the inputs of the vector. Raises ``NotAsked`` if they do not give all pmfs.
+    """
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
         raise NotAsked("it draws its drafts, from rows of numbers")
     if "vocabulary" not in inputs:
@@ -252,7 +258,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
     ``asked`` holds the program; ``place`` is the index of the variant among its variants. Drafts become those of the
     vector, and all other draws are answered by the vector's uniforms. A vector of the kind ``boundary`` answers all of
-    them with one end of the uniforms' range.
+    them with one end of the uniforms' range. Raises ``NotAsked`` if the vector does not apply to the variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -269,7 +275,10 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
-    """Return the tokens and the number of accepted drafts of one call of the bare verifier for a vector."""
+    """Return the tokens and the number of accepted drafts of one call of the bare verifier for a vector.
+
+    ``asked`` holds the verifier. Raises ``NotAsked`` if the vector does not apply to a bare verifier.
+    """
     inputs = vector.inputs
     rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
     end = _end_of(inputs) if vector.kind == "boundary" else None
@@ -284,8 +293,9 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Return how many cache entries an engine keeps in the round that a vector describes.
 
-    Program number ``place`` of the subject decodes with several seeds until a round has the vector's numbers of known,
-    drafted and accepted tokens. Raises ``NotAsked`` if no seed gives such a round.
+    ``asked`` holds the engine; ``place`` is the index of the program among its programs. This program decodes with
+    several seeds until a round has the vector's numbers of known, drafted and accepted tokens. Raises ``NotAsked`` if
+    no seed gives such a round.
     """
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
@@ -299,7 +309,8 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
     """Yield, for each round of one text that ``program`` decodes, its sizes and the cache length before the next one.
 
-    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts.
+    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. Raises
+    ``NotAsked`` if the program has no observer.
     """
     if program.watch is None:
         raise NotAsked("it cannot be looked into")

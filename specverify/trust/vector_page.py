@@ -99,7 +99,7 @@ def vector_page(rows: Sequence[VectorRow]) -> str:
 
 
 def _kinds() -> list[str]:
-    """Return the lines of the table of kinds and groups."""
+    """Return the lines of the page's section on the kinds of test vectors: a table of the kinds, and their groups."""
     counts = Counter(vector.kind for vector in all_vectors().values())
     lines = ["\n## Kinds\n", "| kind | the question | fields of an answer | vectors |", "|---|---|---|---:|"]
     for kind in KINDS:

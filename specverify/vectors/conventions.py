@@ -94,9 +94,9 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 
 def family_of(flag: str) -> str:
-    """Return the family to which the convention ``flag`` belongs.
+    """Return the family to which the convention ``flag`` belongs: a key of ``FAMILIES``.
 
-    A family is a key of ``FAMILIES``. Its conventions are the possible answers to one question.
+    The conventions of a family are the possible answers to one question, such as how ties are broken.
     """
     return next(family for family, flags in FAMILIES.items() if flag in flags)
 

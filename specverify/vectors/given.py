@@ -53,7 +53,7 @@ class GivenKeys:
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the token with the least ``key / weight``, and the factor by which it wins.
+    """Return the token with the least ratio of its entry of ``keys`` to its weight, and the factor by which it wins.
 
     The factor is the second least ratio divided by the least, or 0 if only one token takes part. Tokens of weight 0 do
     not take part.
@@ -65,8 +65,8 @@ def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
 def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fraction:
     """Return a binary fraction with few digits inside ``[low, high)``, near ``low + towards * (high - low)``.
 
-    The result is at least a sixteenth of the interval away from either end, so that rounding cannot change the decision
-    of a right program. Raises ``ValueError`` if ``FINEST`` bits are not enough.
+    The result keeps a distance of at least a sixteenth of the interval from both ends, so that rounding cannot change
+    the decision of a right program. Raises ``ValueError`` if a fraction with ``FINEST`` bits does not suffice.
     """
     low, high = Fraction(low), Fraction(high)
     spare = (high - low) / 16

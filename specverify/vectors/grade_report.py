@@ -43,7 +43,10 @@ def unanswered_groups(grades: Grades) -> list[str]:
 
 
 def told_failures(grades: Grades) -> Iterator[str]:
-    """Yield the first failures as text. Each has the inputs and the reason, so that it can be checked by hand."""
+    """Yield some failures as text, each with the inputs and the reason, so that it can be checked by hand.
+
+    These are the first ``OF_A_GROUP`` of each group, but at most ``FIRST`` in total.
+    """
     told: Counter[str] = Counter()
     for item in grades.failures:
         told[item.vector.group] += 1

@@ -14,7 +14,7 @@ UNANSWERED = Judged(Outcome.NOT_ANSWERED, "there is no answer to it")
 
 
 class Graded(NamedTuple):
-    """A vector, the program's answer (None if there is none), and the grade of the answer."""
+    """A vector, the program's answer (None if there is none), and the grade of the answer (``judged``)."""
 
     vector: Vector
     answer: Answer | None
@@ -82,10 +82,9 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return which conventions of ``family`` fit all answers of ``items``.
+    """Return the conventions of ``family`` that fit all answers of ``items``, the graded answers that depend on it.
 
-    If none does, the result has instead, for each convention that occurs, a vector whose answer follows this
-    convention.
+    If no convention does, the result has for each convention that occurs a vector whose answer follows it.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

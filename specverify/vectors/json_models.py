@@ -22,7 +22,7 @@ def pmf_of(row: Sequence[str]) -> Pmf:
 
 
 def sparse_pmf_of(row: Mapping[str, str], vocabulary: int) -> Pmf:
-    """Return the pmf ``[vocabulary]`` whose positive entries are given: token id as a string -> probability."""
+    """Return the pmf ``[vocabulary]`` whose positive entries are in ``row``: token id as a string -> probability."""
     pmf = np.array([Fraction(0)] * vocabulary, dtype=object)
     for token, mass in row.items():
         pmf[int(token)] = Fraction(mass)
@@ -30,7 +30,7 @@ def sparse_pmf_of(row: Mapping[str, str], vocabulary: int) -> Pmf:
 
 
 def by_last_token(rows: Rows) -> LanguageModel:
-    """Return the model whose pmf after a text is the row of its last token."""
+    """Return the model whose pmf after a text is ``rows[t]``, where t is the last token of the text."""
     pmfs = [pmf_of(row) for row in rows]
     return lambda tokens: pmfs[tokens[-1]].copy()
 
@@ -83,5 +83,5 @@ def support_of(pmf: Pmf) -> Tokens:
 
 
 def rows_of(pmfs: Sequence[Any]) -> list[list[str]]:
-    """Return each pmf as a list of strings such as ``"3/8"``."""
+    """Return each of ``pmfs`` as a list of strings such as ``"3/8"``."""
     return [texts(pmf.tolist()) for pmf in pmfs]

@@ -50,7 +50,10 @@ def judged_exactly(vector: Vector, answer: Answer) -> Judged:
 
 
 def judged_as_row(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer that is a pmf. Strings are rationals and must be equal; numbers may be rounded."""
+    """Grade an answer whose field is a pmf, by comparing it with the right answers of ``vector``.
+
+    Strings are rationals and must be equal; numbers may be rounded.
+    """
     return judged_by(equal_rows, vector, answer)
 
 
@@ -65,7 +68,7 @@ def equal_fields(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_rows(expected: Answer, answer: Answer) -> Judged:
-    """Return the grade of ``answer``, a pmf: strings must be equal as rationals, numbers within rounding."""
+    """Return the grade of ``answer``, a pmf, against ``expected``: equal rationals if strings, else within rounding."""
     row, wanted = answer.get("pmf"), expected["pmf"]
     if not isinstance(row, list):
         return Judged(Outcome.NOT_ANSWERED, "the answer has no pmf, a list")

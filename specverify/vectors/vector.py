@@ -72,7 +72,7 @@ class Outcome(StrEnum):
 
 
 class Judged(NamedTuple):
-    """The grade of one answer, with the reason."""
+    """The grade of one answer (``outcome``), with the reason."""
 
     outcome: Outcome
     reason: str = ""
@@ -81,7 +81,10 @@ class Judged(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of test vectors: how they are made, and how answers to them are graded."""
+    """A kind of test vectors, with its name and a ``summary``.
+
+    ``vectors()`` makes the vectors, and ``judge(vector, answer)`` grades an answer to one of them.
+    """
 
     name: str
     summary: str
@@ -102,9 +105,9 @@ def texts(row: Any) -> list[str]:
 
 
 def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flags: str, notes: Any = ()) -> Vector:
-    """Return a vector with one right answer; its id is ``kind/name``.
+    """Return a vector with the one right ``answer``; its id is ``kind/name``.
 
-    ``flags`` and ``notes`` are those of ``Vector``.
+    ``inputs``, ``flags`` and ``notes`` are those of ``Vector``.
     """
     return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), VectorResult.VALID, flags, tuple(notes))
 
@@ -112,10 +115,10 @@ def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flag
 def by_convention(
     name: str, kind: str, inputs: Mapping[str, Any], answers: Mapping[str, Answer], *flags: str, notes: Any = ()
 ) -> Vector:
-    """Return a vector whose right answer depends on a convention.
+    """Return a vector whose right answer depends on a convention; its id is ``kind/name``.
 
     ``answers`` maps the flag of each convention to the right answer under it. If all answers are equal, the vector is
-    valid with this one answer. ``flags`` and ``notes`` are those of ``Vector``.
+    valid with this one answer. ``inputs``, ``flags`` and ``notes`` are those of ``Vector``.
     """
     different = list(answers.values())
     if all(answer == different[0] for answer in different):
@@ -125,9 +128,9 @@ def by_convention(
 
 
 def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes: Any, must_not: Any = ()) -> Vector:
-    """Return a vector whose input must be refused.
+    """Return a vector whose input must be refused; its id is ``kind/name``.
 
     ``must_not`` lists forbidden answers. If it is not empty, a program may also give any other answer instead of
-    refusing. ``flags`` and ``notes`` are those of ``Vector``.
+    refusing. ``inputs``, ``flags`` and ``notes`` are those of ``Vector``.
     """
     return Vector(f"{kind}/{name}", kind, inputs, (), VectorResult.INVALID, flags, tuple(notes), tuple(must_not))

@@ -40,6 +40,28 @@ def llama(wrong, drafting=True):
     return {"llama_cpp": module("llama_cpp", Llama=Llama, LogitsProcessorList=list)}
 
 
+def llama_criteria(wrong):
+    class Llama:
+        def __init__(self, _, **__):
+            self.draft_model = None
+
+        def reset(self):
+            pass
+
+        def create_completion(self, prompt, *, stopping_criteria=(), **_):
+            text = [*prompt, 4]
+            stopped = any(criterion(text, None) for criterion in stopping_criteria)
+            drafts = list(self.draft_model(np.array(text))) if self.draft_model and wrong else []
+            lost = stopped and not any(criterion(text + drafts, None) for criterion in stopping_criteria)
+            return {
+                "choices": [
+                    {"text": "" if lost else "d", "finish_reason": "stop" if stopped and not lost else "length"}
+                ]
+            }
+
+    return {"llama_cpp": module("llama_cpp", Llama=Llama, StoppingCriteriaList=list)}
+
+
 def _llamacpp(answer):
     """Return a fake server module.
 
@@ -272,6 +294,20 @@ def openvino_scores(wrong):
     return {"openvino": module("openvino", Tensor=lambda numbers: numbers), "openvino_genai": genai}
 
 
+def openvino_stops(wrong):
+    class Pipeline:
+        def __init__(self, *_, prompt_lookup=False, draft_model=None, **__):
+            self.drafting = prompt_lookup or draft_model is not None
+
+        def generate(self, _, config):
+            missed = not config.stop_strings or (wrong and self.drafting)
+            return SimpleNamespace(tokens=[[3, 1, 3] if missed else [3, 1]])
+
+    names = {"SchedulerConfig": SimpleNamespace, "GenerationConfig": SimpleNamespace, "LLMPipeline": Pipeline}
+    genai = module("og", draft_model=lambda *_, **__: "a draft", **names)
+    return {"openvino": module("openvino", Tensor=lambda numbers: numbers), "openvino_genai": genai}
+
+
 def transformers(wrong):
     class Llama:
         def __init__(self, _):
@@ -478,6 +514,7 @@ def outlines_core(wrong):
 
 ENGINES = {
     "llama_min_tokens": llama,
+    "llama_stopping_criteria": llama_criteria,
     "llamacpp_adaptive_p": llamacpp_adaptive_p,
     "llamacpp_logprobs": llamacpp_logprobs,
     "llamacpp_mirostat": llamacpp_mirostat,
@@ -491,6 +528,7 @@ ENGINES = {
     "onnxruntime_ngram_no_repeat": onnxruntime_ngram,
     "openvino_draft_sampling": openvino,
     "openvino_lookup_scores": openvino_scores,
+    "openvino_stop_strings": openvino_stops,
     "outlines_core_repetition": outlines_core,
     "transformers_broken_off": transformers_broken_off,
     "transformers_plain_padding": transformers,

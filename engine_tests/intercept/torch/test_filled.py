@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 
 from specverify.base.verdict import Status
-from specverify.intercept.torch.calls import NeedsValue
+from specverify.intercept.torch.calls import NeedsValue, answered_by
+from specverify.laws.draws import Narrated
+from specverify.laws.enumeration import program_law
 from specverify.testing import check_engine
 from test_support.intercept.torch_laws import close, law_of
 
@@ -163,6 +166,34 @@ def test_out_holds_what_was_drawn(draw, expected):
         draw(out)
         return out.clone()
 
+    assert close(law_of(program), expected)
+
+
+@pytest.mark.parametrize(("place", "expected"), [(0, {5: 1.0}), (1, {1: 0.625, 2: 0.375})])
+def test_out_keeps_what_was_not_read_open(place, expected):
+    """A draw whose outcome is not returned is not made."""
+
+    def program(draws):
+        narrated, greedy = Narrated(draws), torch.full((2,), 5)
+        with answered_by(narrated):
+            drawn = torch.multinomial(P, 1).expand(2).clamp(min=1)
+            torch.where(torch.tensor([True, False]), greedy, drawn, out=greedy)
+            return int(greedy[place]), len(narrated.decisions)
+
+    assert close(program_law(program), {(token, place): mass for token, mass in expected.items()})
+
+
+@pytest.mark.parametrize("function", [torch.cumprod, torch.logcumsumexp])
+def test_out_of_a_function_without_a_rule_is_what_it_computes(function):
+    def program():
+        out = torch.empty(2, dtype=torch.float64)
+        function((torch.rand(2) < 0.25).double(), 0, out=out)
+        return out.clone()
+
+    given = {(a, b): (0.25 if a else 0.75) * (0.25 if b else 0.75) for a in (0, 1) for b in (0, 1)}
+    expected = Counter()
+    for each, mass in given.items():
+        expected[tuple(function(torch.tensor(each, dtype=torch.float64), 0).tolist())] += mass
     assert close(law_of(program), expected)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from specverify.checks.explaining.engine_traces import (
     argmax_without_draw,
+    exchanged_answers,
     round_around,
     text_of_other_request,
     wrong_row,
@@ -57,30 +58,55 @@ def test_a_token_of_the_draft_model_without_a_row_of_p_is_a_bonus_or_an_untested
 
 def test_a_row_behind_rejected_drafts_that_are_kept_is_named():
     choice = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
-    trace = Trace((((0,), (1, 3)),), (("target", (0,)), ("target", (0, 3, 1))), choice, choice)
+    draft = lambda tokens: np.eye(4)[3]  # noqa: E731
+    queries = (("target", (0,)), ("draft", (0,)), ("target", (0, 3, 1)))
+    trace = Trace((((0,), (1, 3)),), queries, draft, choice)
     assert wrong_row(trace, 0, (1, 2)) == (
         "it is the choice of p after (0 3 1), which still holds 3: tokens that are no part of the text "
         "(a cache that keeps rejected drafts)"
     )
+    never_drafted = trace._replace(draft=lambda tokens: np.eye(4)[2])
+    assert "rejected drafts" not in wrong_row(never_drafted, 0, (1, 2))
+
+
+def test_a_context_with_a_rejected_draft_whose_replacement_is_known_is_named():
+    target = lambda tokens: np.eye(4)[1]  # noqa: E731
+    draft = lambda tokens: np.eye(4)[3]  # noqa: E731
+    queries = (("draft", (0,)), ("target", (0,)), ("draft", (0, 1)), ("target", (0, 3, 3)))
+    trace = Trace((((0,), (1, 2)),), queries, draft, target)
+    assert wrong_row(trace, 0, (1, 1)) == (
+        "the context still holds the rejected draft 3 in place of 1 (new token 1): p is computed after (0 3 3) and not "
+        "after (0 1)"
+    )
+    before = trace._replace(queries=(*queries[:2], queries[3], queries[2]))  # a test of drafts, and no stale context
+    assert "still holds" not in wrong_row(before, 0, (1, 1))
+
+
+def test_a_text_with_padding_before_it_is_named():
+    target = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
+    texts = (((3, 3, 3, 3), (1,)), ((1, 2), (0,)))
+    trace = Trace(texts, (("draft", (1, 2)), ("target", (3, 3, 3, 3)), ("target", (0, 0, 1, 2))), target, target)
+    assert wrong_row(trace, 1, (2,)) == (
+        "p is computed after the text with the tokens 0 0 before its beginning, as by padding that is not masked"
+    )
+    other = trace._replace(queries=(*trace.queries[:2], ("target", (0, 3, 1, 2))))
+    assert "padding" not in wrong_row(other, 1, (2,))
+
+
+def test_answers_in_another_order_are_named():
+    said = "the answers are returned in another order: row 1 gets that of row 2, row 2 gets that of row 1"
+    assert exchanged_answers(((1, 2), (3, 4)), ((3, 4), (1, 2)), "row") == said
+    assert exchanged_answers(((1, 2), (3, 4)), ((3, 4), (1, 1)), "row") == ""
+    assert exchanged_answers(((1, 2), (1, 2)), ((1, 2), (1, 2)), "row") == ""
 
 
 def test_the_row_that_has_a_wrong_certain_token_is_named():
     texts = (((0,), (1, 2)), ((3,), (2, 2)))
     certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
     trace = Trace(texts, (("draft", (3,)), ("target", (0,))), certain, certain)
-    assert wrong_row(trace, 1, (3, 3)) == ""
+    assert wrong_row(trace, 1, (3, 3)) == "p is not computed after (3)"
     trace = trace._replace(texts=(((0,), (1, 2)), ((3,), (1, 2))))
     assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
-
-
-def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
-    texts = (((0, 1), (1,)), ((3, 3), (1,)))
-    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
-    trace = Trace(texts, (("target", (0, 1)), ("draft", (3, 3))), certain, lambda tokens: np.eye(4)[tokens[0] + 1])
-    expected = "p is not computed after (3 3); it is the choice of p after (0 1), an earlier text of the same length"
-    assert wrong_row(trace, 1, (0,)) == expected
-    asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
-    assert wrong_row(asked, 1, (0,)) == ""
 
 
 def test_a_context_with_a_rejected_draft_in_the_place_of_a_token_is_named():

@@ -24,10 +24,12 @@ from specverify.checks.explaining.engine_paths import (
     told,
     with_pmfs,
 )
-from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
+from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, is_by_other_text, model_of_law
 from specverify.checks.explaining.engine_traces import (
     KEPT,
+    REUSED,
     argmax_without_draw,
+    exchanged_answers,
     listed_tokens,
     round_around,
     text_of_other_request,
@@ -104,7 +106,10 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
 
 
 def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
-    """Return the fault of a decoder that labels its draws (draft, accept, ...) but has no separate ``propose`` step."""
+    """Return the fault of a decoder that labels its draws (draft, accept, ...) but has no separate ``propose`` step.
+
+    Its most probable paths are read as rounds. Returns None if no fault is recognised, or if a path has no labels.
+    """
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
         program = whole_run(place.variant.build(place.task), place.prompt)
@@ -170,6 +175,7 @@ def program_counterexample(
     if not named:
         paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
+        read = "" if is_by_other_text(read) and len(readings) > 1 else read  # the paths do not agree
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
         return example._replace(fault=difference.fault, rows=difference.rows, named=False)
@@ -177,9 +183,10 @@ def program_counterexample(
 
 
 def token_without_draw(program: EngineProgram, engine: KeptPaths) -> str:
-    """Return the sentence that ``engine`` chooses a token without a draw: the argmax of p; "" if it does not.
+    """Return the sentence that an engine chooses a token as the argmax of p, without a draw; "" if it does not.
 
-    Returns "" also unless the engine runs with the models of a scenario and serves a single request.
+    ``engine`` holds the paths of ``program``. Returns "" also if the program does not run with the models of a
+    scenario, or serves several requests.
     """
     if program.trace is None or program.split is not None:
         return ""
@@ -196,10 +203,9 @@ def _rounds_of(
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds of speculative decoding.
 
-    Returns None if the engine serves several requests, or if its trace has no target.
-
-    ``drawn`` are the draws of each path, ``traces`` its model queries (None if not recorded), ``texts`` its new tokens.
-    Without a trace, p is computed from ``expected``, the expected law of texts.
+    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), and ``texts``
+    its new tokens. Without a trace, p is computed from ``expected``, the expected law of texts. Returns None if the
+    engine serves several requests, or if the texts of ``expected`` have no integer tokens.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -259,9 +265,10 @@ def _in_rounds(reading: Reading) -> str:
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
-    """Return text -> {"p": row, "q": row} for the texts that decide the paths in ``readings``.
+    """Return text -> {"p": row, "q": row} for the texts whose rows the lines about ``readings`` use.
 
-    Returns {} if a model is unknown.
+    They are the texts whose rows decide a round, and the queried texts that the words of a reading name. Returns {} if
+    the target or the draft model is unknown.
     """
     if trace is None or trace.target is None or trace.draft is None:
         return {}
@@ -314,11 +321,13 @@ class _Paths(NamedTuple):
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return the sentence about the wrong rule that explains the law of the first wrong token; "" if none is found.
+    """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
     ``difference`` has this law and the expected one, and ``heaviest`` the most probable paths. ``rows`` maps texts to
     the rows of p and q; q is the draft model's row, or without models the row of the first draw. ``size`` is the
-    vocabulary size, and ``read`` the first deviation on the paths, "" if they could not be read as rounds.
+    vocabulary size. ``read`` is a sentence about the first deviation on the paths, "" if there is none; it is returned
+    if no rule fits. If it is "" and q is unknown, the sentence is about the row of the token or about missing draws, or
+    "".
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -359,9 +368,10 @@ def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequ
 
 
 def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the only token whose odds differ between the rows ``seen`` and ``p``.
+    """Return the only token for which the quotient seen/p differs from that of the other tokens.
 
-    Returns None if there is not exactly one, or if ``p`` has fewer than three tokens.
+    ``seen`` and ``p`` are rows. Returns None if there is not exactly one such token, if the rows are positive at
+    different tokens, or if ``p`` is positive at fewer than three tokens.
     """
     inside = [token for token, mass in enumerate(p) if mass > 0]
     if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
@@ -421,10 +431,12 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
-            other = text_of_other_request(trace, index) if program.each == "request" and len(texts) > 1 else ""
+            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each)
+            if not other and program.each == "request" and len(texts) > 1:
+                other = text_of_other_request(trace, index)
             if other:
                 fault = f"{other}: {wrong}{f'; {alone}' if alone else ''}"
-            elif why.startswith(KEPT):
+            elif why.startswith((KEPT, REUSED)):
                 cause, _, row = why.partition(": ")
                 fault = f"{named}{cause}: {wrong}, {row}" + (f"; {alone}" if alone else "")
             else:
@@ -444,10 +456,11 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Return a counterexample with the conclusion ``then`` and the most probable paths to a forbidden outcome.
+    """Return a counterexample that shows the most probable paths to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome. A path that deviates from the rule is shown alone; without one the
-    three most probable paths are shown. The readings of the shown paths are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
+    deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
+    shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -487,26 +500,28 @@ def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, .
 def _tree_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Return a counterexample with the conclusion ``then`` and paths with draft trees; deviating paths come first.
+    """Return a counterexample that shows paths with draft trees to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome; the readings of the shown paths are appended to ``readings``.
+    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
+    deviate from the rule come first. The readings of the shown paths are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
-    rounds, deviation = list[TreeRound](), ""
+    rounds, deviation, end = list[TreeRound](), "", ""
     for weight, path in heaviest:
         result = or_none(tree_reading, here, path.choices)
         rounds += result.rounds if result else ()
         deviation = deviation or (result.example if result else "")
+        end = end or (result.end if result else "")
         line = result.words if result else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
         faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
-    named = ":".join(filter(None, (rule, deviation))).strip()
+    named = ":".join(filter(None, (rule, deviation))).strip() or end
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
     for line in lines:
@@ -522,7 +537,8 @@ def _tree_counterexample(
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all examined rounds of a decoder follow; "" if none fits.
 
-    They are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of three.
+    The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
+    three.
     """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -620,7 +636,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return one line for each row of p and q in ``seen``.
+    """Return one line for each row of p and q in ``seen``, which maps a text to its rows.
 
     ``shown`` are the readings of the shown paths. If one of their rounds deviates from the rule, only the rows of the
     deviating rounds are returned.

@@ -50,9 +50,10 @@ def _round_of(items: Sequence[PathDraw], new: Tokens, target: LanguageModel, pro
 
 
 def _example(rounds: Sequence[TreeRound]) -> str:
-    """Return a clause with two values of q for candidate 2: in the draft model's row, and without candidate 1.
+    """Return a clause with two probabilities of candidate 2: in the draft model's row q, and in q without candidate 1.
 
-    The first of ``rounds`` that emits candidate 2 is the example; "" if none emits it.
+    Candidate 1 is removed from q and the rest is normalised, because the candidates are drawn without replacement. The
+    first of ``rounds`` that emits candidate 2 is the example; "" is returned if none emits it.
     """
     one = next((one for one in rounds if one.emitted == one.draft.tokens[1:2]), None)
     if one is None:

@@ -30,7 +30,7 @@ def drawn(draft: Draft) -> str:
 
 
 def node_named(draft: Draft, node: int) -> str:
-    """Return the name of a node: its number, its token and its parent."""
+    """Return the name of a node of the tree ``draft``: its number, its token and its parent; "root" for node -1."""
     if node < 0:
         return "root"
     parent = draft.parents[node]

@@ -30,7 +30,7 @@ NEAR = 1e-9
 
 
 class KeptPaths:
-    """At most ``MOST_PATHS`` paths of an engine; each is run once, however often they are iterated over."""
+    """The first ``MOST_PATHS`` paths of an engine; each is run once, even if they are iterated over several times."""
 
     def __init__(self, run: Callable[[Draws], Any]) -> None:
         """Store the engine ``run``; it runs when the paths are iterated over."""
@@ -93,9 +93,10 @@ class PathDraw(NamedTuple):
     """The index of the interval in which the uniform lies on this path."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
-        """Return the token of this draw if its pmf is ``row``; None if its numbers do not fit ``row`` within ``near``.
+        """Return the token of this draw if it is a draw from ``row``, within ``near``; else None.
 
-        A lookup in a row with zeros has fewer intervals than the row has tokens.
+        A draw with a pmf must have the pmf ``row``. A lookup of a uniform must have one interval for each token with
+        positive probability in ``row``, in order and with this length.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -162,7 +163,10 @@ def with_pmfs(
 
 
 def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
-    """Return, for each sequence of choices before a draw, the intervals of its uniform on all paths."""
+    """Return, for each sequence of choices before a draw, the intervals of its uniform on all paths.
+
+    ``engine`` yields all paths.
+    """
     result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
     for path in engine:
         for item in draws_of(path.decisions):

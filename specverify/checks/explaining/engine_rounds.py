@@ -46,7 +46,10 @@ class EngineRounds(NamedTuple):
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
-    """Read ``all_paths`` of one engine as rounds, and describe the deviation from the rule that they share."""
+    """Read ``all_paths`` of one engine as rounds, and describe the deviation from the rule that they share.
+
+    A path is (draws, new tokens, models).
+    """
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
@@ -71,9 +74,10 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence that p has an additional temperature; "" unless every path follows the rule with such a p.
+    """Return the sentence that the engine raises p to a power, as a second temperature does; "" if it does not.
 
-    ``all_paths`` are the paths of the engine, and ``read`` the readings of those that could be read, with their models.
+    The sentence is returned only if every path follows the rule with such a p. ``all_paths`` are the paths of the
+    engine, and ``read`` the readings of those that could be read, with their models.
     """
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
@@ -104,9 +108,9 @@ def _is_evidence(readings: Sequence[Reading | None]) -> bool:
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Return the reading of each path, None if it cannot be read; the paths are read twice.
+    """Return the reading of each path of ``all_paths``, None if it cannot be read; the paths are read in two passes.
 
-    In the second pass each program line is restricted to the roles that it has on most paths.
+    In the second pass the draws of a program line get only the roles that they have on most paths in the first.
     """
     first = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     roles, learned = _roles(first), _learned(first)
@@ -130,7 +134,7 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
     """Yield the rounds of all paths, each with the weight of its path.
 
-    The worse the reading of a path fits the rule, the smaller is the weight.
+    ``readings`` has the reading of each path, or None. The worse a reading fits the rule, the smaller is the weight.
     """
     for reading in readings:
         if reading:
@@ -155,7 +159,10 @@ def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
 
 
 def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
-    """Yield the rounds of a path up to the first that deviates, each with the preceding round (None for the first)."""
+    """Yield the rounds of a path, given its ``reading``, with the preceding round of each (None for the first).
+
+    The last round yielded is the first that deviates from the rule; without one, all rounds are yielded.
+    """
     before: ReadRound | None = None
     for one in reading.rounds:
         yield one, before
@@ -167,7 +174,8 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return a sentence about a step that no right round has, such as an untested draft.
 
-    Returns "" if the first deviation of most faulty paths is of another kind. ``read`` are the paths with their models.
+    Returns "" if the first deviation of most faulty paths is of another kind. ``read`` holds (reading, models) of each
+    path.
     """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
@@ -180,9 +188,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the untested drafts in ``dropped``, and about tested drafts after the same text.
+    """Return the sentence that a drafted token is left out without a test.
 
-    ``read`` are the paths with their models.
+    The sentence also names the drafts after the same text that are tested, if others are. ``dropped`` are the rounds
+    with a draft that is left out. ``read`` holds (reading, models) of each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
@@ -215,17 +224,25 @@ _OTHER_TEXT = re.compile(
 """Matches the phrase with which a reading states that a row belongs to another text."""
 
 
-def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the sentence about the wrong rule that the rounds follow in the observed rows.
+def is_by_other_text(said: str) -> bool:
+    """Return whether the sentence ``said`` explains a draw by the row of another text."""
+    return _OTHER_TEXT.search(said) is not None
 
-    ``read`` are the paths with their models. Returns "" if no wrong rule is recognised.
+
+def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return the sentence about the wrong rule that the rounds of ``read`` follow; "" if no wrong rule is recognised.
+
+    ``read`` holds (reading, models) of each path. The rule must fit the probabilities of all rounds before the first
+    deviation of each path, this deviation included.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
     if fault is not None and not fault.named:
-        by_text = next((reading.fault for reading, _ in read if _OTHER_TEXT.search(reading.fault)), "")
+        faults = [reading.fault for reading, _ in read if reading.fault]
+        by_text = [(match.group(1), said) for said in faults if (match := _OTHER_TEXT.search(said))]
         if by_text:
-            return by_text
+            agree = len({kind for kind, _ in by_text}) == 1 and 2 * len(by_text) > len(faults)
+            return by_text[0][1] if agree else ""
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
 
@@ -246,10 +263,10 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return a clause about a draft that no draw produced but that is tested with another bound than p.
+    """Return a clause about a draft that no draw produced, and that is tested with a bound above p.
 
     Such a draft has q = 1, so p is the right bound. The clause states which q would give the observed bound as p/q.
-    ``read`` are the paths with their models. Returns "" if there is no such draft.
+    ``read`` holds (reading, models) of each path. Returns "" if there is no such draft.
     """
     for reading, models in read:
         for one in reading.rounds:
@@ -300,8 +317,8 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
     """Return the row of q after ``text``, which ends in the last draft of a round.
 
-    Without a draft model the row is taken from ``learned``, the rows of drafts by text; zeros ``[size]`` if it is not
-    known.
+    It is the row of the draft model in ``models``. If that is not known, the row is taken from ``learned``, the rows of
+    drafts by text; zeros ``[size]`` if it has none.
     """
     if models.q is not None:
         return _of(models.q)(text)
@@ -313,8 +330,8 @@ def _other_rows(
 ) -> Iterator[tuple[str, ModelRows]]:
     """Yield (description, rows): wrong rows of p and q that the program may use in round ``one``.
 
-    They are the rows of the preceding round ``before``, or rows after a shorter text. ``rows`` are the right rows of
-    the round.
+    They are the rows of the preceding round ``before`` (None for the first round), or rows of ``models`` after a
+    shorter text. ``rows`` are the right rows of the round.
     """
     p = _of(models.p)
     last = before or one
@@ -353,7 +370,7 @@ def drawn_again(all_paths: Sequence[NewPath]) -> str:
 def _first_drawn_again(items: Sequence[PathDraw], new: Tokens, models: Models) -> str:
     """Return the sentence about the first token that a path draws from p twice; "" if there is none.
 
-    ``items`` are the draws of the path, and ``new`` its new tokens.
+    ``items`` are the draws of the path, ``new`` its new tokens, and ``models`` the models and their queries.
     """
     open_ones = [item for item in items if item.high - item.low < 1 - NEAR]
     for one, other in pairwise(open_ones):

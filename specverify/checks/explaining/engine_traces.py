@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specverify.checks.explaining.first_difference import CERTAIN
-from specverify.checks.explaining.wording import short_row
+from specverify.checks.explaining.reused_rows import reused_row
+from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
 KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
-SHOWN_CONTEXT = 8
-"""The number of last tokens that are shown of a long context."""
+REUSED = "a row of p is used "
+"""The beginning of a sentence about a row that was computed after another text."""
 LEAST_CHOSEN = 2
 """The number of different tokens that must be an argmax before the program is said to choose it."""
 LEAST_SHOWN = 3
@@ -95,10 +96,11 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Describe the row of p whose most probable token is the first wrong token of request ``index``.
+    """Explain the first wrong token of request ``index``, by a wrong row of p or as the draft itself.
 
-    Returns "" if there is none. ``wanted`` is the right text. A row of another request is considered if p was queried
-    for it while this request was served.
+    Returns "" if neither fits. The token must be the most probable one of the wrong row, which p has after another
+    text. ``wanted`` is the right text. A text of another request is considered if the target was queried with it while
+    this request was served.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -108,6 +110,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
     starts = served[:1] if sum(other == prompt for other, _ in trace.texts) == 1 else served[-1:]
     later = trace.queries[starts[0] : _end_of_request(trace, index, served[-1])] if served else ()
+    if stale := _stale_context(trace, trace.queries[starts[0] :] if served else (), text, len(prompt)):
+        return stale
     if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
         return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
@@ -120,7 +124,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
             whose = f", a text of request {other + 1}" if other is not None else ""
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
     if len(trace.texts) > 1:
-        return _kept_row(trace, text, token, served)
+        padded = _padded_text(trace.target, text, token, [other for _, other in trace.queries])
+        return padded or _text_of_request(trace, index, text, token, strange) or reused_row(trace, index, wrong)
     draft = None if trace.draft is None else _chosen(trace.draft, text)
     fitting = []
     if draft is not None and _chosen(trace.target, (*text, draft)) == token:
@@ -151,7 +156,7 @@ def _end_of_request(trace: Trace, index: int, start: int) -> int:
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
-    """Return a sentence that explains a wrong token, as the draft itself or as p's choice after rejected drafts.
+    """Return a sentence that explains a wrong token: as the draft itself, or as the argmax of p after rejected drafts.
 
     Returns "" if neither fits. ``later`` are the queries while the request is served, ``text`` the right text before
     the token, ``tokens`` the expected and the emitted token, and ``prompt`` the length of the prompt.
@@ -166,11 +171,27 @@ def _draft_or_cache(
         return f"{untested} (p has {wanted} there)"
     for model, asked in reversed(later):
         extra = _inserted(asked, text, text[:prompt]) if model == "target" else ()
-        if extra and _chosen(trace.target, asked) == token:
+        if extra and _are_drafts(trace, later, asked, text, extra) and _chosen(trace.target, asked) == token:
             said = f"it is the choice of p after {_context(asked)}, which still holds {listed_tokens(extra)}"
             cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
             return f"{draft}; or {cache}" if draft else cache
     return draft or _other_text((trace.target, trace.draft), later, text, token, prompt)
+
+
+def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
+    """Return whether the tokens ``extra``, which ``asked`` has more than ``text``, were drafted one after another.
+
+    ``later`` are the queries while the request is served.
+    """
+    starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
+    return any(
+        trace.draft is not None
+        and all(
+            ("draft", asked[: start + i]) in later and _chosen(trace.draft, asked[: start + i]) == token
+            for i, token in enumerate(extra)
+        )
+        for start in starts
+    )
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
@@ -189,8 +210,7 @@ def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
 
 def _context(tokens: Tokens) -> str:
     """Format a text in brackets; of a long text only the last tokens."""
-    end = tokens[-SHOWN_CONTEXT:]
-    return f"({'... ' * (len(tokens) > len(end))}{listed_tokens(end)})"
+    return f"({ends_of(tokens)})"
 
 
 def text_of_other_request(trace: Trace, index: int) -> str:
@@ -225,10 +245,25 @@ def text_of_other_request(trace: Trace, index: int) -> str:
     return f"p of request {index + 1} is computed after the text of request {other}, not after its own"
 
 
-def _target_after(trace: Trace, own: Tokens) -> Tokens:
-    """Return the first text with which the target is queried after the draft model is queried with ``own``.
+def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str) -> str:
+    """Return the sentence that the answers are right but in another order; "" if they are not.
 
-    Returns () if none.
+    ``wanted`` and ``got`` are the right and the returned texts of all requests, and ``each`` is the word for a request.
+    """
+    if sorted(wanted) != sorted(got) or list(wanted) == list(got) or len(set(wanted)) < len(wanted):
+        return ""
+    moved = [
+        f"{each} {i + 1} gets that of {each} {wanted.index(text) + 1}"
+        for i, text in enumerate(got)
+        if text != wanted[i]
+    ]
+    return f"the answers are returned in another order: {', '.join(moved)}"
+
+
+def _target_after(trace: Trace, own: Tokens) -> Tokens:
+    """Return the first text with which the target is queried after the draft model was queried with ``own``.
+
+    Returns () if there is no such query.
     """
     start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
     if start is None:
@@ -247,10 +282,10 @@ def _other_text(
     token: int,
     prompt: int,
 ) -> str:
-    """Explain a wrong ``token`` as p's choice after a text that lacks tokens or has one wrong token; "" if none fits.
+    """Explain a wrong ``token`` as the argmax of p after a text that lacks tokens or has one wrong token.
 
-    ``models`` are target and draft, ``later`` the queries while the request is served, ``text`` the right text before
-    the token, and ``prompt`` the length of the prompt.
+    Returns "" if no such text explains it. ``models`` are target and draft, ``later`` the queries while the request is
+    served, ``text`` the right text before the token, and ``prompt`` the length of the prompt.
     """
     target, draft = models
     if ("target", text) in later:
@@ -287,19 +322,65 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
     return ()
 
 
-def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Explain a wrong ``token`` by a row that p computed for an earlier request; "" if this does not explain it.
+def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
+    """Return the sentence that p is computed after a rejected draft, although its replacement is known; "" if not.
 
-    The explanation requires that p was never queried with ``text`` while this request was served (query indices
-    ``served``), and that exactly one earlier query has the same length as ``text``.
+    ``later`` are the queries from the beginning of the request on, ``text`` the right text before the wrong token, and
+    ``prompt`` the length of the prompt. The target must not be queried with ``text``. A replacement is known once a
+    model is queried with it.
     """
-    if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
+    if trace.draft is None or ("target", text) in later:
         return ""
-    earlier = {asked for model, asked in trace.queries[: served[0]] if model == "target" and len(asked) == len(text)}
-    if len(earlier) != 1 or _chosen(trace.target, next(iter(earlier))) != token:
+    for j in range(len(text) - 1, prompt - 1, -1):
+        begun, known = text[:j], text[: j + 1]
+        start = next((i for i, (_, asked) in enumerate(later) if asked[: j + 1] == known), None)
+        if start is None or ("draft", begun) not in later:
+            continue
+        draft = _chosen(trace.draft, begun)
+        stale = [asked for name, asked in later[start:] if name == "target" and asked[: j + 1] == (*begun, draft)]
+        if draft != text[j] and stale:
+            held = f"{KEPT}still holds the rejected draft {draft} in place of {text[j]} (new token {j - prompt + 1})"
+            return f"{held}: p is computed after {_context(stale[0])} and not after {_context(text)}"
+    return ""
+
+
+def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
+    """Return the sentence that ``token`` is the choice of ``target`` after ``text`` with tokens before its beginning.
+
+    ``asked`` are texts with which the target is queried. All tokens before the beginning must be equal. Returns "" if
+    no such text is in ``asked``.
+    """
+    for other in asked:
+        more = len(other) - len(text)
+        if more > 0 and other[more:] == text and len(set(other[:more])) == 1 and _chosen(target, other) == token:
+            before = f"token{'s' * (more > 1)} {listed_tokens(other[:more])} before its beginning"
+            return f"p is computed after the text with the {before}, as by padding that is not masked"
+    return ""
+
+
+def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
+    """Return the sentence that ``token`` is p's choice after a text of another request, which ends like ``text``.
+
+    ``asked`` are the texts that begin like no text of request ``index``, and with which the target is queried while
+    this request is served. Returns "" unless exactly one of them belongs to another request, has the same last token
+    as ``text`` and has ``token`` as p's choice. The target must not be queried with ``text``.
+    """
+    if trace.target is None or ("target", text) in trace.queries:
         return ""
-    before = f"it is the choice of p after ({listed_tokens(next(iter(earlier)))}), an earlier text of the same length"
-    return f"p is not computed after ({listed_tokens(text)}); {before}"
+    fitting = {
+        (other, i)
+        for other in asked
+        for i, (first, rest) in enumerate(trace.texts)
+        if i != index and other[: len(first)] == first and _begins(first + rest, other)
+        if other[-1:] == text[-1:] and _chosen(trace.target, other) == token
+    }
+    if len(fitting) != 1:
+        return ""
+    other, i = fitting.pop()
+    return (
+        f"{REUSED}that was computed after a text of request {i + 1}: p is not computed after {_context(text)}, and "
+        f"its choice after {_context(other)} is used"
+    )
 
 
 def _chosen(model: LanguageModel, tokens: Tokens) -> int:
@@ -308,7 +389,11 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the texts with which the draft model is queried for the request with this prompt, grouped by round."""
+    """Return the texts with which the draft model is queried for one request, grouped by round.
+
+    ``prompt`` is the prompt of the request. A group is a sequence of queries, without a query to the target between
+    them, in which each text is one token longer than the text before it.
+    """
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
     goes_on = False

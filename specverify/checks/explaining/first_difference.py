@@ -65,7 +65,8 @@ def first_difference(
 ) -> Difference | None:
     """Return the first token at which ``law`` differs from ``expected``; None if no text and no joint law differs.
 
-    ``split`` separates an outcome into texts; ``each`` is the word for one of several texts, such as "request".
+    ``split`` separates an outcome into texts (None: an outcome is one text), and ``each`` is the word for one of
+    several texts, such as "request". A difference below a twentieth of the largest excess of an outcome is ignored.
     """
     texts = split or _texts
     bound = SHARE * max(law.get(key, 0) - expected.get(key, 0) for key in law.keys() | expected.keys())
@@ -195,7 +196,8 @@ def _dependence(
 ) -> Difference | None:
     """Return the difference in the joint law of several texts, each of which alone is right; None if there is none.
 
-    A difference up to ``bound`` is ignored; ``texts`` splits an outcome into texts, and ``each`` is the word for one.
+    ``law`` is compared with ``expected``, and a difference up to ``bound`` is ignored. ``texts`` splits an outcome into
+    texts, and ``each`` is the word for one.
     """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)

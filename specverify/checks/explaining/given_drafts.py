@@ -77,7 +77,8 @@ class GivenDrafts(NamedTuple):
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
     """Return the conditional laws of the first rounds of a decoder, one for each possible sequence of drafts.
 
-    Returns () without a ``propose`` step, for trees and for large rounds. At most ``states`` states are examined.
+    The rounds begin in at most ``states`` states that can follow the prompt. Returns () without a ``propose`` step, for
+    trees, and for rounds with too many paths or too large a vocabulary.
     """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -99,7 +100,8 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
     """Return the conditional laws of the round from ``state``, and the states that can follow it.
 
-    There is one law for each possible sequence of drafts. Both lists are empty for trees and for large rounds.
+    There is one law for each possible sequence of drafts. Both lists are empty without a ``propose`` step, for trees,
+    and for rounds of ``MOST_PATHS`` paths or more.
     """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
@@ -127,7 +129,7 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
     """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
 
-    Returns None for trees and large rounds.
+    Returns None if the round cannot have these drafts, and where ``given_from_state`` returns no laws.
     """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
@@ -167,9 +169,10 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return description -> rows of p and q under wrongly applied sampling parameters.
+    """Return description -> rows of p and q that result if the sampling parameters are applied wrongly.
 
-    The rows are those after ``prefix`` and along the drafts ``tokens``.
+    Examples are a parameter that is left out, and top-k with another k. The rows are those after ``prefix`` and along
+    the drafts ``tokens``. Returns {} if the variant sets no sampling parameters.
     """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
@@ -307,7 +310,7 @@ PARTS = ("accept", "replace", "bonus")
 
 
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
-    """Yield (position, observed value) for ``part``: "accept", "replace" or "bonus".
+    """Yield (position, observed value) for ``part`` ("accept", "replace" or "bonus") of the round ``given``.
 
     The value is an acceptance probability, or the law of a replacement or bonus.
     """
@@ -320,9 +323,10 @@ def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 
 
 def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
-    """Return the value of the rule for ``part`` ("accept", "replace", "bonus") at position ``i`` with these ``rows``.
+    """Return the value of the rule for one part of the round ``given`` at position ``i``.
 
-    It is an acceptance probability for "accept", else a pmf.
+    ``part`` is "accept", "replace" or "bonus", and ``rows`` are the rows of p and q to use. The value is an acceptance
+    probability for "accept", else a pmf.
     """
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
@@ -344,11 +348,14 @@ def fits(seen: Any, said: Any, most: float) -> bool:
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:
-    """Return whether a part of a round ("accept", "replace" or "bonus") differs from the rule by more than rounding."""
+    """Return whether ``part`` of the round ``given`` differs from the rule by more than rounding.
+
+    ``part`` is "accept", "replace" or "bonus".
+    """
     return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:
-    """Return the probability with which the rule accepts draft ``i``."""
+    """Return the probability with which the rule accepts draft ``i`` of the round ``given``."""
     token = given.drafts[i]
     return ratio(given.rows.p[i][token], given.rows.q[i][token])

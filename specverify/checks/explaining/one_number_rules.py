@@ -96,7 +96,10 @@ def _cut_rule(observed: Sequence[Accepted]) -> str:
 
 
 def _are_two(observed: Sequence[Accepted], row: tuple[float, ...]) -> bool:
-    """Return whether ``observed`` has too rare acceptance at two different probabilities of ``row``, a row of p."""
+    """Return whether at least two drafts with different p in ``row`` are accepted more rarely than min(1, p/q).
+
+    ``observed`` are the observed acceptances, of which those with the row of p ``row`` count.
+    """
     return len({one.p for one in observed if one.row == row and OPEN < one.seen * one.q < min(one.p, one.q) - OPEN}) > 1
 
 
@@ -254,7 +257,7 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c if the rounds use norm(p^c) instead of p; 0 if no c fits.
+    """Return c if the rounds ``all_given`` use norm(p^c) instead of p; 0 if no c fits.
 
     c is computed from the first observed acceptance or bonus that determines it.
     """
@@ -275,7 +278,7 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
 
 
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
-    """Return c and a sentence about it if the rounds use norm(p^c) instead of p; (0, "") if no c fits."""
+    """Return c and a sentence about it if the rounds ``all_given`` use norm(p^c) instead of p; (0, "") if no c fits."""
     power = further_power(all_given)
     if not power:
         return 0.0, ""

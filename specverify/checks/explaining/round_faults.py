@@ -113,7 +113,7 @@ def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
 
 
 def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
-    """Return how the given rounds differ from the rule; None if each round follows it.
+    """Return how the rounds ``all_given`` differ from the rule; None if each round follows it.
 
     ``parameters`` are the sampling parameters as text, for the sentence.
     """
@@ -137,7 +137,7 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
     """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
 
-    ``wrong`` are the wrong parts of the rounds, and ``parameters`` the sampling parameters as text.
+    ``wrong`` are the wrong parts of the rounds ``all_given``, and ``parameters`` the sampling parameters as text.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -156,9 +156,10 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> s
 
 
 def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence about the wrong formula of ``part`` ("accept", "replace", "bonus"); "" if none fits.
+    """Return the sentence about the wrong formula that ``part`` of the rounds ``all_given`` follows; "" if none fits.
 
-    ``parameters`` are the sampling parameters as text, for the sentence.
+    ``part`` is "accept", "replace" or "bonus", and ``parameters`` are the sampling parameters as text, for the
+    sentence.
     """
     name = _name(all_given, part, parameters)
     if part == "accept":
@@ -199,8 +200,8 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     """Return the names of the formulas that fit all observations of ``part``; "" if none fits.
 
-    Returns "" also if several fit and all rows have two tokens, where many formulas agree. ``parameters`` are the
-    sampling parameters as text.
+    ``all_given`` are the rounds with the observations. Returns "" also if several formulas fit and all rows have two
+    tokens, where many formulas agree. ``parameters`` are the sampling parameters as text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)
@@ -225,10 +226,10 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
 
 
 def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, parameters: str) -> str:
-    """Return the name of a rule that fits ``seen`` with a free number, or in some rounds only; "" if none does.
+    """Return the name of a rule that fits ``seen``: one with a free number, or one that is wrong in some rounds only.
 
     ``part`` is "accept", "replace" or "bonus", ``seen`` are (round, position, observed value), and ``parameters`` the
-    sampling parameters as text.
+    sampling parameters as text. Returns "" if no such rule fits.
     """
     if part == "accept":
         return accept_rule([_accepted(*one) for one in seen])
@@ -240,9 +241,10 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
 
 
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
-    """Return the name of the formula in ``POINTS`` that gives every observed token of ``part``; "" if not one fits.
+    """Return the only formula in ``POINTS`` that gives every observed token of ``part``, by name.
 
-    The wrong tokens must differ, because any formula can give one token.
+    The formulas in ``POINTS`` give one token with certainty, such as an argmax. ``all_given`` are the rounds. The wrong
+    tokens must differ, because any formula can give one token. Returns "" if no formula or several fit.
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
@@ -281,9 +283,10 @@ def _joined(fitting: Sequence[str], part: str) -> str:
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the sentence about wrong sampling parameters whose rows explain ``part``; "" if none do.
+    """Return the sentence that wrong sampling parameters explain the observed values of ``part``; "" if none do.
 
-    ``part`` is "replace" or "bonus" ("" is returned for "accept"), and ``parameters`` are the right parameters as text.
+    The values in the rounds ``all_given`` must follow the rule with the rows of p or q under these parameters. ``part``
+    is "replace" or "bonus" ("" is returned for "accept"), and ``parameters`` are the right parameters as text.
     """
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
@@ -319,7 +322,10 @@ def _is_drawn_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormu
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
-    """Return a phrase if the acceptance of a draft depends on the drafts after it; "" if it does not."""
+    """Return a phrase that the acceptance of a draft depends on the drafts after it; "" if it does not.
+
+    ``all_given`` are the rounds that are compared.
+    """
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:
         for i, value in enumerate(given.accept):
@@ -332,7 +338,7 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
 def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     """Return the sentence about wrong rows of p or q with which the rounds follow the rule; "" if none fit.
 
-    ``parameters`` are the sampling parameters as text.
+    ``all_given`` are the rounds, and ``parameters`` the sampling parameters as text.
     """
     if not _tells(all_given):
         return ""
@@ -362,9 +368,9 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether some wrong value lies strictly between 0 and 1; a wrong 0 or 1 would fit too many formulas.
+    """Return whether some wrong value in the rounds ``all_given`` lies strictly between 0 and 1.
 
-    Only the ``parts`` ("accept", "replace", "bonus") are considered.
+    A wrong 0 or 1 would fit too many formulas. Only the ``parts`` ("accept", "replace", "bonus") are considered.
     """
     for given in all_given:
         for part in parts:
@@ -404,7 +410,8 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
     """Return a sentence with the first observed value of ``part`` that differs from the rule.
 
-    ``briefly``: the wrong formula is already named, so the sentence omits it.
+    ``part`` is "accept", "replace" or "bonus", and ``all_given`` are the rounds with the observations. ``briefly``:
+    another sentence already names the wrong formula, so this one omits it. Returns "" if no value differs.
     """
     found = [
         (given, i, seen, said)

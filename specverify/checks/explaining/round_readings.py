@@ -206,11 +206,15 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path that emits ``new`` as rounds; None if that is impossible."""
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if that is impossible.
+
+    ``models`` has the target, the draft model, and the queries of the path.
+    """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
-    if any(are_without_replacement(one, other) for one, other in combinations(items, 2)):
+    moments = [at for at, _, _ in models.queries]
+    if any(are_candidates(one, other, moments) for one, other in combinations(items, 2)):
         return None  # candidates for one position, and not a chain
     reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
@@ -222,6 +226,26 @@ def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
         return False
     left = [0.0 if token == one.outcome else mass for token, mass in enumerate(one.pmf)]
     return one.pmf[one.outcome] < 1 - NEAR and same_row(scaled(left), other.pmf, NEAR)
+
+
+def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
+    """Return whether ``one`` and ``other`` are drawn for one position, without or with replacement.
+
+    With replacement both draws come from one row, and no model is queried between them; ``moments`` are the numbers of
+    earlier draws at the queries of the path. Without recorded queries such draws are not recognised.
+    """
+    if are_without_replacement(one, other):
+        return True
+    begin, end = len(one.before), len(other.before)
+    alike = bool(one.place) and one.place == other.place and one.outcome is not None and other.outcome is not None
+    return (
+        alike
+        and begin < end
+        and bool(moments)
+        and not any(begin < at <= end for at in moments)
+        and bool(one.pmf)
+        and same_row(one.pmf, other.pmf, NEAR)
+    )
 
 
 def _is_readable(item: PathDraw) -> bool:
@@ -313,10 +337,12 @@ class _PathReader:
         return item if item is not None and item.is_lookup == lookup else None
 
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
-        """Return the cost of reading draw ``at`` in ``role``, in a round whose texts have at most ``longest`` tokens.
+        """Return the cost of reading draw ``at`` in the role ``role``, such as ``draft`` or ``test``.
 
-        The cost is positive if the line of the draw has another role, or if the model queries show that the engine has
-        not reached this point, or has passed it. ``asked`` is the (model, text) query that the role needs, or None.
+        The cost is positive if the line of the draw has other roles on most paths, or if the model queries show that
+        the engine had not begun this round at the draw, or had finished it. ``longest`` is the largest number of tokens
+        of a text that the round can query. ``asked`` is the (model, text) query that must precede a draw in this role,
+        or None.
         """
         if at >= len(self.items):
             return 0.0
@@ -639,10 +665,10 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the next token, after ``here``, as one that no draw produced.
+        """Yield the readings of the token after ``here`` as one that no draw produced.
 
-        Such a token is certain, is the last token of the path, or is chosen by the program. Arguments and yielded
-        tuples are those of ``_token``.
+        Such a token is certain, is the last token of the path, or is chosen by the program. The arguments ``at``,
+        ``rule``, ``name`` and ``rejected`` and the yielded tuples are those of ``_token``.
         """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
@@ -685,8 +711,8 @@ class _PathReader:
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the reading of the lookup ``item`` from a row other than ``rule``.
 
-        The lookup has fewer intervals than tokens; their lengths are compared with every known row. The yielded tuple
-        and the other arguments are those of ``_token``.
+        The lookup has fewer intervals than tokens; their lengths are compared with every known row. The arguments
+        ``at``, ``here``, ``name`` and ``rejected`` and the yielded tuple are those of ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:

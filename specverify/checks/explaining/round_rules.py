@@ -83,7 +83,11 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that ends at the last failed test."""
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
+
+    The rule accepts all drafts before the last failed test, and all drafts if no test fails. The right rule uses the
+    first failed test.
+    """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
     def at_least(number: int) -> Any:
@@ -92,6 +96,17 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
     reached = at_least(i)
     return at_least(i + 1) / reached if reached > 0 else 1
+
+
+def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
+    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that takes "no failed test" for 0.
+
+    The rule accepts no draft if every test passes, as an argmin over the results of the tests does.
+    """
+    passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
+    everything = math.prod(passes)
+    reached = math.prod(passes[:i]) - everything if i else 1
+    return (math.prod(passes[: i + 1]) - everything) / reached if reached > 0 else 1
 
 
 def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
@@ -137,6 +152,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
     "by the number of tests that pass, also after the first rejection (no cumulative product)": _by_number,
     "up to the last test that fails, not the first": _up_to_the_last,
+    "up to the first test that fails, and none of them if no test fails": _all_as_none,
 }
 """Message ending -> formula for the acceptance, as in ``ACCEPT_OF_ROW``; some formulas also use rows at other
 positions."""
@@ -147,16 +163,19 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 
 
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) without normalisation; the last token of the vocabulary gets the missing probability.
+    """Return max(p - q, 0) at position ``i``, not normalised; the last token gets the missing probability.
 
-    An inverse CDF that is clamped to the last token draws from this row.
+    An inverse CDF that is clamped to the last token of the vocabulary draws from this row. ``drafts`` are not used.
     """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     return [*left[:-1], left[-1] + 1 - sum(left)]
 
 
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) without normalisation; the last token with p > q gets the remaining mass."""
+    """Return max(p - q, 0) at position ``i``, not normalised; the last token with p > q gets the missing probability.
+
+    ``drafts`` are not used.
+    """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)
     return [mass + (1 - sum(left)) * (token == last) for token, mass in enumerate(left)]
@@ -180,9 +199,9 @@ def _or_p(left: Row, p: Row) -> Row:
 
 
 def _where_more_or_all(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return norm(exp(log p - log q) q) over the tokens with p > q, or p if q is 0 at one of them.
+    """Return norm(exp(log p - log q) q) over the tokens with p > q at position ``i``, or p if q is 0 at one of them.
 
-    A q of 0 gives a NaN, and a program that detects the NaN samples from p.
+    A q of 0 gives a NaN, and a program that detects the NaN samples from p. ``drafts`` are not used.
     """
     p, q = rows.p[i], rows.q[i]
     if any(a > b == 0 for a, b in zip(p, q, strict=True)):
@@ -242,6 +261,9 @@ REPLACE: Mapping[str, RowFormula] = {
     "max(p - q, 0) of the last position": lambda rows, drafts, i: excess(
         rows.p[len(drafts) - 1], rows.q[len(drafts) - 1]
     ),
+    "max(p - q, 0) with the last row of p": lambda rows, drafts, i: excess(rows.p[-1], rows.q[i]),
+    "max(p - q, 0) with the last row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[len(drafts) - 1]),
+    "max(p - q, 0) with the first row of p": lambda rows, drafts, i: excess(rows.p[0], rows.q[i]),
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
 """Message ending -> formula for the replacement, as in ``REPLACE_OF_ROW``; some formulas also use rows at other

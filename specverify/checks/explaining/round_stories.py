@@ -26,7 +26,10 @@ NEAR = 1e-6
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Describe the rounds of a decode whose draws have the outcomes ``choices``; "" for trees and large rounds."""
+    """Describe the rounds of a decode whose draws have the outcomes ``choices``.
+
+    Returns "" without a ``propose`` step, for trees, and for large rounds.
+    """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
@@ -49,7 +52,8 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
     """Return the conditional laws, given their drafts, of the rounds of a decode.
 
-    ``choices`` are its draws' outcomes.
+    ``choices`` are the outcomes of its draws. Returns [] without a ``propose`` step and for large vocabularies. Rounds
+    without such a law, such as those with trees, are left out.
     """
     decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -90,9 +94,9 @@ def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
-    """Describe how a round emits ``token`` at position ``i``, where p is 0; "" if its probability there is 0.
+    """Describe how the round ``given`` emits ``token`` at position ``i``, where p is 0.
 
-    ``accepted`` is the number of drafts that the round accepts.
+    ``accepted`` is the number of drafts that the round accepts. Returns "" if the token has probability 0 there.
     """
     part = "accept" if i < accepted else "replace" if i < len(given.drafts) else "bonus"
     law = given.replace.get(i, {}) if part == "replace" else given.bonus or {}
@@ -142,9 +146,10 @@ def _drafted(given: GivenDrafts) -> str:
 
 
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
-    """Describe the test of draft ``i``: its result, its acceptance probability, and that of the rule if it differs.
+    """Describe the test of draft ``i`` of the round ``given``: its result and its acceptance probability.
 
-    ``decisions`` are the decisions of the path, and ``accepted`` the result of the test.
+    The probability of the rule is added if it differs. ``decisions`` are the decisions of the path, and ``accepted`` is
+    the result of the test.
     """
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
@@ -165,7 +170,10 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
-    """Describe the ``token`` after the ``accepted`` drafts: its probability, and that of the rule if it differs."""
+    """Describe the ``token`` that the round ``given`` emits after ``accepted`` accepted drafts, and its probability.
+
+    The probability of the rule is added if it differs.
+    """
     rejected = accepted < len(given.drafts)
     law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
     rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]

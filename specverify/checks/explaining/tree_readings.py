@@ -38,7 +38,9 @@ class TreeReading(NamedTuple):
     example: str = ""
     """The first deviation of a test, in numbers."""
     last: str = ""
-    """The first draw from p instead of the residual."""
+    """The first draw of a last token from another row than p or the residual, as a clause."""
+    end: str = ""
+    """The same draw as a sentence."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
@@ -49,7 +51,7 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
     """
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
-    rounds, example, last = list[TreeRound](), "", ""
+    rounds, example, last, end = list[TreeRound](), "", "", ""
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
             propose, used = here.decoder.propose, replayed.used
@@ -66,13 +68,13 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
             said, wrong = walk.words(done.tokens)
             if draft.tokens:
                 rounds.append(TreeRound(draft, prefix, here.task.target, tuple(items), done.tokens))
-            example, last = example or walk.example, last or walk.last
+            example, last, end = example or walk.example, last or walk.last, end or walk.end
             trees = trees or is_tree(draft)
             words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
             fault = fault or wrong
     if not trees:
         return None
-    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last)
+    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last, end)
 
 
 def drafts_of_one_position(decisions: Sequence[Decision], emitted: Tokens) -> Draft | None:
@@ -99,7 +101,7 @@ class _Walk:
 
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
-        self.fault, self.example, self.last = "", "", ""
+        self.fault, self.example, self.last, self.end = "", "", "", ""
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
@@ -123,11 +125,11 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read a draw from p whose token is looked up among the children of a node in a deterministic tree.
+        """Read a draw from p whose token is looked up among the children of a node, in a tree whose drafts are certain.
 
         ``siblings`` are the children of the node ``parent``, ``text`` is the text at this node, and ``token`` the next
-        emitted token. Returns the child with this token (None if there is none), the words and p. Returns None if the
-        tree is not deterministic, or if the next draw is not such a draw.
+        emitted token. Returns (child with this token or None, words, p). Returns None if a draft of the tree is not
+        certain under its q, or if the next draw does not select ``token`` from p.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -269,16 +271,28 @@ class _Walk:
 
         ``left`` is the residual, from which the token is drawn if a child was ``rejected``.
         """
-        rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
+        p = [float(mass) for mass in self.here.task.target(text).tolist()]
+        rule = [float(mass) for mass in left] if rejected else p
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
         item = self.items[0] if self.items and self.items[0].is_lookup else None
-        p = [float(mass) for mass in self.here.task.target(text).tolist()]
-        if rejected and item is not None and item.pmf and same_row(item.pmf, p, NEAR) and not same_row(p, rule, NEAR):
-            does, ought = rows_apart(p, rule)
-            at = f", {item.place}" if item.place else ""
-            self.last = f"drawn from p = {does}{at}; expected the residual {ought}"
-            return f"replaced by {token} ({self.last})"
-        return f"{word} {token} ({name} = {short(rule[token])})" if 0 <= token < len(rule) else f"{word} {token}"
+        if item is None or len(item.pmf) != len(rule) or same_row(item.pmf, rule, NEAR):
+            return f"{word} {token} ({name} = {short(rule[token])})" if 0 <= token < len(rule) else f"{word} {token}"
+        does, ought = rows_apart(item.pmf, rule)
+        row = f"p = {does}" if rejected and same_row(item.pmf, p, NEAR) else does
+        expected = f"the residual {ought}" if rejected else f"p = {ought}"
+        at = f", {item.place}" if item.place else ""
+        self.last = f"drawn from {row}{at}; expected {expected}"
+        node = words_of_tokens(text[len(self.prefix) :])
+        behind = f"the rejection of the last child{' after ' * bool(node)}{node}" if rejected else node or "the root"
+        place = f" ({item.place})" if item.place else ""
+        if not self.example and not self.unsure:  # the tests follow the rule
+            self.end = self.end or f"the token after {behind} is drawn from {row}{place}, expected {expected}"
+        return f"{word} {token} ({self.last})"
+
+
+def words_of_tokens(accepted: Tokens) -> str:
+    """Return words for accepted tokens, such as "the accepted token 1"; "" if there are none."""
+    return f"the accepted token{'s' * (len(accepted) > 1)} {' '.join(map(str, accepted))}" if accepted else ""
 
 
 def _bound(value: float) -> str:

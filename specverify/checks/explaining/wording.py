@@ -41,6 +41,16 @@ def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
+SHOWN_TOKENS = 8
+"""The number of last tokens that are shown of a long text."""
+
+
+def ends_of(tokens: Sequence[int]) -> str:
+    """Format a text as ``0 1 2``; of a long text only the last tokens, as ``... 0 1 2``."""
+    end = tokens[-SHOWN_TOKENS:]
+    return f"{'... ' * (len(tokens) > len(end))}{' '.join(map(str, end)) or 'nothing'}"
+
+
 def listed(items: Sequence[Any]) -> str:
     """Format items as ``1, 2 and 3``."""
     words = [str(item) for item in items]

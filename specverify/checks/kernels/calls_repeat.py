@@ -65,7 +65,10 @@ def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
-    """Return the two checks for ``all_rounds``, the settings (gamma, vocabulary) of one kernel."""
+    """Return the two checks of a kernel, on its results and on its arguments.
+
+    ``all_rounds`` are the settings (gamma, vocabulary) of the kernel, of which only the first is examined.
+    """
     few = {described_rounds(rounds): rounds for rounds in all_rounds[:1]}
     return (
         kernel_check(

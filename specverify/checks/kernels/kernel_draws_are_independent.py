@@ -51,7 +51,7 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return the share of the rows of ``design`` that show their bit: the draw of the bit takes place there."""
+    """Return the probability that a row of ``design`` shows its bit: that the draw behind the bit takes place."""
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]

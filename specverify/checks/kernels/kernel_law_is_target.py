@@ -19,6 +19,8 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
+from specverify.checks.explaining.counterexamples import or_none
+from specverify.checks.kernels.rounds_of_cells import fault_of_cells
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, continued, target_law, total_variation
@@ -73,7 +75,10 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first cells of ``cells``, as many as belong to the situation of the first cell."""
+    """Return the first cells of ``cells``, as many as belong to the situation of the first cell.
+
+    Returns [] if there are no cells.
+    """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
@@ -153,7 +158,11 @@ def _wanted(situation: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 
 
 def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
-    """Compare the law of every situation with the target's law; ``find`` computes the laws."""
+    """Compare the law of every situation with the target's law; ``find`` computes the laws.
+
+    The situation with the largest total variation decides. A result is unknown if rows depend on other rows, or if the
+    distance may come from the uniforms near faces of cells.
+    """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
     worst = max(distances, key=lambda name: (distances[name].low, distances[name].high))
@@ -217,7 +226,9 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
     case = int(cases[shown.number])
     where = f"row {shown.number + 1} of {len(rows)}"
     because = f"{described_row(rounds, case, middles[shown.number], where)} -> {shown.emitted}"
-    fault = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
+    step = _fault(in_ids(rounds, rounds.cases[case].draft), shown.emitted, shown.ought)
+    of_rounds = None if found.mixed else or_none(fault_of_cells, rounds, found.settled, situation)
+    fault = of_rounds.sentence if of_rounds else step
     borrowed = borrowed_numbers(rounds, cases, middles, [row.emitted for row in rows])
     if borrowed:
         then = f"{where} should be answered {shown.ought}, but is answered {shown.emitted}"
@@ -225,8 +236,8 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
         (described_rounds(rounds), situation.name, *models_of(rounds, case)),
         then,
         (f"{because}, and the rule answers {shown.ought}",),
-        fault=f"{borrowed}: {fault.replace('of a row', f'of {where}')}" if borrowed else fault,
-        named=bool(borrowed),
+        fault=f"{borrowed}: {step.replace('of a row', f'of {where}')}" if borrowed else fault,
+        named=bool(borrowed or (of_rounds and of_rounds.named)),
     )
 
 
@@ -273,7 +284,10 @@ def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: S
 
 
 def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
-    """Describe the first step at which a row that emits ``emitted`` differs from the rule, which emits ``ought``."""
+    """Describe the first step at which a row that emits ``emitted`` differs from the rule, which emits ``ought``.
+
+    ``drafts`` are the drafts of the row.
+    """
     kept, wanted = len(emitted) - 1, len(ought) - 1
     if not 0 <= kept <= len(drafts):
         return f"a row of {len(drafts)} drafts emits {emitted} where the rule emits {ought}"

@@ -53,7 +53,11 @@ def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
 
 
 def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
-    """Yield (description, rounds, row indices): rows reversed, shuffled, fewer rows, and with other padding."""
+    """Yield (description, rounds, row indices) for each arrangement in which the rows are decided again.
+
+    The rows are reversed, shuffled, reduced to fewer rows, or get other padding. The indices, below ``rows``, are those
+    of the decided rows in their order. The yielded rounds have the padding. ``rng`` shuffles the rows.
+    """
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]
     yield "in another order", rounds, rng.permutation(rows)

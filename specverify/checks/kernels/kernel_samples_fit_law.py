@@ -46,7 +46,7 @@ class SampledKernel(NamedTuple):
 
     @property
     def design(self) -> Design:
-        """Return the possible rows of a batch: one for each draft that q can draw."""
+        """Return the possible rows of a batch: one for each sequence of drafts that q can draw."""
         kinds, shares = drafts_of(self.situation)
         return design_of(kinds, shares, self.vocabulary, self.kernel.convention.draft_padding)
 
@@ -85,7 +85,10 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
 
 
 def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
-    """Return number of accepted drafts -> how many of ``samples`` rows accept this many."""
+    """Return number of accepted drafts -> how many of ``samples`` rows accept this many.
+
+    ``sampled`` is the kernel in a situation.
+    """
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
         result[len(tokens) - 1] += count
@@ -102,7 +105,10 @@ def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
 
 
 def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
-    """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``."""
+    """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``.
+
+    ``sampled`` is the kernel in a situation.
+    """
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
     fit = _fit(partial(completed, sampled), law, sampled.tv, alarm, conditions)
@@ -112,7 +118,8 @@ def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) ->
 def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the numbers of accepted drafts against the rule, at the false-alarm rate ``alarm``.
 
-    More accepted drafts than the rule accepts do not refute, because another lossless rule may accept more.
+    ``sampled`` is the kernel in a situation. More accepted drafts than the rule accepts do not refute, because another
+    lossless rule may accept more.
     """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
@@ -167,9 +174,10 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
-    """Return situations with more drafts and few random rows; [] if the kernel does not run on this many drafts.
+    """Return situations with more drafts, whose pmfs are one-hot except at two positions.
 
-    ``tv`` is the detectable total variation, and ``calls`` are the rows and seeds of the calls.
+    ``tv`` is the detectable total variation, and ``calls`` are the rows and seeds of the calls. Returns [] if the
+    kernel does not run on this many drafts.
     """
     result = [
         SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)

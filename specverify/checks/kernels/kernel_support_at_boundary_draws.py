@@ -55,7 +55,8 @@ def ends_of(kernel: Kernel) -> dict[str, float]:
 def table_rows(rounds: KernelRounds) -> BoundaryRows:
     """Return rows with rational models, each with one uniform at an end of its range.
 
-    Cells of ``rounds`` and uniforms are chosen at random; the other uniforms are in the middle of the cell.
+    A cell of ``rounds`` is a box of uniforms in which the rule emits the same tokens. The cells, and the uniform at an
+    end, are chosen at random; the other uniforms are in the middle of the cell.
     """
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)
@@ -103,7 +104,7 @@ def _said(place: int, gamma: int, end: str) -> str:
 def examine(kernel: Kernel, asked: Sequence[Callable[[], BoundaryRows]], _: Conditions) -> Examination:
     """Run the kernel on the rows that each function of ``asked`` returns, and examine every emitted token.
 
-    One forbidden token is reported for each random number.
+    For each vocabulary and each random number at an end, only the first forbidden token is reported.
     """
     result, runs = dict[str, tuple[BoundaryRows, Any, int, int, int | None]](), 0
     for make in asked:

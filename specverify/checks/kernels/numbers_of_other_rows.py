@@ -45,6 +45,7 @@ def _by_rule(rounds: KernelRounds, cases: Any, uniforms: Any, row: int, coins: i
     """Return the tokens that the rule emits for ``row``, with random numbers of other rows.
 
     The accept uniforms are those of row ``coins``, and the random numbers of the last draw those of row ``last``.
+    ``cases`` and ``uniforms`` are those of all rows of the launch.
     """
     case: DraftCase = rounds.cases[int(cases[row])]
     numbers = [*uniforms[coins][: rounds.gamma], *uniforms[last][rounds.gamma :]]

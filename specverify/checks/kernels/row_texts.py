@@ -18,7 +18,7 @@ def kernel_check(
 ) -> Check:
     """Return a check of one kernel; ``examined`` maps the name of each setting to its examination.
 
-    The other arguments are the fields of the check.
+    ``name``, ``summary``, ``claim`` and ``evidence`` are the fields of the check.
     """
     return Check(name, summary, claim, evidence, (of_names(examined),))
 
@@ -26,7 +26,7 @@ def kernel_check(
 def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
     """Describe a row of a kernel: its ``place`` in the batch, its drafts and its uniforms.
 
-    ``case`` selects the drafts.
+    ``case`` is the index of the row's drafts in ``rounds.cases``.
     """
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]

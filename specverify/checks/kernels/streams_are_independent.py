@@ -75,8 +75,8 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
     """Return two descriptions: of repeated bits in different rows, and in different calls; "" for each without any.
 
     ``seen`` are the bits ``[calls, rows]``, ``length`` the shortest run of rows that counts, and ``keys`` the (seed,
-    offset) of each call. If two whole rows and two whole calls are equal, one follows from the other; rows are reported
-    only if a run of rows is also repeated within one call.
+    offset) of each call. Repeated calls can make whole rows equal too. So if whole rows and whole calls are equal, rows
+    are reported only if a run of rows is also repeated within one call.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]
@@ -125,7 +125,7 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
     """Return tables by name; each counts the pairs of bits that two rows of one call show.
 
     There is one table for each pair of kinds of rows and each distance between the two rows, with about ``samples``
-    pairs in each.
+    pairs in each. ``calls`` are the rows and seeds of the calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -146,7 +146,8 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
     """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
 
-    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each.
+    There is one table for each pair of kinds of rows, with about ``samples`` pairs in each. ``calls`` are the rows and
+    seeds of the calls.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -177,7 +178,8 @@ def _examine(
 ) -> Examination:
     """Return the refutation by repeated bits (``which``: "rows" or "calls"), or else the examination of the tables.
 
-    ``find`` searches repeated bits, and ``rest`` tests the tables.
+    ``find`` searches for repeated bits, and ``rest`` tests the tables. The result for calls is unknown if only rows
+    have repeated bits, because calls cannot be compared then.
     """
     result = find()
     if which == "calls" and result.rows and not result.calls:

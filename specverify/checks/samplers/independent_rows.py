@@ -52,8 +52,8 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """The counts and the evidence of an independence test so far.
 
-    Couples are taken two by two. ``straight`` counts the first of the two, and ``crossed`` the row of the second with
-    the other row of the first; the law of ``crossed`` is the product law.
+    Couples are taken two by two. ``straight`` counts the first couple of each two. ``crossed`` counts a mixed couple of
+    the first row of the second couple and the second row of the first couple: its law is the product law.
     """
 
     evidence: Array = NO_COUPLES_YET
@@ -146,7 +146,10 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
 
 
 def _dependence(plan: IndependencePlan, found: IndependenceFound) -> float:
-    """Return an upper bound on the total variation of the couples' joint law from the product of marginals."""
+    """Return an upper bound on the total variation of the couples' joint law from the product of its marginals.
+
+    ``found`` has the counts so far; the result is 1 if no couple was counted.
+    """
     number = int(found.straight.sum())
     if not number:
         return 1.0

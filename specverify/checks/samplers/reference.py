@@ -59,8 +59,8 @@ class ReferencePlan(NamedTuple):
 class ReferenceFound(NamedTuple):
     """The counts and the evidence of a comparison so far.
 
-    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is their number from each
-    sampler.
+    ``compared`` maps the name of each function of sequences to its counts; ``samples`` is the number of sequences that
+    were drawn from each sampler.
     """
 
     compared: Mapping[str, Compared]
@@ -135,7 +135,10 @@ def log_evidence(found: ReferenceFound) -> float:
 
 
 def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
-    """Return bounds on the total variation between the two laws of whole sequences, valid after every batch."""
+    """Return bounds on the total variation between the two laws of whole sequences, valid after every batch.
+
+    ``found`` has the counts so far.
+    """
     whole, n = found.compared["whole sequences"], found.samples
     if not n:
         return Interval(0.0, 1.0)
@@ -158,7 +161,7 @@ def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
 
 
 def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
-    """Return the verdict on the subject ``name`` from the samples so far."""
+    """Return the verdict on the subject ``name`` from the counts and evidence ``found`` so far."""
     status, bounds, surprise = reference_status(plan, found), reference_bounds(plan, found), log_evidence(found)
     refuting = max(found.compared, key=lambda view: float(evidence(found.compared[view].evidence)))
     statement = {
@@ -184,7 +187,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Return a counterexample with the outcomes whose counts differ the most.
+    """Return a counterexample with the outcomes whose counts in ``found`` differ the most.
 
     ``view`` is the name of the function of sequences whose values are the outcomes.
     """

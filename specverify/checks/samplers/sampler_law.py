@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.checks.samplers.first_token import first_wrong_token
 from specverify.checks.samplers.tally import Tally, farthest_told, tally_figure
 from specverify.laws.known_law import KnownLaw
 from specverify.reference import Claim, Tokens
@@ -61,11 +62,12 @@ def plan_law(
     draft: Array | None = None,
     more: Mapping[str, Array] | None = None,
 ) -> LawPlan:
-    """Return the plan of a test against ``law``.
+    """Return the plan of a test against ``law``, the known law of ``k`` outcomes.
 
     ``alarm`` is the false-alarm rate. The check holds if the distance is at most ``tv``; ``error`` is the probability
     that it holds for a larger distance. ``most_samples`` is the largest number of samples, and ``rounding`` the largest
-    relative error of the law. ``draft`` and ``more`` give further partitions of the outcomes.
+    relative error of the law. Two arguments add partitions of the outcomes: ``draft``, a pmf ``[k]`` of the same
+    outcomes, one by p/q, and ``more`` (name -> label of each outcome ``[k]``) one for each name.
     """
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
@@ -89,7 +91,11 @@ def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound
 
 
 def log_evidence(plan: LawPlan, found: LawFound) -> float:
-    """Return the logarithm of the e-value against the law: the mean over several partitions of its outcomes."""
+    """Return the logarithm of the e-value of the counts ``found`` against the law of ``plan``.
+
+    The e-value is the mean over several partitions of the outcomes; infinite if an outcome of probability 0 was
+    sampled.
+    """
     if found.impossible:
         return math.inf
     seen = np.flatnonzero(found.counts)
@@ -104,7 +110,10 @@ def log_evidence(plan: LawPlan, found: LawFound) -> float:
 
 
 def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
-    """Return bounds on the total variation from the law, valid after every batch."""
+    """Return bounds on the total variation of the sampler from the law, valid after every batch.
+
+    They are computed from the counts ``found`` so far.
+    """
     seen = tv_sequence(
         _observed(plan, found), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
     )
@@ -112,7 +121,10 @@ def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
 
 
 def _observed(plan: LawPlan, found: LawFound) -> float:
-    """Return the total variation of the sampled shares from the law, on the cells from which the bound is computed."""
+    """Return the total variation of the sampled shares from the law, on the cells from which the bound is computed.
+
+    ``found`` has the counts so far.
+    """
     shares = plan.bound.counts(found.counts) / found.samples
     outside = sum(found.impossible.values()) / found.samples
     return min(float(np.abs(shares - plan.bound.masses).sum() + outside) / 2, 1.0)
@@ -130,7 +142,10 @@ def law_status(plan: LawPlan, found: LawFound) -> Status:
 
 
 def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
-    """Return two verdicts on the subject ``name``: on impossible outcomes, and on the law."""
+    """Return two verdicts on the subject ``name``: on impossible outcomes, and on the law.
+
+    ``found`` has the counts so far.
+    """
     status, bounds, surprise = law_status(plan, found), law_bounds(plan, found), log_evidence(plan, found)
     figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
     said = {
@@ -160,7 +175,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
     """Return the verdict on impossible outcomes; if none was sampled, with a bound on their probability.
 
-    n samples miss a mass u outside the support with probability (1 - u)^n.
+    ``found`` has the counts so far. n samples miss a mass u outside the support with probability (1 - u)^n.
     """
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
@@ -193,7 +208,10 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Return a counterexample with the outcomes whose counts deviate the most from the law, in standard deviations."""
+    """Return a counterexample with the outcomes that deviate the most from the law, in standard deviations.
+
+    ``found`` has the counts of the outcomes. If an impossible outcome was sampled, it is the counterexample.
+    """
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
     cells = plan.bound.masses
@@ -201,8 +219,10 @@ def _example(plan: LawPlan, found: LawFound) -> Counterexample:
     then = (
         f"a total variation of {_observed(plan, found):.3f} from the law is seen, right samples show about {noise:.3f}"
     )
-    told = farthest_told(_tally(plan, found))
-    return Counterexample((f"{found.samples} samples",), then, told, fault=told[0] if told else "")
+    tally = _tally(plan, found)
+    told = farthest_told(tally)
+    fault = first_wrong_token(tally) or (told[0] if told else "")
+    return Counterexample((f"{found.samples} samples",), then, told, fault=fault)
 
 
 def _tally(plan: LawPlan, found: LawFound) -> Tally:

@@ -42,7 +42,11 @@ NOISE: Final = 0.05
 
 
 class Call(NamedTuple):
-    """One call: its sound, prompt, and options."""
+    """One call: its sound, prompt, and options.
+
+    ``horizon`` is the largest number of new tokens, ``suppressed`` are tokens that must not be emitted, and ``gamma``
+    is the number of drafts of a round.
+    """
 
     sound: int
     """Seed of the features."""
@@ -56,7 +60,11 @@ class Call(NamedTuple):
 
 @cache
 def networks() -> dict[str, Whisper]:
-    """Return the models by name: the target, and those that draft for it."""
+    """Return the models by name: ``target``, and the models that draft for it.
+
+    ``near`` is the target with noise in its weights, ``other`` has other random weights, and ``renamed`` is ``near``
+    with other token ids.
+    """
     target = random_whisper(TARGET_SEED)
     near = random_whisper(DRAFT_SEED, target, NOISE)
     return {"target": target, "near": near, "other": random_whisper(OTHER_SEED), "renamed": renamed(near, RENAMED)}

@@ -44,7 +44,11 @@ NETWORKS: Final = {"draft": "near", "draft of another model": "other", "draft of
 
 @cache
 def expected(call: Call) -> Tokens:
-    """Return the expected text of a call: the token with the largest logit at every position, up to an end token."""
+    """Return the expected text of a call: the token with the largest logit at every position.
+
+    The text ends with an end token or after ``call.horizon`` tokens. Raises ``UnusableSubject`` if the two largest
+    logits of a position are so close that rounding could exchange them.
+    """
     heard = encoded(networks()["target"], features(call.sound))
     text: Tokens = ()
     while len(text) < call.horizon and text[-1:] != (END,):
@@ -78,7 +82,10 @@ def law(calls: Sequence[Call]) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row. A row decodes eight sounds."""
+    """Return the settings to examine, by name: the kind of speculation, and the options.
+
+    Each setting decodes eight sounds.
+    """
     result = {}
     for way, decode in WAYS.items():
         for name, call in CALLS.items():

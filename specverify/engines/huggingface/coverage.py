@@ -92,7 +92,10 @@ def uses() -> dict[str, list[str]]:
 
 
 def used_by(engine: GenerateCall) -> set[str]:
-    """Return the options that a speculative call of ``engine`` passes, or that its models' generation configs set."""
+    """Return the options that a speculative call of ``engine`` passes, or that its models' generation configs set.
+
+    The call is recorded and not made.
+    """
     passed: set[str] = set()
 
     def record(*_: Any, generation_config: Any = None, **named: Any) -> Any:

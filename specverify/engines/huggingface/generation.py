@@ -63,7 +63,10 @@ class GenerateCall(NamedTuple):
             self.newest[1]()
 
     def new_tokens(self, speculative: bool = True) -> Any:
-        """Return a tensor ``[number]`` of the new token ids of one call."""
+        """Return a tensor ``[number]`` of the new token ids of one call.
+
+        ``speculative`` states whether the call speculates.
+        """
         return self.generate(speculative)[0, len(self.start) :]
 
     def restore(self) -> None:

@@ -43,8 +43,8 @@ def universal_pair_engine(
 ) -> Build:
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
-    ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``before`` is called before each
-    text with the call that is about to decode it.
+    ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``architecture`` is the key of both
+    models in ``ARCHITECTURES``. ``before`` is called before each text with the call that is about to decode it.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

@@ -72,7 +72,10 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return a call of ``generate`` at one setting as a program. Its expected law is computed by teacher forcing."""
+    """Return the call of ``generate`` that ``build(setting)`` returns as a program.
+
+    Its expected law is computed from forward passes of the target, without ``generate``.
+    """
     return EngineProgram(
         name=setting.name,
         open=partial(opened, partial(build, setting)),
@@ -85,7 +88,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 
 @lru_cache(maxsize=4)
 def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
-    """Return the law of the call without speculation, which is the law expected with speculation.
+    """Return the law of the call ``build()`` without speculation, which is the law expected with speculation.
 
     It is computed by enumerating the random calls of the library.
     """

@@ -85,7 +85,11 @@ def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Cou
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the counts of the new tokens of the target alone, sampled in batches; padding after an end is removed."""
+    """Return the counts of the new tokens of ``samples`` texts of the target alone.
+
+    They are sampled in batches; padding after an end is removed. Raises ``ValueError`` for a setting that
+    ``check_setting`` rejects.
+    """
     check_setting(setting)
     target = build_target(setting)
     counts: Counter[Tokens] = Counter()
@@ -109,7 +113,10 @@ def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> Acceptan
 
 
 def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
-    """Return the numbers of drafted and accepted tokens of prompt lookup; see ``assisted_activity``."""
+    """Return the numbers of drafted and accepted tokens in ``calls`` calls with prompt lookup.
+
+    They are counted as in ``assisted_activity``.
+    """
     return _activity(prompt_lookup_engine, setting, calls, seed)
 
 
@@ -193,7 +200,9 @@ def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> Ac
 def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
     """Return the numbers of rounds, tokens and drafts of one call.
 
-    Drafts are those inputs of a forward pass that follow the committed tokens.
+    ``forwards`` are the recorded forward passes of the target, and ``new`` the tokens that the call returned. Drafts
+    are those inputs of a pass that follow the committed tokens; they are accepted as far as they equal the returned
+    tokens.
     """
     drafted = reached = accepted = 0
     for forward in forwards:

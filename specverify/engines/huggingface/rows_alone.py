@@ -34,7 +34,10 @@ ENDING = BASE._replace(eos=(0,))
 
 
 class AloneRow(NamedTuple):
-    """One setting of ``generate`` without speculation, and the documented effect of its options."""
+    """One setting of ``generate`` without speculation, and the documented effect of its options.
+
+    ``situation`` changes the builder of the call, for example by passing a cache.
+    """
 
     setting: EngineSetting
     steps: tuple[Step, ...] = ()

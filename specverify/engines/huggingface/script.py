@@ -61,7 +61,11 @@ hook.remove()'''
 
 
 class ScriptCall(NamedTuple):
-    """One recorded call of ``generate``, and its form in the script."""
+    """One recorded call of ``generate``, and its form in the script.
+
+    ``given`` are the arguments by name, and ``function`` states whether the script makes the call in a function of its
+    own.
+    """
 
     given: Mapping[str, Any]
     name: str
@@ -126,7 +130,11 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting itself, and not the script, requests a dictionary as the result of ``generate``."""
+    """Return whether the setting itself requests a dictionary as the result of ``generate``, and not the script.
+
+    ``given`` are the arguments of the call by name. The script requests a dictionary only together with an ``output_*``
+    argument.
+    """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
 
@@ -174,9 +182,11 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return the code that builds a cache with the beginning of the prompt by a forward pass of the target.
+    """Return the expression for the cache that is passed to the call, a name in the script.
 
-    ``before`` collects statements that precede the call; ``written`` collects definitions.
+    The statements that define the name are added to ``before``: a forward pass of the target fills an empty cache with
+    the beginning of the prompt. Their imports are added to ``written``. Raises ``NoScript`` if ``cache`` holds anything
+    else.
     """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
@@ -235,7 +245,11 @@ SHOW = object()
 
 
 class Caught(NamedTuple):
-    """The recorded arguments of ``generate`` calls, and whether the earlier call was interrupted."""
+    """The recorded arguments of ``generate`` calls, by name.
+
+    ``plain`` are those of the call without speculation, ``speculative`` those with speculation, and ``earlier`` those
+    of the call that the setting makes before it, or None. ``broken`` states whether the earlier call was interrupted.
+    """
 
     plain: Mapping[str, Any]
     speculative: Mapping[str, Any]

@@ -222,7 +222,11 @@ RIGHT = {
 
 
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
-    """Return the code after the calls, which compares the expected and the actual value and sets the exit status."""
+    """Return the code after the calls, which compares the expected and the actual value and sets the exit status.
+
+    The comparison depends on the kind of ``fault``. ``greedy`` states whether the calls are greedy, so that two texts
+    are compared instead of a law.
+    """
     start = len(engine.start)
     if fault.changed:
         return CHANGED

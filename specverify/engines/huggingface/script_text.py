@@ -16,7 +16,10 @@ sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot be tested: {kind
 
 
 class Written(NamedTuple):
-    """The imports and definitions that the calls of a script need, as code."""
+    """The imports and definitions that the calls of a script need, as code.
+
+    ``modules`` are the names of the modules to import.
+    """
 
     imports: set[str]
     """Names to import from transformers."""

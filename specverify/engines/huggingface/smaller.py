@@ -15,7 +15,10 @@ HOT = 3.0
 
 
 class ProgramSource(NamedTuple):
-    """The setting of a program and the function that builds it, for the writer of scripts."""
+    """The setting of a program, and functions that build it, for the writer of scripts.
+
+    ``generation()`` returns the call of ``generate`` at this setting.
+    """
 
     generation: Callable[[], GenerateCall]
     setting: EngineSetting

@@ -1,7 +1,7 @@
 """The documented effect of options of ``generate``: steps on float64 arrays, without the library.
 
 A step takes logits ``[vocabulary]``, the text and the number of its new tokens, and returns other logits. The text has
-no padding.
+no padding. A step that keeps some tokens, or forbids others, sets the logits of the excluded ones to minus infinity.
 """
 
 from __future__ import annotations
@@ -199,7 +199,10 @@ def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = (
 
 
 def _of_pmf(rule: Callable[[Pmf], Any]) -> Step:
-    """Return the step that keeps the tokens at which ``rule(pmf)`` is positive."""
+    """Return the step that keeps the tokens at which ``rule(pmf)`` is positive.
+
+    ``pmf`` is the softmax of the logits. The logits of the other tokens become minus infinity.
+    """
     return lambda logits, text, new: np.where(rule(softmax(logits)) > 0, logits, -np.inf)
 
 

@@ -39,7 +39,10 @@ class CacheFault(RuntimeError):  # noqa: N818 - not a mistake of the program tha
 
 
 class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """The config of a table model: shape (a key of ``laws.tables.SHAPES``), side, seed, vocabulary size."""
+    """The config of a table model: shape (a key of ``laws.tables.SHAPES``), side, seed, vocabulary size.
+
+    The two sides of one shape and seed, "target" and "draft", are a target and its draft model.
+    """
 
     model_type = "specverify_table"
 
@@ -90,8 +93,10 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
     ) -> CausalLMOutputWithPast:
         """Return logits ``[batch, kept, vocabulary]`` after each of the last ``logits_to_keep`` input ids (0: all).
 
-        ``input_ids`` is ``[batch, fed]``, the mask consists of ones, ``[batch, held + fed]``. Raises ``CacheFault`` if
-        cache and input do not fit, and ``ValueError`` for a mask that contains a 0.
+        ``input_ids`` is ``[batch, fed]``. ``past_key_values`` is the cache, to which the input is appended; without
+        one, a new cache is used unless ``use_cache`` is False. ``position_ids`` are the positions of the input, by
+        default those after the cache. ``attention_mask`` consists of ones, ``[batch, held + fed]``. Raises
+        ``CacheFault`` if cache and input do not fit, and ``ValueError`` for a mask that contains a 0.
         """
         batch, fed = input_ids.shape
         if past_key_values is None and use_cache is not False:

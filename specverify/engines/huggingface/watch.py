@@ -40,7 +40,10 @@ _ASKED = {
 
 @contextmanager
 def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Build the models in float64, and yield the engine with the observer that records its runs."""
+    """Build the models in float64, and yield the call as an engine whose runs are recorded.
+
+    ``build`` returns the call. The yielded ``Watched`` runs it with given draws and returns what was observed.
+    """
     with quiet_and_seeded(0):
         use, engine = changed_by_use(build()), build()
     hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()
@@ -158,7 +161,7 @@ def _returned(found: Any) -> dict[str, tuple[Any, ...]]:
 
 
 def _array(entry: Any) -> Any:
-    """Return one token's tensor, or the tensors of all layers, as one array."""
+    """Return ``entry``, one token's tensor or a tuple of the tensors of all layers, as one float64 array."""
     if isinstance(entry, (tuple, list)):
         layers = [look_at(layer).double().numpy() for layer in entry]
         alike = len({layer.shape for layer in layers}) == 1

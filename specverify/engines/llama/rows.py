@@ -56,7 +56,7 @@ def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the drafter, and the options."""
     result = dict[str, Row]()
     for way, drafter in WAYS.items():
         same = None if drafter is nothing else nothing

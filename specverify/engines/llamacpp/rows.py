@@ -29,7 +29,10 @@ FINE: Final = 0.07
 
 
 class Asked(NamedTuple):
-    """A request with one option, or with several that interact, and how it is sampled."""
+    """A request with one option, or with several that interact, and how it is sampled.
+
+    ``drawing`` states how its texts are drawn, and ``detect`` is the total variation that the samples must detect.
+    """
 
     request: Request
     drawing: Drawing = ALONE
@@ -148,7 +151,7 @@ decoding."""
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the kind of speculation, and the options or the promise."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS

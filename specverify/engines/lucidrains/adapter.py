@@ -62,12 +62,12 @@ def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
 
 
 def plain(decoding: Decoding, prompts: Any) -> Any:
-    """Return the new tokens ``[batch, horizon]`` of decoding without speculation."""
+    """Return the new tokens ``[batch, horizon]`` of decoding ``prompts``, ``[batch, length]``, without speculation."""
     return base_decoding(target(), prompts, _length(decoding), decoding.temperature, _threshold(decoding))
 
 
 def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decoding) -> Any:
-    """Return the new tokens ``[batch, horizon]`` of decoding with a draft network.
+    """Return the new tokens ``[batch, horizon]`` of decoding ``prompts``, ``[batch, length]``, with a draft network.
 
     ``decode`` is the library's function.
     """

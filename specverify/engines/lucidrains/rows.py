@@ -39,7 +39,7 @@ def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the kind of call, and the options."""
     result = dict[str, Row]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)

@@ -47,13 +47,16 @@ def model(seed: int) -> Any:
 
 
 def plain(decoding: Decoding, options: dict[str, Any]) -> Sequence[int]:
-    """Return the new tokens of decoding without speculation."""
+    """Return the new tokens of decoding without speculation; ``options`` are the sampler and the logits processors."""
     steps = generate_step(mx.array(decoding.prompt), model(TARGET_SEED), max_tokens=decoding.horizon, **options)
     return _until_end(steps, decoding)
 
 
 def draft(decoding: Decoding, options: dict[str, Any], decode: Any = speculative_generate_step) -> Sequence[int]:
-    """Return the new tokens of decoding with a draft model; ``decode`` is the library's function."""
+    """Return the new tokens of decoding with a draft model; ``decode`` is the library's function.
+
+    ``options`` are the sampler and the logits processors.
+    """
     models = model(TARGET_SEED), model(DRAFT_SEED)
     lengths = {"num_draft_tokens": decoding.gamma, "max_tokens": decoding.horizon}
     return _until_end(decode(mx.array(decoding.prompt), *models, **lengths, **options), decoding)

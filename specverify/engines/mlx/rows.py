@@ -114,7 +114,7 @@ DESCRIBED: Mapping[str, Described] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: with or without a draft model, and the options."""
     ways = {"plain": plain, "draft": draft}
     return {
         f"{name}/{told}": Row(texts(way, decoding), partial(law, decoding), detect=COARSE)

@@ -42,7 +42,10 @@ def asked(horizon: int = 4, temperature: float = 1.0, **options: Any) -> Asked:
 
 
 class Option(NamedTuple):
-    """A request, and how its texts are tested."""
+    """A request, and how its texts are tested.
+
+    ``detect`` is the total variation that the samples must detect.
+    """
 
     asked: Asked
     detect: float = COARSE
@@ -96,7 +99,7 @@ VARIANTS: Final = ("plain, four at once", "draft, four at once", "draft, as it c
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the kind of speculation, and the options or the promise."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}
@@ -166,7 +169,8 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
     """Return the possible pmfs after top-k, top-p, min-p and XTC, each with its probability.
 
-    There are two if XTC, which acts at random, is switched on.
+    ``masses`` is the pmf before, and ``options`` are those of the request. There are two results if XTC, which acts at
+    random, is switched on.
     """
     ranked = np.sort(masses)[::-1]
     if kept := options.get("topK"):
@@ -196,7 +200,10 @@ def _in_grammar(masses: Any, grammar: str | None, new: Tokens) -> Any:
 
 
 def right_confidences(way: Way, request: Asked, seed: int, number: int) -> list[bool]:
-    """Return for each text whether the reported confidences of its tokens equal their probabilities."""
+    """Return for each of ``number`` texts of ``request`` whether the reported confidences are right.
+
+    The confidence of a token must equal the token's probability.
+    """
     done, pmf = answers(way, request, seed, number), next_pmf(request)
     return [
         all(

@@ -26,17 +26,17 @@ Way = Callable[[Decoding], tuple[bool, dict[str, Any]]]
 
 
 def plain(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return the form of ``Way`` for decoding without speculation: no draft model and no speculative options."""
+    """Return False (there is no draft model), and the speculative options that switch speculation off."""
     return False, PLAIN
 
 
 def draft(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return the form of ``Way`` for decoding with a draft model: True, and the speculative options."""
+    """Return True (there is a draft model), and the speculative options of ``decoding``."""
     return True, {"max_draft_tokens": decoding.gamma} | _more(decoding, "speculative")
 
 
 def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Return the form of ``Way`` for drafts copied from the previous text: False (no draft model), and the options."""
+    """Return False (there is no draft model), and the speculative options for drafts copied from the previous text."""
     return False, {"max_draft_tokens": decoding.gamma, "ngram_size": 2} | _more(decoding, "speculative")
 
 

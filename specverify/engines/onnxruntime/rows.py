@@ -97,7 +97,7 @@ COPYING: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the kind of speculation, and the options."""
     result = dict[str, Row]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
     for name, decoding in {**usual, **DRAFTING, **COPYING}.items():

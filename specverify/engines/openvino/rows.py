@@ -45,7 +45,7 @@ PENALISED: Mapping[str, Decoding] = {
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting."""
+    """Return the settings to examine, by name: the kind of speculation, and the options."""
     result = dict[str, Row]()
     for way, pipeline in WAYS.items():
         for name, decoding in DECODINGS.items():

@@ -25,6 +25,7 @@ ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "GLOO_SOCKET_IFNAME": "lo",
     "VLLM_HOST_IP": "127.0.0.1",
@@ -33,7 +34,10 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "TORCHDYNAMO_DISABLE": "1",
 }
-"""One process, one thread, no compilation, no network; set before vLLM is imported."""
+"""One process, one thread, no compilation, no network; set before vLLM is imported.
+
+Without ``NUMBA_NUM_THREADS`` the n-gram proposer raises the number of OpenMP threads of all later kernels.
+"""
 os.environ.update(ENVIRONMENT)
 try:
     import torch
@@ -52,7 +56,11 @@ AT_ONCE = 256
 
 
 class Way(NamedTuple):
-    """The configuration of an engine: its speculation, and the arguments that differ from their defaults."""
+    """The configuration of an engine: its speculation, and the arguments that differ from their defaults.
+
+    ``speculation`` has the entries of ``speculative_config``, none for an engine without speculation, and ``arguments``
+    are further arguments of ``LLM``.
+    """
 
     speculation: tuple[tuple[str, Any], ...] = ()
     arguments: tuple[tuple[str, Any], ...] = ()
@@ -171,7 +179,10 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` for each seed whose text has the log-probabilities of the float64 model, else ``WRONG``."""
+    """Return ``RIGHT`` for each of ``seeds`` whose text has the right log-probabilities, else ``(0,)``.
+
+    The right ones are those of the float64 model.
+    """
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
 
@@ -190,7 +201,7 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` for each seed that gives the same text twice, else ``WRONG``.
+    """Return ``RIGHT`` for each of ``seeds`` that gives the same text twice, else ``(0,)``.
 
     Torch's global generator is in another state for the second text.
     """

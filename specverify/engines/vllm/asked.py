@@ -27,7 +27,10 @@ ALONE: Final = Drawing()
 
 
 class Asked(NamedTuple):
-    """A request that is examined: how its texts are drawn, and the total variation to detect."""
+    """A request that is examined, and how its texts are drawn.
+
+    ``detect`` is the total variation that the samples must detect.
+    """
 
     request: Request
     drawing: Drawing = ALONE

@@ -28,12 +28,17 @@ from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer
 from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
+NARROW: Final = tuple((dict(PROBABLE) | {"model": "narrow draft"}).items())
+"""Drafts drawn from three tokens and not from all eight, so that a round has fewer paths."""
 EXACT_WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(DRAFT),
     "n-gram": Way(NGRAM),
     "EAGLE": WAYS["EAGLE"],
-    "draft, probabilistic": Way(PROBABLE),
+    "draft, probabilistic, one a round": Way(tuple((dict(NARROW) | {"num_speculative_tokens": 1}).items())),
+    "draft, probabilistic": Way(NARROW),
 }
+ONLY_SHORT: Final = frozenset({"draft, probabilistic"})
+"""Ways of which only calls of one request and two tokens are enumerated: each round has hundreds of paths."""
 EXACT_OPTIONS: Final = (
     "top-k 2",
     "temperature 0.7, top-k 3",
@@ -49,8 +54,7 @@ BESIDE: Final[Mapping[int, Request]] = {
     3: request((6, 5, 4), 1, temperature=0.0),
 }
 """Number of new tokens of the first request -> the second request of the same call: two sampled tokens, or one greedy
-token. It is short because the engine also draws for greedy requests, and each draw multiplies the runs by the
-vocabulary."""
+token. It is short because the runs of two requests multiply."""
 MATCHED: Final[Tokens] = (1, 5, 4, 3, 6, 0, 1)
 """A prompt after which n-gram lookup drafts: its likely next tokens, 1 and 5, occur in it."""
 NO_TOKEN: Final = SIZES.vocabulary
@@ -68,6 +72,7 @@ def exact_names() -> list[str]:
         for requests in ("", ", two requests")
         for length in LENGTHS
         for options in EXACT_OPTIONS
+        if way not in ONLY_SHORT or (not requests and LENGTHS[length] == 2)
     ]
 
 
@@ -109,7 +114,10 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode a request token by token from the expected pmfs; return the record: its tokens and cache contents."""
+    """Decode a request token by token, by ``draws`` from the expected pmfs, and return the record of the run.
+
+    The record has the tokens, and the cache contents that each forward pass of plain decoding must have.
+    """
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
         tokens = asked.prompt + new

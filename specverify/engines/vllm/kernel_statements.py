@@ -16,9 +16,10 @@ NOTHING: Final = -1
 
 
 def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
-    """Write each request's value of ``given`` once per token of the request.
+    """Write into ``output`` each request's value of ``given``, once per token of the request.
 
-    A value equal to ``replace_from`` is written as ``replace_to``.
+    ``cu_num_tokens`` has the cumulative numbers of tokens. A value equal to ``replace_from`` is written as
+    ``replace_to``.
     """
     replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
     output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))
@@ -34,9 +35,11 @@ def rejection_greedy_sample(
     max_spec_len: int,
     *_: Any,
 ) -> None:
-    """Write, for each greedy request, the target's argmax at every draft up to the first draft that differs from it.
+    """Write into ``output``, for each greedy request, the target's argmax at every draft up to the first mismatch.
 
-    The argmax at the draft that differs is written too. If no draft differs, the bonus token is written.
+    A mismatch is a draft that differs from the argmax; the argmax there is written too. If no draft differs, the bonus
+    token is written. ``cu_num_draft_tokens`` has the cumulative numbers of drafts; ``is_greedy`` None means that all
+    requests are greedy.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
@@ -61,9 +64,11 @@ def rejection_random_sample(
     is_greedy: Any,
     *_: Any,
 ) -> None:
-    """Write, for each sampled request, the drafts while p/q is at least the uniform, then the recovered token.
+    """Write into ``output``, for each sampled request, the accepted drafts and the token after them.
 
-    If every draft is accepted, the bonus token is written instead of a recovered token.
+    Drafts are accepted while p/q is at least the uniform; the rejected one is replaced by its recovered token. If every
+    draft is accepted, the bonus token is written. p is ``target_probs``, and q is ``draft_probs``, or 1 if that is
+    None.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
@@ -89,10 +94,11 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write, for each draft, the token that would replace it: a draw from the residual by an exponential race.
+    """Write into ``output``, for each draft, the token that would replace it, a draw from the residual.
 
-    It is the argmax over tokens of the residual times ``inv_q``, the reciprocal of an exponential random number. There
-    is one random number per request and token.
+    It is drawn by an exponential race: the argmax over tokens of the residual times ``inv_q``, the reciprocal of an
+    exponential random number. There is one random number per request and token. If ``draft_probs`` is None, the
+    residual is p without the draft.
     """
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
@@ -108,7 +114,11 @@ def sample_recovered_tokens(
 def eagle_prepare_inputs_padded(
     cu_num_draft_tokens: Any, valid_count: Any, query_start_loc: Any, token_indices: Any, rejected: Any, num_reqs: int
 ) -> None:
-    """Write the index of each request's last accepted token, and the number of its rejected drafts."""
+    """Write the index of each request's last accepted token, and the number of its rejected drafts.
+
+    They are written into ``token_indices`` and ``rejected``. ``valid_count`` has the number of tokens that each of the
+    ``num_reqs`` requests emitted, and ``query_start_loc`` the offset of each request in the inputs of the pass.
+    """
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
     token_indices[:num_reqs] = query_start_loc[1 : num_reqs + 1] - 1 - lost
@@ -128,7 +138,8 @@ def eagle_prepare_next_token_padded(
 ) -> None:
     """Write the last token that each request emitted, and the number of its emitted tokens.
 
-    For a request that emitted none, write its backup token.
+    They are written into ``next_token_ids`` and ``valid_count``. ``sampled`` has the emitted tokens of each request.
+    For a request that emitted none, or whose sample is ``discarded``, its ``backup`` token and 0 are written.
     """
     for request in range(num_reqs):
         row = sampled[request, :width]

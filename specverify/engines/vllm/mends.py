@@ -41,7 +41,10 @@ def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``theirs``, a top-k function, so that it accepts a step without drafts, such as one of prompts only."""
+    """Return a function like ``theirs``, a top-k function, that also accepts a step without drafts.
+
+    A step has no drafts if it feeds prompts only.
+    """
 
     @wraps(theirs)
     def apply(logits: Any, k: Any) -> Any:
@@ -51,7 +54,10 @@ def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``theirs``, a sampling step, so that a discarded sample leaves the generator of its request unchanged."""
+    """Return a function like ``theirs``, a sampling step, that does not advance generators for discarded samples.
+
+    After the step, the generator of a request whose sample is discarded is in its former state.
+    """
 
     @wraps(theirs)
     def sample(runner: Any, *given: Any, **more: Any) -> Any:
@@ -67,7 +73,10 @@ def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``theirs``, a bookkeeping step, so that it does not rewind generators: a CPU generator has no offset."""
+    """Return a function like ``theirs``, a bookkeeping step, that does not rewind generators.
+
+    The reason is that a generator on the CPU has no offset.
+    """
 
     @wraps(theirs)
     def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:
@@ -109,7 +118,7 @@ def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
 
 @contextmanager
 def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
-    """In the ``with`` block, launch these functions instead of the kernels of the same names."""
+    """In the ``with`` block, launch the functions in ``kernels`` instead of the kernels whose names are the keys."""
     with around({name: lambda theirs, ours=ours: ours for name, ours in kernels.items()}):  # type: ignore[misc]
         yield
 

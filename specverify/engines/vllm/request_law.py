@@ -76,9 +76,10 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
-    """Return whether the text is within thinking that has at least ``thinking_token_budget`` tokens already.
+    """Return whether the text, after the tokens ``new``, is within thinking with at least as many tokens as its budget.
 
-    Thinking begins with the first token of ``THINKING`` and ends with the second.
+    The budget is ``thinking_token_budget``; without one the result is False. Thinking begins with the first token of
+    ``THINKING`` and ends with the second.
     """
     tokens, budget = asked.prompt + new, asked.option("thinking_token_budget")
     marks = [place for place, token in enumerate(tokens) if token in THINKING]
@@ -105,7 +106,7 @@ def ends(asked: Request) -> Tokens:
 
 
 def _masked(asked: Request, new: Tokens, logits: Any) -> Any:
-    """Return ``logits`` with the bias added, and -inf for every token that cannot be drawn.
+    """Return ``logits`` with the bias added, and -inf for every token that cannot be drawn after the tokens ``new``.
 
     These are tokens that are not allowed, that complete a bad word, or that would end the text too early.
     """

@@ -80,7 +80,10 @@ PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> examined setting; settings of one configuration are adjacent and share a process."""
+    """Return the settings to examine, by name: the kind of speculation, and the options or the promise.
+
+    Settings of one configuration are adjacent and share a process.
+    """
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = repeating(OPTIONS) if way == WAYS["n-gram"] else OPTIONS

@@ -21,6 +21,11 @@ POSITIONS: Final = 512
 NOISE: Final = 0.1
 """Share of noise in the draft model's weights, with which about half of its tokens are accepted."""
 
+NARROW: Final = (1, 4, 5)
+"""The tokens that the narrow draft model can draw."""
+LIFT, FAR = 8.0, 120.0
+"""The constant feature of the narrow draft model, and its weight in the logits of all other tokens."""
+
 
 @lru_cache(maxsize=4)
 def target() -> Llama:
@@ -73,6 +78,21 @@ def _target() -> Checkpoint:
 
 def _draft() -> Checkpoint:
     return _config(), draft().weights
+
+
+def _narrow() -> Checkpoint:
+    """Return a draft model whose pmf is 0 in float32 for all tokens but ``NARROW``.
+
+    Feature 0 is the same positive number for every text, and lowers the logits of the other tokens by more than 200.
+    """
+    weights = {name: value.copy() for name, value in draft().weights.items()}
+    for name, value in weights.items():
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            value[0] = 0
+    weights["model.embed_tokens.weight"][:, 0] = LIFT
+    weights["lm_head.weight"][:, 0] = -FAR
+    weights["lm_head.weight"][list(NARROW), 0] = 0
+    return _config(), weights
 
 
 def _layer(prefix: str, model: Llama) -> dict[str, Array]:
@@ -145,6 +165,7 @@ def _medusa() -> Checkpoint:
 CHECKPOINTS: Final[Mapping[str, Callable[[], Checkpoint]]] = {
     "target": _target,
     "draft": _draft,
+    "narrow draft": _narrow,
     "eagle": _eagle,
     "eagle3": _eagle3,
     "eagle3 of five tokens": lambda: _eagle3(5),

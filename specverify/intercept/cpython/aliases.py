@@ -38,7 +38,10 @@ class AliasPlace(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """A reference to a method of a generator, the method, and its replacement while a block is open."""
+    """A reference to a method of a generator: where it is stored (``place``), and the method (``before``).
+
+    ``inside`` is the replacement of the method, to which the reference is set while a block is open.
+    """
 
     place: AliasPlace
     before: Any
@@ -75,7 +78,7 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """A dictionary that caches, for each type, whether it is a subclass of one of ``kinds``."""
+    """A dictionary from a type to whether it is a subclass of one of ``kinds``; missing entries are computed."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -90,13 +93,16 @@ def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
 
 
 def forget() -> None:
-    """Release the objects found by the last search, so that they can be garbage-collected."""
+    """Release the references and generators that ``find_aliases`` stored, so that they can be garbage-collected."""
     PROCESS.aliases.clear()
     PROCESS.watched.clear()
 
 
 def find_aliases(everything: Everything) -> None:
-    """Search ``everything`` for references to methods of generators; every later block replaces them."""
+    """Search ``everything`` for references to methods of generators, and store them in ``PROCESS.aliases``.
+
+    From then on every block replaces them. Generators with such a method are stored in ``PROCESS.watched``.
+    """
     items = _answered_methods(everything)
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
@@ -117,7 +123,10 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many global names in the libraries' modules refer to each object; keys are identities of objects."""
+    """Return how many global names in the modules of ``random`` and NumPy refer to each object.
+
+    The keys are the identities of the objects.
+    """
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -176,7 +185,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 
 
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places in ``holder`` that refer to an object whose identity is in ``wanted``.
+    """Yield an ``AliasPlace`` for each reference in ``holder`` to an object whose identity is in ``wanted``.
 
     ``everything`` has the classes of the process, because an attribute of a class is changed in another way. Yields
     nothing for a holder that cannot be changed, such as a tuple.
@@ -201,9 +210,9 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the class attributes that refer to ``holder``, the object of a static method.
+    """Yield an ``AliasPlace`` for each class attribute whose value is ``holder``, a ``staticmethod`` object.
 
-    ``everything`` has the classes of the process.
+    The place reads and sets the function inside the object. ``everything`` has the classes of the process.
     """
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
@@ -218,9 +227,9 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 
 
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
-    """Return the place of ``key`` in the dictionary ``holder``.
+    """Return an ``AliasPlace`` for the entry ``key`` of the dictionary ``holder``.
 
-    If ``holder`` holds the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
+    If ``holder`` has the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
     invalidates the method cache of the class.
     """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None

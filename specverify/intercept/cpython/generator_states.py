@@ -54,7 +54,7 @@ _START = cycle(range(64))
 
 
 def start() -> int:
-    """Return the seed of the global generators at the start of a run, another one than in the run before.
+    """Return a seed for the global generators at the start of a run; it differs from that of the preceding run.
 
     If a result depends on this seed, the program made a draw that was not intercepted.
     """
@@ -116,7 +116,10 @@ def window_of_torch(torch: Any) -> Any:
 
 
 class Held:
-    """A generator whose state is changed before every replay; memory views make reading and writing fast."""
+    """A generator of which the state is changed before a replay and restored after it.
+
+    Memory views make reading and writing the state fast.
+    """
 
     __slots__ = ("_seed", "_seen", "_views", "generator")
 
@@ -142,7 +145,7 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return the seed of the state that this generator gets in replay ``number`` if its own state is ``state``.
+        """Return the seed from which the generator's state in replay ``number`` is made if its own state is ``state``.
 
         The seed is the same in every process: only hashes of numbers are used, because hashes of bytes differ between
         processes.

@@ -145,9 +145,9 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, the methods of the type ``kind`` named in ``values`` are replaced by these.
+    """Context manager: while it is open, the type ``kind`` has the methods ``values`` (name -> function).
 
-    Only names that the type itself defines may be replaced.
+    Only names that the type itself defines may be replaced. At the end the original methods are restored.
     """
     methods = own_methods(kind)
     before = {name: methods[name] for name in values}
@@ -229,7 +229,10 @@ _MOST_NAMES = 128
 
 
 class _Module(NamedTuple):
-    """A module in which ``float`` needed the value of a symbolic number, with the patched code of its functions."""
+    """A module in which ``float`` needed the value of a symbolic number, with the patched code of its functions.
+
+    ``names`` is the dictionary of its global names.
+    """
 
     names: dict[str, Any]
     functions: tuple[tuple[ReferenceType[FunctionType], CodeType, CodeType], ...]
@@ -244,9 +247,9 @@ without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Call ``run`` and return its result; repeat the call as long as a run finds new code that calls ``float``.
+    """Call ``run`` and return its result; call it again as long as the last run added code to redirect (see ``met``).
 
-    In the repeated run the call of ``float`` that was refused accepts symbolic numbers.
+    In the next run, calls of ``float`` in this code accept symbolic numbers.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -381,7 +384,7 @@ _POOLS = "concurrent.futures.thread"
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
     """Context manager: threads that are started while it is open, and tasks of pools, run inside ``enter()``.
 
-    ``block`` is the open block, which records their refusals.
+    ``enter()`` returns a context manager, and ``block`` is the open block, which records the refusals of these threads.
     """
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():

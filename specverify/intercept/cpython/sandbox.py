@@ -211,9 +211,9 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Context manager in which generators, clocks and random bytes have other states, selected by ``number``.
+    """Context manager: generators have other states, clocks other times, and the operating system returns other bytes.
 
-    At the end the states are restored.
+    ``number`` selects them. At the end everything is restored.
     """
     with generators_moved(number), elsewhen(number):
         yield
@@ -221,9 +221,9 @@ def moved(number: int) -> Iterator[None]:
 
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
-    """Context manager: every generator found has another state, computed from its own state and ``number``.
+    """Context manager: every generator that ``look_around`` found has another state.
 
-    At the end the states are restored.
+    The state is computed from the generator's own state and ``number``. At the end the states are restored.
     """
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
@@ -311,7 +311,10 @@ def _operations() -> Any:
 
 
 class _CallInC(NamedTuple):
-    """How a call of a C function is listed: ``kind`` is a field of ``Found``, and ``call`` the text in that field."""
+    """How calls of a C function are listed.
+
+    ``kind`` is the field of ``Found`` in which they appear, and ``call`` the text of the entry.
+    """
 
     kind: str
     call: str

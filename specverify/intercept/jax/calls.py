@@ -126,7 +126,10 @@ def is_exact(closed: Any) -> bool:
 
 
 def _roundings(equations: Sequence[Any]) -> tuple[str, ...] | None:
-    """Return the names of the operations on floats in a traced function; None if JAX must compute an equation."""
+    """Return the names of the operations on floats in a traced function that consists of ``equations``.
+
+    Returns None if NumPy cannot compute one of the equations.
+    """
     result: list[str] = []
     for equation in equations:
         if equation.primitive.name in _COMPILED:
@@ -229,7 +232,7 @@ def _standing_for(array: Any) -> Any:
     kind = array.dtype
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
         return array
-    content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
+    content = (kind, array.weak_type, array.shape, array.sharding, asarray(array).tobytes())
     result = PROCESS.jax_arrays.setdefault(content, array)
     PROCESS.jax_ours[id(result)] = result
     return result

@@ -60,9 +60,10 @@ class Source:
         """The word divided by the number of words, a uniform number."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the word modulo ``number`` as an outcome; ``number`` must be far smaller than the number of words.
+        """Return the word modulo ``number`` as an outcome.
 
-        The remainder depends on the last bits, which the uniform number does not determine: comparing both is refused.
+        ``number`` must be far smaller than the number of possible words. The remainder depends on the last bits, which
+        the uniform number does not determine: comparing both is refused.
         """
         pmf = np.full(number, 1.0 / number)
         self.uniform.known.raced = Raced(caller(), 0.0)

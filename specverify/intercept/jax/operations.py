@@ -8,6 +8,9 @@ Concrete numbers: JAX compiles a program for each primitive and each shape, and 
 Most primitives of an eager verifier move elements, count, or apply one IEEE operation, so NumPy computes those. JAX
 computes sums of floats and functions such as ``log``, which it rounds in its own way, and operations with a subnormal
 number, which it flushes to 0, a NaN or a negative zero.
+
+A handler applies one primitive: it gets the operands, the parameters of the primitive, and JAX's description of the
+result (shape and dtype), and returns the elements of the result, or ``Declined`` if it has no rule for these operands.
 """
 
 from __future__ import annotations
@@ -71,7 +74,7 @@ _TINIEST = 1e-30
 
 
 def each(function: Callable[..., Any], operands: list[Any]) -> np.ndarray[Any, Any]:
-    """Return the array of ``function`` applied to the elements; ``operands`` are arrays of one shape, or scalars."""
+    """Return the array of ``function`` applied to the elements of ``operands``: arrays of one shape, or scalars."""
     return rows.each(function, *map(elements_of, operands))
 
 
@@ -193,7 +196,11 @@ def _whole_part(name: str) -> Handler:
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``rem``, the remainder of a division: an outcome for random bits, ``fmod`` for other symbolic numbers."""
+    """Handle ``rem``: return the remainders of a division of elements.
+
+    The remainder of random bits is an outcome. For a symbolic number it is C's ``fmod``, which has the sign of the
+    dividend. That of an unread outcome is computed when it is read.
+    """
 
     def one(left: Any, right: Any) -> Any:
         if isinstance(left, Bits) and not is_open(right):

@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the symbolic one of the operands ``left`` and ``right``, then the other one, a plain number.
+    """Return the pair (symbolic operand, plain number) of ``left`` and ``right``, in whichever order they are given.
 
     Refuses two symbolic operands; ``what`` describes the operation in the message.
     """
@@ -64,7 +64,7 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
     """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
 
-    A number minus itself is 0. If one of the numbers has few integer values, it is drawn first.
+    A number minus itself is 0. A number with few integer values is drawn before it is added or multiplied.
     """
     if name == ADD and right == left.then(times(-1.0)):
         return 0.0
@@ -87,10 +87,10 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
-    """Return ``value``; refuses it if it may equal ``number`` with positive probability, as a clamped number does.
+    """Return ``value`` unchanged, or refuse it if it may equal ``number`` with positive probability.
 
-    At 0 the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf. ``what`` is the beginning of the
-    message.
+    A clamped number may. At 0 the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf. ``what`` is the
+    beginning of the message.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -329,9 +329,9 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the integer nearest to ``value``, of two the even one; -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``: if two are equally near, the even one; -0.0 for a number just below 0.
 
-    Refuses numbers for which a tie has positive probability.
+    Refuses numbers that lie halfway between two integers with positive probability.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
@@ -438,10 +438,10 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the result of ``operation`` on one symbolic number and perhaps a plain number, from the cache or computed.
+    """Return the result of ``operation`` on a symbolic number, alone or with a plain number; results are cached.
 
-    Returns ``Declined`` if the symbolic number was compared before, if the operands are of another kind, or if the
-    operation is refused. ``operation`` must not draw.
+    Returns ``Declined`` if the symbolic number was compared before, for any other operands, and if the operation is
+    refused. ``operation`` must not draw.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

@@ -81,7 +81,10 @@ def _elements_of(array: Any) -> Any:
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Return ``rule(*args, **named)`` as a number: an outcome is drawn, a symbolic number becomes a symbolic float."""
+    """Return the result of ``rule(*args, **named)``: an outcome is drawn, a symbolic number becomes a symbolic float.
+
+    A symbolic float is an object without a value that stands for a Python float.
+    """
     return wrapped(asked(lambda: number(rule(*args, **named))))
 
 
@@ -180,7 +183,10 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
 
 
 class SymbolicArray(np.ndarray[Any, Any]):
-    """A NumPy object array of plain and symbolic numbers; results without symbolic numbers are ordinary arrays."""
+    """A NumPy object array of plain and symbolic numbers; results without symbolic numbers are ordinary arrays.
+
+    The methods have the parameters of NumPy's methods.
+    """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element.
@@ -201,11 +207,11 @@ class SymbolicArray(np.ndarray[Any, Any]):
             raise refused.during(f"np.{func.__name__}", caller()) from None
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest element, drawn as the winner of a race."""
+        """Return the index of the largest element along ``axis`` (None: of all), drawn as the winner of a race."""
         return place_of_extreme("argmax", self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest element, drawn as the winner of a race."""
+        """Return the index of the smallest element along ``axis`` (None: of all), drawn as the winner of a race."""
         return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
@@ -344,9 +350,9 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of a symbolic number with an array of very many bounds, in either order.
+    """Return the comparison ``name`` of ``left`` and ``right``: a symbolic number and an array of very many bounds.
 
-    One draw determines all answers.
+    Either may be the left operand. One draw determines all answers, an array of bools.
     """
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)
@@ -358,7 +364,10 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    """Return the operation ``name`` applied to the elements of ``arrays``; the last array is the ``where`` mask."""
+    """Return the operation ``name`` applied to the elements of ``arrays``, of which the last is the ``where`` mask.
+
+    Where the mask is False the result is None.
+    """
     result = rows.each(
         lambda *elements: of_operands(name, *elements[:-1]) if elements[-1] else None, *map(np.asarray, arrays)
     )
@@ -403,7 +412,10 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Replace ``ndarray.searchsorted``: a symbolic value is looked up among very many bounds by one draw."""
+    """Replace ``ndarray.searchsorted``: a symbolic value ``v`` is looked up among very many bounds by one draw.
+
+    Any other call is NumPy's own. The parameters are those of NumPy's method.
+    """
     random = isinstance(v, SymbolicFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
     return (searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
 
@@ -463,7 +475,10 @@ _MEMORY[()] = _Unreachable.__new__(_Unreachable)
 
 
 class VectorArray(SymbolicArray):
-    """A NumPy array that stands for ``many``, a noise vector; its own memory holds no numbers."""
+    """A NumPy array that stands for ``many``, a noise vector; its own memory holds no numbers.
+
+    The methods have the parameters of NumPy's methods.
+    """
 
     many: Many | None = None
     shared = False
@@ -496,7 +511,7 @@ class VectorArray(SymbolicArray):
     def _taken(self, take: Callable[[Any], Any]) -> Any:
         """Return the elements that ``take``, an indexing function, selects.
 
-        The result may share its elements with this array, so later in-place writes to either are refused.
+        From then on, in-place writes to either array are refused, because the two may share elements.
         """
         result = as_array(_of(self).taken(take))
         self.shared = True

@@ -217,7 +217,7 @@ class Buffer(np.ndarray[Any, Any]):
         self[...] = value
 
     def __getitem__(self, index: Any) -> Any:
-        """Return an element, a view, or a copy of elements."""
+        """Return what ``index`` selects: an element, a view, or a copy of elements, as for an ordinary array."""
         result = super().__getitem__(index)
         if not _filled(self) or (isinstance(result, Buffer) and result._beside is self._beside):  # noqa: SLF001
             return result
@@ -236,7 +236,10 @@ class Buffer(np.ndarray[Any, Any]):
         beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
-        """Apply a ufunc to the elements of buffers; symbolic results for ``out`` are stored with ``out``."""
+        """Apply a ufunc to the elements of buffers.
+
+        If symbolic results are written into the array ``out``, it stores them as its symbolic elements.
+        """
         if MASK in kwargs and len(out) == 1:
             kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
         result = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
@@ -307,7 +310,10 @@ def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor that copies the elements of a buffer, in place of ``make``, which would read its memory."""
+    """Return a constructor like ``make`` that copies the symbolic elements of a buffer.
+
+    ``make`` itself would read the buffer's memory.
+    """
 
     def read(*args: Any, **kwargs: Any) -> Any:
         return make(*map(contents_of, args), **{name: contents_of(value) for name, value in kwargs.items()})

@@ -91,14 +91,14 @@ class Continuous(NamedTuple):
 
     @property
     def in_steps(self) -> bool:
-        """Return whether the chain has a ``floor`` or ``rounded`` step: every value then has a positive probability."""
+        """Return whether the steps contain ``floor`` or ``rounded``: every value then has a positive probability."""
         return any(step.name in STEPPED for step in self.steps)
 
     def may_be(self, number: float) -> bool:
-        """Return whether the value ``number`` may have a positive probability.
+        """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        A multiple of a rounded number is 0 with positive probability only if the limits give it: floats near 0 are
-        dense.
+        The value 0 of a rounded number, or of its multiple, has a positive probability only by the limits: floats near
+        0 are dense.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -152,10 +152,10 @@ class Continuous(NamedTuple):
         return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
-        """Return the value of the uniform at which the number equals ``bound``.
+        """Return the value of the uniform at which the number crosses ``bound``.
 
-        The result is -inf or inf if ``bound`` is below or above all values of the number. With ``or_equal`` the
-        comparison that is mapped back includes equality.
+        The result is -inf or inf if all values of the number are on one side of the bound. ``or_equal`` states that the
+        comparison with the bound includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -194,7 +194,7 @@ class Continuous(NamedTuple):
         return carried_back(self.steps, bound, or_equal=or_equal)
 
     def _mass(self, bound: float) -> float:
-        """Return the probability that the number is below ``bound`` if its limits ``low`` and ``high`` are left out."""
+        """Return the probability that the number would be below ``bound`` if it were not limited to ``[low, high]``."""
         if isinf(bound):
             return float(bound > 0)
         share = min(max(self._uniform_at(bound), 0.0), 1.0)
@@ -202,7 +202,10 @@ class Continuous(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """An order statistic of ``parts``, some of them symbolic: ``rank`` 0 is the largest, or the smallest, of them."""
+    """The element at index ``rank`` in the order of ``parts``: descending if ``largest``, else ascending.
+
+    At least one of the parts is symbolic.
+    """
 
     parts: tuple[Continuous | float, ...]
     largest: bool = True
@@ -233,7 +236,10 @@ class Extreme(NamedTuple):
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Sort ``values``, one for each part, and return the one at the rank of this order statistic."""
+        """Return the element of ``values`` that has the rank of this order statistic when the values are sorted.
+
+        There is one value for each part.
+        """
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
@@ -279,9 +285,10 @@ MOST_ORDERED = 64
 
 
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
-    """Return the order statistic of ``parts`` at ``rank``, counted from the largest or the smallest.
+    """Return the element at index ``rank`` in the order of ``parts``: descending if ``largest``, else ascending.
 
-    Raises ``NeedsValue`` for a NaN, for a combination of several symbolic numbers, and for too many parts.
+    Raises ``NeedsValue`` for a NaN, for a combination of several symbolic numbers, and for more than ``MOST_ORDERED``
+    parts.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
         raise NeedsValue("order-of-joined", "the order of random numbers is requested, and one is a function of others")
@@ -335,7 +342,10 @@ SNAPPED = 1e-12
 
 
 class Joined(NamedTuple):
-    """Two symbolic numbers combined by an operation, followed by ``steps`` and limited to ``[low, high]``."""
+    """Two symbolic numbers (``operands``) combined by an operation, followed by ``steps``.
+
+    The result is limited to ``[low, high]``.
+    """
 
     name: str
     """``add``, ``multiply`` or ``maximum``."""
@@ -362,9 +372,9 @@ class Joined(NamedTuple):
         return self._replace(low=max(self.low, bound))
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return the number as a formula in which each uniform is given by its index.
+        """Return the number as a formula that refers to each uniform by its index.
 
-        ``place_of`` maps the constraints (``known``) of a uniform to the index.
+        ``place_of(known)`` is the index of the uniform with the constraints ``known``.
         """
         operands = tuple(_formula(each, place_of) for each in self.operands)
         return Formula(self.name, operands, self.steps, self.low, self.high)
@@ -514,7 +524,10 @@ def _uniforms(of: Any) -> Iterator[Uniform]:
 
 
 def _smooth(of: Any) -> bool:
-    """Return whether no value of ``of`` has a positive probability, judged by its parts."""
+    """Return whether it is certain that no single value of ``of``, a symbolic number, has a positive probability.
+
+    Only the parts of the number are examined: the same uniform in two parts is not noticed.
+    """
     if isinstance(of, Continuous):
         return not of.clamped and not of.in_steps
     if isinstance(of, Extreme):
@@ -551,19 +564,20 @@ def few(value: Any) -> bool:
 
 
 def drawn(value: Any) -> Any:
-    """Return the outcome of a number with few integer values, drawn now; any other ``value`` unchanged.
+    """Return an integer with few values as a plain number, drawn now; any other ``value`` unchanged.
 
-    It is used before combinations: combined continuous numbers have (nearly) closed forms, but integers have to be
-    enumerated.
+    Called before numbers are combined: combinations of continuous numbers have (nearly) closed forms, but integers have
+    to be enumerated.
     """
     return float(given(value)) if few(value) else value
 
 
 def given(value: Continuous) -> int:
-    """Return a concrete value for a symbolic integer, fixed from then on.
+    """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    An integer with few values is drawn. Otherwise the value depends on the state of its generator and differs in every
-    run. Raises ``NeedsValue`` if the values are not equally likely integers.
+    An integer with few values is drawn. With very many values, the result depends on the state of its generator and
+    differs in every run. Raises ``NeedsValue`` if the values are not equally likely integers, or if their number lies
+    between the two limits.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)
@@ -598,10 +612,10 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return nearly the number of possible values of a symbolic integer, given earlier answers.
+    """Return approximately how many values a symbolic integer may still have, given earlier answers.
 
-    It is the width of the interval in which the number lies before it is rounded down; below 2 if one value is
-    possible.
+    The result is the width of the interval in which the number lies before it is rounded down; it is below 2 if only
+    one value is possible.
     """
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:

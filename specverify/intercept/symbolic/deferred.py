@@ -120,8 +120,8 @@ class Categorical(Deferred):
     def alone(self) -> bool:
         """Return whether ``pmf`` is still the law of this outcome.
 
-        It is not if the outcome of another draw from the same generator state was read: both draws have the same
-        outcome.
+        It is not if the program has read another draw from the same generator state in the same way, because both draws
+        have the same outcome.
         """
         return self.draw.origin is None or not self.draw.origin.looked_at
 
@@ -221,13 +221,13 @@ _COUNTS: dict[type, Callable[[Any], bool]] = {
 
 
 def is_truth(element: Any) -> bool:
-    """Return whether ``element`` is 0 or 1 for every outcome."""
+    """Return whether ``element``, a number or an outcome, can have no other values than 0 and 1."""
     rule = _TRUTHS.get(type(element))
     return rule(element) if rule else not isinstance(element, Deferred) and element in (0, 1)
 
 
 def is_count(element: Any) -> bool:
-    """Return whether ``element`` is a symbolic outcome that is a non-negative integer for every draw."""
+    """Return whether ``element`` is an integer, or an outcome with integer values, that cannot be negative."""
     rule = _COUNTS.get(type(element))
     return rule is not None and rule(element)
 

@@ -11,7 +11,8 @@ the same draw.
 
 The law of the winner among very many racing clocks is one vector (``races`` defines a race). Clocks with start times,
 end times or positive probability at one time are sorted by these times, and the probability that no clock has rung
-until then is a running product.
+until then is a running product. In the forms of scores below, E is an exponential number of rate 1, u a uniform number,
+w the weight of a score, and a the logarithm of w.
 
 Limits on the number of random numbers, or outcomes, of one call are checked before an array of that size is made.
 """
@@ -56,9 +57,9 @@ def at_large(*, short: bool = False) -> Iterator[None]:
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether ``count`` outcomes are held as one vector.
+    """Return whether ``count`` outcomes are stored as one vector instead of being enumerated.
 
-    They are in large-vocabulary mode, if they are more than ``few``.
+    This is so in large-vocabulary mode, if they are more than ``few``.
     """
     return mode().large and count > few
 
@@ -71,7 +72,8 @@ def at_large_now() -> bool:
 def continuous_in_16_bits() -> bool:
     """Return whether 16-bit random numbers are treated as continuous.
 
-    That is so if the rows of p and q are 16-bit floats too; the rule of such a call is that of continuous numbers.
+    This is so in large-vocabulary mode if the rows of p and q are 16-bit floats too; the rule of such a call is that of
+    continuous numbers.
     """
     now = mode()
     return now.large and now.short
@@ -90,11 +92,11 @@ class DrawAmongMany:
         *,
         recorded: Callable[[Any, Any], int],
     ) -> None:
-        """Store the draw. ``law()`` returns its pmf, an array ``[outcomes]``.
+        """Store the draw, named ``site``, which ``draws`` answers. ``law()`` returns its pmf, an array ``[outcomes]``.
 
-        ``site`` names the decision, and ``draw`` records the generator state. ``settle(outcome)`` is called when the
-        program first uses the draw, with None while the value is not known. In a run that repeats a plain run,
-        ``recorded(coupled, law)`` returns the outcome of the plain run; ``coupled`` is the interpreter with the record.
+        ``draw`` records the generator state. ``settle(None)`` is called when the program first uses the draw, and
+        ``settle(outcome)`` when it reads the outcome. In a run that repeats a plain run, ``recorded(coupled, pmf)``
+        returns the outcome of the plain run; ``coupled`` is the interpreter that holds its record.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked, self._recorded = law, 0, recorded
@@ -114,7 +116,7 @@ class DrawAmongMany:
         return self._left
 
     def among(self, outcomes: Any) -> bool:
-        """Return whether the outcome is in ``outcomes``, an array of bools ``[outcomes]``.
+        """Return whether the outcome is one of those that are True in ``outcomes``, an array of bools ``[outcomes]``.
 
         The answer is drawn as a coin unless earlier answers determine it.
         """
@@ -160,7 +162,10 @@ class Wide(Deferred):
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
-        """Return whether ``question`` holds for the number; ``question`` maps an array of values to bools."""
+        """Return whether ``question`` is true of the number; the answer is drawn unless it is known.
+
+        ``question`` maps an array of possible values to bools.
+        """
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
 
     def mapped(self, function: Callable[[Any], Any]) -> Wide:
@@ -169,9 +174,9 @@ class Wide(Deferred):
 
 
 def resolved(element: Any) -> Any:
-    """Return ``element``, or its value if it is an outcome with few possible values, which is drawn now.
+    """Return the value of ``element``; an outcome with few possible values is drawn now to obtain it.
 
-    An outcome among very many stays symbolic.
+    An unread outcome of a draw among very many is returned as it is.
     """
     result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
@@ -189,7 +194,7 @@ def goes_in_arrays(value: Any) -> bool:
 
 
 def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
-    """Return the draw of a count: how many of ``bounds``, a non-decreasing array, are at or below ``value``.
+    """Return the draw whose outcome is how many of ``bounds``, a non-decreasing array, are at or below ``value``.
 
     Raises ``RuleDeclined`` if ``value`` has values of positive probability, and ``NeedsValue`` for bounds that are not
     sorted.
@@ -228,7 +233,10 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """Symbolic bools in rows: in each row, one symbolic number is compared with all bounds of the row."""
+    """An array of symbolic bools with the given ``shape``, in rows.
+
+    In each row, one symbolic number is compared with all bounds of the row.
+    """
 
     lookups: tuple[DrawAmongMany, ...]
     """One lookup for each row."""
@@ -274,10 +282,10 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return, for each possible rank of a number among its bounds, the index of the first True of its comparisons.
+    """Return, for each number of bounds at or below a symbolic number, the index of the first True of its comparisons.
 
-    ``ranks`` has the rank of each bound. The comparisons are those of ``crossing`` with the same ``above``. The index
-    is 0 if no comparison is True.
+    The number is compared with each bound as in ``crossing`` with the same ``above``. ``ranks`` has the rank of each
+    bound in ascending order. The index is 0 if no comparison is True.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -300,7 +308,7 @@ def most() -> int:
 
 
 def check_numbers(call: str, size: Any) -> None:
-    """Refuse the call named ``call`` if it draws more random numbers than the current mode follows.
+    """Refuse the call named ``call`` if it draws more random numbers than the current mode permits.
 
     ``size`` is how many it draws: a number, a shape, or None for one.
     """
@@ -318,9 +326,9 @@ def check_outcomes(call: str, number: int) -> None:
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of ``size``: a shape, or a single number.
+    """Return ``size``, a shape or a single number, as a list of integers.
 
-    Other values are left out, because the library rejects them.
+    Entries that are no integers are left out, because the library rejects them.
     """
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
@@ -335,10 +343,7 @@ _NOTHING = -800.0
 
 
 class Clocks(NamedTuple):
-    """Exponential clocks as arrays ``[clocks]``: rates, start times, probability of ringing at the start, end times.
-
-    ``races.Clock`` defines the law of one clock.
-    """
+    """Exponential clocks, each field an array ``[clocks]``; ``races.Clock`` defines the fields for one clock."""
 
     rate: Any
     start: Any
@@ -347,7 +352,7 @@ class Clocks(NamedTuple):
 
 
 class VectorRace:
-    """A race in large-vocabulary mode: the index of the largest or smallest element; of equal ones the first wins."""
+    """The decision which of very many elements of a row is the largest (or smallest); of equal ones, the first."""
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
         """Store the race for the largest (or smallest) of ``scores``, a row of numbers and symbolic numbers."""
@@ -360,9 +365,9 @@ class VectorRace:
             self.site = ("race", *self.block.site, first - self.block.known.first)
 
     def use(self) -> None:
-        """Record that the noise of the row has decided a race; later calls do nothing.
+        """Record that the random numbers of the row have decided a race. The second and later calls do nothing.
 
-        Raises ``NeedsValue`` if the noise had decided another comparison before.
+        Raises ``NeedsValue`` if one of the numbers had decided another race or comparison before.
         """
         if not self._used:
             self._scores.look()
@@ -399,16 +404,16 @@ class VectorRace:
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def recorded_best(self, coupled: Any) -> float:
-        """Return F(T) computed from the record of a plain run that ``coupled`` holds.
+        """Return F(T) by the record of a plain run, which the interpreter ``coupled`` holds.
 
-        T is the first ring time of the race, and F the distribution function of this time.
+        T is the time at which the first clock of this race rings, and F the distribution function of T.
         """
         return float(coupled.best_of_many(self._scores, self.clocks().rate))
 
     def best(self) -> Continuous | float:
-        """Return the largest (or smallest) number as a symbolic number, a function of the time of the first clock.
+        """Return the largest (or smallest) element as a symbolic number, or as a plain one if no element is random.
 
-        The number carries no information about the winner's index.
+        The number is a function of the time at which the first clock rings, and independent of the index of the winner.
         """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
@@ -427,7 +432,10 @@ class VectorRace:
 
 
 class _Best(Draw):
-    """The draw of the largest (or smallest) number of a race; when it is read, the noise of the race is used up."""
+    """The draw of the value of the largest (or smallest) number of a race.
+
+    When it is read, the random numbers of the race have decided the race and cannot decide anything else.
+    """
 
     __slots__ = ("race",)
 
@@ -440,17 +448,17 @@ class _Best(Draw):
         return ""
 
     def recorded(self, coupled: Any) -> float:
-        """Return F(T) computed from the record of a plain run that ``coupled`` holds.
+        """Return F(T) by the record of a plain run, which the interpreter ``coupled`` holds.
 
-        T is the first ring time of the race, and F the distribution function of this time.
+        T is the time at which the first clock of the race rings, and F the distribution function of T.
         """
         return self.race.recorded_best(coupled)
 
 
 def check_unused(scores: Many) -> None:
-    """Raise ``NeedsValue`` if noise in the row ``scores`` has decided something before, or occurs in two entries.
+    """Raise ``NeedsValue`` if a random number of the row ``scores`` was used before, or occurs twice in the row.
 
-    It has decided something if it was used in a race or in a comparison.
+    A use is a race or a comparison.
     """
     ids = scores.ids[scores.random]
     for block in scores.blocks:
@@ -481,7 +489,7 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True in a row of symbolic bools, with the methods of a race."""
+    """The index of the first True in a row of symbolic bools, as an object with the methods of ``VectorRace``."""
 
     place: Wide
 
@@ -498,7 +506,11 @@ class FirstTrue(NamedTuple):
 
 
 def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
-    """Return a race for each row of ``content`` along its last axis: for the largest or the smallest element."""
+    """Return, for each row along the last axis of ``content``, the race for its largest (or smallest) element.
+
+    For a ``Crossing``, a row of symbolic bools, the largest element is the first True; its smallest element is
+    declined.
+    """
     if isinstance(content, Many):
         return [VectorRace(row, largest=largest) for row in rows_of(content)]
     if not largest:
@@ -507,7 +519,10 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return, for each row along the last axis of ``content``, how many bools are True. Noise vectors are declined."""
+    """Return, for each row along the last axis of ``content``, how many of its bools are True, as a symbolic number.
+
+    Raises ``RuleDeclined`` for a noise vector.
+    """
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()
@@ -586,7 +601,10 @@ def _in_time(times: Many) -> Clocks | None:
 
 
 def _of_ratio(scores: Many) -> Many:
-    """Return the times ``E / w`` of scores ``w / E``: the reciprocals."""
+    """Return the times ``E / w`` of scores ``w / E``: the reciprocals.
+
+    A plain number, at most 0, has the time infinity.
+    """
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
         raise RuleDeclined("the scores are no ratios of positive numbers")
     return vectors.reciprocal(scores)._replace(numbers=np.full(scores.shape, np.inf))
@@ -598,7 +616,10 @@ def _of_multiple(scores: Many) -> Many:
 
 
 def _of_power(scores: Many) -> Many:
-    """Return the times ``E / w`` of scores ``u ** (1 / w)``, which are ``exp(-E / w)`` with ``E = -log u``."""
+    """Return the times ``E / w`` of scores ``u ** (1 / w)``, which are ``exp(-E / w)`` with ``E = -log u``.
+
+    A plain number, at most 0, has the time infinity.
+    """
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
     result = vectors.negative(vectors.log(scores))
@@ -608,7 +629,8 @@ def _of_power(scores: Many) -> Many:
 def _of_sum(scores: Many, shift: float) -> Many:
     """Return the times ``E / exp(a)`` of scores ``a - log E``.
 
-    ``shift`` is subtracted from every a to avoid overflow.
+    ``shift``, the largest a, is subtracted from every a to avoid overflow. A score far below ``shift`` has the time
+    infinity.
     """
     last = scores.steps[-1:]
     summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)

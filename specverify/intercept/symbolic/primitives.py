@@ -130,7 +130,11 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 class Primitive(NamedTuple):
-    """An operation: one row of the table."""
+    """An operation: one row of the table. ``family`` is its kind.
+
+    ``scalar``, ``vector`` and ``outcome`` are its rules for symbolic numbers, noise vectors and outcomes. ``result``
+    determines the dtype of the result, and ``rounding`` what is rounded in 16 bits.
+    """
 
     name: str
     """The NumPy name."""
@@ -200,7 +204,7 @@ _TWO_RANDOM = Blank("an element of a noise vector is drawn, or meets a number by
 
 
 class _Basis(NamedTuple):
-    """The basic operations from which composite functions are written, for scalars and for noise vectors."""
+    """The operations in which composite functions are written, as rules for scalars or as rules for noise vectors."""
 
     add: Rule
     multiply: Rule
@@ -233,9 +237,10 @@ def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primit
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the row of ``name``, a function of one number; ``formula`` writes it in basic operations.
+    """Return the row of ``name``, a function of one number that ``formula`` computes from basic operations.
 
-    The formula applies to scalars and to noise vectors. ``more`` are further fields of the row.
+    ``formula(x, value)`` uses the operations ``x``, which apply to scalars or to noise vectors. ``more`` are further
+    fields of the row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -472,7 +477,7 @@ class Operations:
     """The operations of the table as methods: ``x.add(left, right)``."""
 
     def __init__(self, apply: Rule) -> None:
-        """Compute every operation by ``apply(name, *operands)``."""
+        """Make an object whose method ``name`` calls ``apply(name, *operands)``, for every operation of the table."""
         self._apply = apply
 
     def __getattr__(self, name: str) -> Rule:
@@ -489,7 +494,7 @@ OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer of the comparison ``name`` of ``operands``; for plain numbers the result of NumPy.
+    """Return the answer of the comparison ``name`` of ``operands``: drawn if one is symbolic, else computed by NumPy.
 
     ``place`` is the line of the program that compares, by default the current line.
     """
@@ -500,9 +505,9 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
 
 def compared(name: str, left: Any, right: Any, place: str) -> Any:
-    """Return the comparison ``name`` of the elements ``left`` and ``right`` as a symbolic outcome.
+    """Return the comparison ``name`` of the elements ``left`` and ``right`` as an outcome, drawn when it is read.
 
-    The answer is drawn when it is read. ``place`` is the line of the program that compares.
+    If the values of both are known, the result is 0 or 1. ``place`` is the line of the program that compares.
     """
     if not (is_open(left) or is_open(right)):
         return int(answered(name, known(left), known(right)))
@@ -518,7 +523,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound b for which "below b" means the same as "at most ``bound``", for every integer."""
+    """Return the bound b with which an integer is below b if and only if it is at most ``bound``."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -581,10 +586,11 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 
 
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
-    """Return whether two symbolic numbers are equal; if they have parts in common, this may be drawn.
+    """Return whether two symbolic numbers are equal.
 
-    Numbers without common parts are unequal if no value of them has a positive probability; otherwise the comparison is
-    refused. ``place`` is the line of the program that compares.
+    If they have parts in common, such as two maxima, the answer may be drawn. Otherwise they are unequal; but the
+    comparison is refused if a value of one has a positive probability. ``place`` is the line of the program that
+    compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -704,9 +710,9 @@ def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
 
 
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
-    """Return the row of ``name``, the reduction ``of`` applied to every prefix.
+    """Return the row of ``name``, which applies the reduction ``of`` to every prefix of a row of elements.
 
-    ``numbers`` computes the result for plain numbers; ``more`` are further fields.
+    ``numbers`` computes the result for plain numbers; ``more`` are further fields of the row.
     """
     vector = Blank("each beginning of a noise vector is another noise vector")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
@@ -843,7 +849,7 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return a mapping from names in a library to names in the table, for the rows of ``families``.
+    """Return the operations of the given ``families``: name in a library -> name in the table.
 
     ``named`` has the rows of the table by their names in the library.
     """

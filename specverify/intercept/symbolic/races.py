@@ -9,6 +9,7 @@ proportional to its rate. A small number added to the noise delays a clock, a cl
 probability, and a number added to the uniform shortens the tail; the law is exact in these cases too.
 
 **Scores.** Numbers may be ratios, multiples, powers or sums of the noise; each form is inverted to obtain the times.
+Below, E is an exponential number of rate 1, u a uniform number, w the weight of a score, and a the logarithm of w.
 
 **Known orders.** The decided part of an order is kept (``uniform``): the next rank, the best of two blocks and a
 repeated comparison are answered from it. A race of delayed or clamped clocks can be decided only once.
@@ -51,10 +52,11 @@ MOST_OFFSETS = 12
 
 
 class Clock(NamedTuple):
-    """An exponential clock, perhaps delayed or limited: the law of its ring time.
+    """An exponential clock, perhaps delayed or limited: the law of the time at which it rings.
 
-    It rings at ``start`` with probability ``at_once``, later at ``rate``, and at the latest at ``end``. It rings later
-    than t after its start with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
+    It rings at time ``start`` with probability ``at_once``, after that with the given ``rate``, and at time ``end`` at
+    the latest. Before ``end``, it rings later than ``start + t`` with probability ``(1 - at_once - offset) exp(-rate t)
+    + offset``.
     """
 
     rate: float
@@ -67,15 +69,12 @@ class Clock(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Return whether the ring time is exponential, up to the rounding of float64."""
+        """Return whether the clock is neither delayed nor limited: its ring time is exponential, up to rounding."""
         late = max(self.at_once, abs(self.rate * self.start))
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that the clock rings at time ``at`` or later.
-
-        It is computed without the latest time ``end``.
-        """
+        """Return the probability that the clock rings at time ``at`` or later, without the limit ``end``."""
         if at <= self.start:
             return 1.0
         return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset
@@ -85,9 +84,10 @@ NEVER = Clock(0.0, inf)
 
 
 def clock_of(time: Any) -> Clock | None:
-    """Return the clock whose ring time is ``time``, of the form ``r E + s`` with E exponential, possibly limited.
+    """Return the clock whose ring time is ``time``; None if ``time`` has not the form of a ring time.
 
-    Returns None for a time of another form. A clock with infinite ring time never rings.
+    The form is ``r E + s``, possibly limited, where E is an exponential number. An infinite ``time`` gives a clock that
+    never rings.
     """
     if time == inf:
         return NEVER
@@ -129,7 +129,8 @@ def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
 def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
     """Return the probability that each clock rings first, an array ``[clocks]``.
 
-    Of several that ring at one time the first of the row wins; if ``first_of_ties`` is False, such ties are refused.
+    If several clocks ring at the same time, the first of them in ``clocks`` wins; with ``first_of_ties`` False, clocks
+    that can tie are refused.
     """
     if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
         raise NeedsValue("not-a-race", "the maximum of too many random numbers with truncated tails is requested")
@@ -162,7 +163,7 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
 
 
 def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clock]:
-    """Return, by index, the clocks that may ring between the times ``begin`` and ``end``."""
+    """Return the clocks that may ring at any time from ``begin`` to ``end``, by their indices in ``clocks``."""
     return {
         place: clock for place, clock in enumerate(clocks) if clock.rate and clock.start <= begin < end <= clock.end
     }
@@ -176,9 +177,9 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, by index, the probability that each clock of ``running`` rings first, and between ``begin`` and ``end``.
+    """Return, for each clock of ``running``, the probability that it rings first, and from ``begin`` to ``end``.
 
-    The probabilities are those given that no clock has rung before ``begin``.
+    The keys are the indices of the clocks. The condition is that no clock has rung before ``begin``.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -199,9 +200,9 @@ def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, fl
 
 
 def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
-    """Return a sum of exponentials, multiplied by ``(1 - tail) exp(-rate t) + tail``, in the form of ``terms``.
+    """Return the sum of exponentials ``terms``, multiplied by ``(1 - tail) exp(-rate t) + tail``.
 
-    ``terms`` maps each rate r to the weight of ``exp(-r t)`` in the sum.
+    ``terms`` and the result map a rate r to the weight of ``exp(-r t)`` in the sum.
     """
     result: dict[float, float] = {}
     for each, weight in terms.items():
@@ -232,9 +233,10 @@ class Race(NamedTuple):
 
 
 def race_of(scores: Sequence[Any]) -> Race:
-    """Return the race of exponential clocks whose order is that of ``scores``, such as ``E / w`` or ``u ** (1 / w)``.
+    """Return the race of exponential clocks in which the clocks ring in the order of ``scores``.
 
-    Raises ``NeedsValue`` if the scores are not a race.
+    A score is a noisy number, such as ``E / w`` or ``u ** (1 / w)``. Raises ``NeedsValue`` if the scores cannot be
+    written as functions of ring times.
     """
     if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, SYMBOLIC)):
         return _raced(scores)
@@ -243,9 +245,9 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return the race of scores whose uniforms were not compared before; cached by the form of the scores.
+    """Return the race of scores whose uniforms have not been compared yet; the result is cached.
 
-    ``shapes`` has one item for each score: its steps and limits, or a plain number.
+    ``shapes`` has one item for each score: its steps and limits, or the score itself if it is a plain number.
     """
     return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
 
@@ -274,9 +276,9 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that increase with their ring times, or None if the scores have another form.
+    """Return the clocks of scores that increase with the ring times, so that the clock that rings last has the largest.
 
-    The clock that rings last then has the largest score.
+    Returns None if the scores have another form.
     """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
@@ -346,7 +348,8 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 def _of_ratio(score: Any) -> Any:
     """Return the time ``E / w`` of a score ``w / E``: the reciprocal of the score.
 
-    Returns None if it may be negative.
+    A plain number has the time infinity if it is at most 0. Returns None for another plain number, and for a symbolic
+    score that may be negative.
     """
     if isinstance(score, Continuous):
         return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
@@ -359,16 +362,20 @@ def _of_multiple(score: Any) -> Any:
 
 
 def _of_power(score: Any) -> Any:
-    """Return the time ``E / w`` of a score ``u ** (1 / w)``, which is ``exp(-E / w)`` with ``E = -log u``."""
+    """Return the time ``E / w`` of a score ``u ** (1 / w)``, which is ``exp(-E / w)`` with ``E = -log u``.
+
+    A plain number has the time infinity if it is at most 0, else None.
+    """
     if isinstance(score, Continuous):
         return negative(algebra.logarithm(score))
     return inf if score <= 0 else None
 
 
 def _of_sum(score: Any, shift: float) -> Any:
-    """Return the time ``E / exp(a)`` of a score ``a - log E``.
+    """Return the time ``E / exp(a)`` of a score ``a - log E``; None for a plain number that is not far below.
 
-    ``shift`` is subtracted from every a to avoid overflow.
+    ``shift``, the largest a, is subtracted from every a to avoid overflow. A score far below ``shift`` has the time
+    infinity.
     """
     summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
@@ -412,9 +419,10 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before all others of ``runners``; it need not be one of them.
+    """Return the clock that is known to have rung before all of ``runners``; it may be one of them.
 
-    Returns None if there is no such clock, or if the order of the others among themselves is partly known too.
+    Returns None if there is no such clock, if anything is known about the order of the others, or if one of their
+    uniforms was compared with a number.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -443,11 +451,11 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 
 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
-    """Return the index of each possible ``winner`` of ``entries`` with its probability, without drawing.
+    """Return pairs (index, probability): the law of the result of ``winner(entries)``, without drawing.
 
     Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
-    for each of them. Returns None if one of the numbers was compared before, because then a draw determines more than
-    the winner.
+    for each of them. Returns None if a draw would determine more than the winner, because one of the numbers was
+    compared before, and if an entry is an integer with few values.
     """
     if any(map(few, entries)):
         return None
@@ -476,9 +484,9 @@ def _is_known(uniform: Uniform) -> bool:
 def ranked(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the element at ``rank`` (0 is first) in the order from the largest, or from the smallest.
+    """Return the index of the entry with the given ``rank``; rank 0 is the largest (or smallest) entry.
 
-    Parameters and errors are those of ``winner``.
+    It is the smallest if ``largest`` is False. Other parameters and errors are those of ``winner``.
     """
     if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is requested")
@@ -491,9 +499,10 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the element at ``rank``, as ``ranked`` does with the same parameters.
+    """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
 
-    If the numbers form no race in the direction in which ``rank`` counts, the rank is counted from the other end.
+    If the entries form no race from the end at which ``rank`` begins to count, the same entry is counted from the other
+    end.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
@@ -512,7 +521,8 @@ def ranked_from_either_end(
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
     """Return the index of a plain number among ``scores`` that no symbolic score can exceed; None if there is none.
 
-    ``first_of_ties`` states that the first of equal numbers counts; otherwise equal numbers are refused.
+    A NaN is such a number. If several numbers are the largest, the first counts; with ``first_of_ties`` False they are
+    refused.
     """
     numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}
     if not numbers:
@@ -532,7 +542,12 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
 
 
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return the parts of all scores with the index of their score; a score that is a maximum has several parts."""
+    """Return pairs (part, index of its score).
+
+    A score that is a maximum has several parts, any other score is one part.
+
+    A part that occurs in several scores is returned once.
+    """
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
     if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
@@ -596,7 +611,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
 
 
 def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
-    """Return the indices of the ``number`` largest scores, in order: the undecided part of the order is drawn.
+    """Return the indices of the ``number`` largest scores, the largest first; what is not known of the order is drawn.
 
     ``place`` is the line of the program that compares; ``first_of_ties`` as for ``winner``.
     """
@@ -612,12 +627,12 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
 
 
 class _Contestants(NamedTuple):
-    """The uniforms that take part in a race, with the index and the clock of each; draws their order."""
+    """The uniforms that take part in a race: (index in the row of scores, uniform, clock) for each of them."""
 
     racing: Sequence[tuple[int, Uniform, Clock]]
 
     def one(self, pmf: Any, among: Sequence[Any]) -> int:
-        """Draw an index in ``among`` (clocks or scores) from the law ``pmf``, and return it."""
+        """Draw an index into ``among``, a sequence of clocks or scores, with the law ``pmf``, and return the index."""
         uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
         if coupled is not None:
@@ -629,9 +644,10 @@ class _Contestants(NamedTuple):
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
-    """Return the indices of the ``number`` clocks that ring first (or last, as ``race`` states).
+    """Return the indices of the ``number`` largest scores, the largest first.
 
-    The known order determines them as far as it can; the rest is drawn. ``scores`` are the numbers that race.
+    ``drawn`` has the clocks of ``race``, the race of ``scores``. The known order of the clocks is used as far as it
+    goes, and the rest is drawn.
     """
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
@@ -680,10 +696,10 @@ def _reweighted(
 
 
 def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> list[int]:
-    """Return the first ``number`` indices of the order of ``scores``.
+    """Return the indices of the ``number`` largest of ``scores``: of symbolic scores first, then of plain numbers.
 
-    ``symbolic`` has the indices of the symbolic scores in their order, which come first; then come the indices of the
-    plain numbers, from the largest.
+    ``symbolic`` has the indices of the symbolic scores, the largest first; every symbolic score exceeds every plain
+    number.
     """
     rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]

@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 
 
 class Ask(NamedTuple):
-    """The operation and line of the foreign code that computed an element which is drawn later, when it is read."""
+    """The operation of the foreign code from which an element results that is drawn later, when it is read."""
 
     operation: str = ""
     """Name of the operation in the user's library, for a refusal."""
@@ -116,9 +116,10 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
 
 
 def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
-    """Apply ``rule`` to each row of ``elements`` along ``axis``, and return the results as arrays.
+    """Apply ``rule`` to each row of ``elements`` along ``axis``, and return its results as arrays.
 
-    ``rule`` returns one or several new rows; the i-th array is made of the i-th of these.
+    ``rule`` maps a row to one or several new rows. The i-th array of the result has the i-th new row of every row,
+    along ``axis``.
     """
     rows = moveaxis(elements, axis, -1)
     results: list[Elements] = []
@@ -173,9 +174,10 @@ def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, 
 
 
 def choice(which: Any, *cases: Any) -> Any:
-    """Return ``cases[which]``; if the index ``which`` is symbolic, a symbolic outcome that draws it when it is read.
+    """Return ``cases[which]``, the element at an index that may be symbolic.
 
-    If all cases are equal, the first is returned. If a case is a symbolic number, the index is drawn now.
+    With a symbolic index the result is an outcome that draws the index when it is read. But if all cases are equal, the
+    first is returned; and if a case is a symbolic number, the index is drawn now.
     """
     if not is_open(which):
         return cases[int(known(which))]
@@ -232,7 +234,7 @@ def folded(
 
     ``combine`` adds or multiplies two elements of which one is a symbolic number; ``of_numbers`` is NumPy's function
     for plain numbers. If all elements are counts (outcomes that are non-negative integers), the result is an outcome of
-    the class ``of_counts``. ``ask`` has the dtype of the result, and the line for a refusal.
+    the class ``of_counts``. Of ``ask`` only the dtype of the result is used.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -250,23 +252,23 @@ def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
 
 
 def some(row: Row, ask: Ask) -> Any:
-    """Return whether any element of ``row`` is true, as a symbolic outcome.
+    """Return whether any element of ``row`` is true, as a symbolic outcome. ``ask`` is not used.
 
-    Elements are forced from the first one up to the first True. ``ask`` has the line for a refusal.
+    When the outcome is read, elements are forced in order up to the first that is true.
     """
     return Truth(lambda: int(any(bool(known(element)) for element in row)))
 
 
 def every(row: Row, ask: Ask) -> Any:
-    """Return whether all elements of ``row`` are true, as a symbolic outcome.
+    """Return whether all elements of ``row`` are true, as a symbolic outcome. ``ask`` is not used.
 
-    Elements are forced from the first one up to the first False. ``ask`` has the line for a refusal.
+    When the outcome is read, elements are forced in order up to the first that is false.
     """
     return Truth(lambda: int(all(bool(known(element)) for element in row)))
 
 
 def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
-    """Return the largest or smallest element of ``row``; ``ask`` has the line for a refusal."""
+    """Return the largest or smallest element of ``row``, as a symbolic number or an outcome. ``ask`` is not used."""
     if any_symbolic(row):
         return largest_of(tuple(map(number, row)), largest=largest)
     if all(map(is_truth, row)):
@@ -277,7 +279,7 @@ def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
 def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
     """Return the index of the largest or smallest element of ``row``, drawn when it is read.
 
-    ``ask`` has the line for a refusal.
+    ``ask`` has the operation and the line that a refusal names.
     """
     compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
     return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
@@ -307,29 +309,32 @@ class Ordered(Deferred):
     """A number of which only the order relative to the other entries of its row is known (softmax of noise)."""
 
     def __init__(self, score: Any, row: object) -> None:
-        """Store ``score``, the symbolic number that has the same order; ``row`` identifies the entries of one row."""
+        """Store ``score``, the symbolic number that has the same order as this entry.
+
+        All entries of one row have the same object ``row``.
+        """
         self.score, self.row = score, row
         super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return entries of unknown value that have the same order as those of ``row``, such as the softmax of a row."""
+    """Return entries of unknown value in the order of the elements of ``row``, such as the softmax of the row."""
     shared = object()
     return [Ordered(number(element), shared) for element in row]
 
 
 def _scores(row: Row) -> Row:
-    """Return the symbolic numbers that have the order of a row of ``Ordered`` entries; any other row unchanged."""
+    """Return the symbolic numbers by which a row of ``Ordered`` entries is ordered; any other row unchanged."""
     if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
         return row
     return [element.score for element in row]
 
 
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
-    """Return the values of ``row`` at the given ``ranks``, and their indices.
+    """Return two lists: the elements of ``row`` at the given ``ranks``, and the indices of these elements.
 
-    Ranks count from the largest or the smallest element. With ``stable``, equal numbers keep their order; otherwise
-    ties are refused. ``ask`` has the line for a refusal.
+    Rank 0 is the largest or the smallest element. With ``stable``, equal numbers keep their order; otherwise symbolic
+    numbers that may be equal are refused. ``ask`` has the operation and the line that a refusal names.
     """
     scores = _scores(row)
     if not any_symbolic(scores):
@@ -391,7 +396,7 @@ def _refusing(sentence: str) -> Callable[[], Any]:
 
 
 def all_ranks(length: int, _: int | None) -> range:
-    """Return all ranks of a row of this length."""
+    """Return all ranks of a row of this ``length``, as a range from 0."""
     return range(length)
 
 
@@ -401,7 +406,7 @@ def first_ranks(_: int, count: int | None) -> range:
 
 
 def one_rank(_: int, rank: int | None) -> range:
-    """Return a range with one rank: ``rank``, which the library counts from 1, counted from 0."""
+    """Return the range that contains only ``rank - 1``: the library counts ``rank`` from 1. None stands for 1."""
     return range((rank or 1) - 1, rank or 1)
 
 
@@ -416,7 +421,7 @@ def middle_rank(length: int, _: int | None) -> range:
 def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
     """Return how many of the sorted ``bounds`` are below ``element``, or with ``right`` at most equal to it.
 
-    The answer is drawn when it is read; ``ask`` has the line for a refusal.
+    The answer is drawn when it is read; ``ask`` has the operation and the line that a refusal names.
     """
     if isinstance(element, SYMBOLIC):
         return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))

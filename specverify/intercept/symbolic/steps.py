@@ -23,7 +23,7 @@ from specverify.laws.rounding import FLOAT64
 
 
 class Rule(NamedTuple):
-    """A strictly increasing smooth function on the real numbers, in NumPy array functions."""
+    """A strictly increasing smooth function on the real numbers; ``of`` computes its values at an array."""
 
     of: Callable[[Any], Any]
     back: Callable[[Any], Any]
@@ -48,9 +48,9 @@ class Rule(NamedTuple):
 
 
 def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return a function that returns bounds of the even function ``slope`` on the interval between two numbers.
+    """Return a function of (low, high) that returns bounds of ``slope`` between these two numbers.
 
-    With growing distance from 0, ``slope`` decreases, or increases if ``rises``.
+    ``slope`` is an even function. With growing distance from 0 it decreases, or increases if ``rises``.
     """
 
     def slopes(low: Any, high: Any) -> tuple[Any, Any]:
@@ -64,7 +64,7 @@ def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any,
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Return the odd function of arrays that agrees with ``function`` on positive numbers."""
+    """Return an odd function of arrays whose value at a positive number is ``function`` of this number."""
     of_positive = np.vectorize(function, otypes=[float])
 
     def of(values: Any) -> Any:
@@ -261,8 +261,8 @@ def _power(value: float, exponent: float) -> float:
 def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: bool = False) -> float:
     """Return the argument at which the result of the chain ``steps`` crosses ``bound``.
 
-    On one side of the returned number the result is below the bound (or equal to it, with ``or_equal``, which matters
-    only for ``STEPPED``).
+    For arguments on one side of it, the result is below the bound (or equal to it, with ``or_equal``); on the other
+    side it is not. ``or_equal`` matters only for the steps in ``STEPPED``.
     """
     for step in reversed(steps):
         if step.name not in STEPPED:

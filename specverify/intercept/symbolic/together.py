@@ -52,7 +52,10 @@ Ends: TypeAlias = tuple[Any, Any]
 
 
 class Formula(NamedTuple):
-    """A quantity as an expression: an operation ``name`` on its operands, followed by ``steps`` and limits."""
+    """A quantity as an expression: the operation ``name`` on ``operands``, then ``steps``, then the limits.
+
+    The result of the steps is limited to ``[low, high]``.
+    """
 
     name: str
     """``uniform``, ``number``, ``add``, ``multiply`` or ``maximum``."""
@@ -85,7 +88,10 @@ class Enclosed(NamedTuple):
 
 
 def enclosed(formula: Formula, low: Any, high: Any) -> Enclosed:
-    """Return bounds of the value and slopes of a formula on boxes from ``low`` to ``high``, ``[uniforms, boxes]``."""
+    """Return bounds of the value and of the slopes of a formula, on every box of uniform numbers.
+
+    ``low`` and ``high`` have the lower and the upper corners of the boxes, each ``[uniforms, boxes]``.
+    """
     with np.errstate(all="ignore"):
         return _enclosed(formula, low, high)
 
@@ -152,9 +158,10 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
 
 
 def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
-    """Return the images of the interval from ``low`` to ``high`` under a step, and bounds of the step's slope there.
+    """Return bounds of the values of ``step`` on the intervals from ``low`` to ``high``, and bounds of its slope there.
 
-    Both pairs are in increasing order.
+    ``low`` and ``high`` are arrays with one interval for each box. Both results are pairs (lower bounds, upper bounds).
+    Not for ``floor`` and ``rounded``.
     """
     if step.name in RULES:
         rule = RULES[step.name]
@@ -186,7 +193,10 @@ def _added(one: Ends, other: Ends) -> Ends:
 
 
 def _multiplied(one: Ends, other: Ends) -> Ends:
-    """Return bounds of the product of two intervals; 0 times infinity counts as 0."""
+    """Return bounds of the product of a number within ``one`` and a number within ``other``.
+
+    0 times infinity counts as 0.
+    """
     products = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in one for b in other]
     return _outwards(np.minimum.reduce(products), np.maximum.reduce(products))
 
@@ -222,9 +232,10 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """The volume of the points at which all facts hold, in two parts, each with a lower and an upper bound.
+    """The volume of the points at which all facts hold, in two parts: one for each answer to a further comparison.
 
-    ``yes`` is the part in which the comparison that is asked is true, ``no`` the part in which it is false.
+    ``yes`` is the volume of the points at which the comparison is true, ``no`` that of the points at which it is false;
+    each is a pair (lower bound, upper bound).
     """
 
     yes: tuple[float, float]
@@ -232,17 +243,20 @@ class Share(NamedTuple):
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Return lower and upper bounds of the probability that the asked comparison is true, given the facts."""
+        """Return lower and upper bounds of the probability that the comparison is true, given that all facts hold."""
         return _ratio(self.yes[0], self.no[1]), _ratio(self.yes[1], self.no[0])
 
     @property
     def open(self) -> list[int]:
-        """Return the answers (0 yes, 1 no) of which the bounds do not determine whether their volume is positive."""
+        """Return the answers (0: yes, 1: no) that may be impossible, but of which this is not certain.
+
+        The volume of such an answer may be 0, but may also be too large to ignore.
+        """
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
     def whole(self) -> float:
-        """Return an upper bound of the volume in which the facts hold."""
+        """Return an upper bound of the volume of all points at which the facts hold."""
         return self.yes[1] + self.no[1]
 
 
@@ -276,10 +290,10 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return bounds of two volumes within the box ``ends``, which has an interval for each uniform number.
+    """Return bounds of the volumes of both answers to ``asked``, among the points at which all ``facts`` hold.
 
-    In the first volume all ``facts`` hold and ``asked`` is true; in the second all facts hold and ``asked`` is false.
-    At most ``most`` boxes are evaluated.
+    ``ends`` is the box of all points: an interval (low, high) for each uniform number. At most ``most`` boxes are
+    evaluated, so the bounds are further apart if this limit is reached.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -301,9 +315,10 @@ def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked:
 
 
 def _first_boxes(ends: tuple[tuple[float, float], ...], asked: Fact) -> tuple[Any, Any]:
-    """Return the initial boxes as their lower and upper ends.
+    """Return the lower and the upper corners of the boxes with which the division starts, each ``[uniforms, boxes]``.
 
-    There is one box, ``ends``, or two if ``asked`` compares a single uniform: then the box is cut at the bound.
+    There is one box, ``ends``, with an interval for each uniform. If ``asked`` compares a single uniform, the box is
+    cut in two at the bound.
     """
     low, high = np.array(ends).T[..., None]
     if not _is_plain(asked.formula):
@@ -326,9 +341,9 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 
 
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
-    """Return the boxes from ``low`` to ``high``, with bounds of the volumes of both answers in each box.
+    """Return the boxes with the corners ``low`` and ``high``, and for each box bounds of the volumes of both answers.
 
-    ``questions`` are the facts and, as the last item, the comparison that is asked.
+    ``questions`` are the facts and, as the last item, the comparison whose answers are meant.
     """
     widths = high - low
     middle = low + widths / 2
@@ -349,9 +364,10 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 
 
 def _all_of(shares: Sequence[Any]) -> Any:
-    """Return bounds of the share of a box in which all comparisons are true; ``shares`` has bounds for each comparison.
+    """Return, for each box, bounds of the share of the box in which all comparisons are true.
 
-    The share of all is at most the smallest share, and at least 1 minus the sum of the complements.
+    ``shares`` has, for each comparison, bounds of the share in which this comparison is true. The share of all is at
+    most the smallest of these shares, and at least 1 minus the sum of their complements.
     """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
@@ -361,9 +377,9 @@ def _all_of(shares: Sequence[Any]) -> Any:
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
     """Return, for each box, bounds of the share in which a quantity is below its bound, and a weight of each side.
 
-    A box is an interval of each uniform: it has the corners ``low`` and ``high``, the centre ``middle`` and the side
-    lengths ``widths``. ``question`` has the quantity and the bound. The weight of a side is how much the quantity may
-    change along that side.
+    ``question`` has the quantity and the bound. A box has the corners ``low`` and ``high``, the centre ``middle`` and
+    the side lengths ``widths``, with one side for each uniform. The weight of a side is how much the quantity may
+    change along this side; the side with the largest weight is halved next.
     """
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
@@ -395,7 +411,10 @@ def _is_plain(formula: Any) -> bool:
 
 
 def _beneath(slopes: Any, distance: Any) -> Any:
-    """Return the share of the unit cube in which the dot product of ``slopes`` and x is below ``distance``."""
+    """Return the share of the unit cube in which the dot product of ``slopes`` and the point is below ``distance``.
+
+    The arguments and the result have one column for each box.
+    """
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2
     within = np.clip(np.where(turned, total - distance, distance), 0.0, None)
@@ -419,9 +438,10 @@ Polynomial: TypeAlias = list[Decimal]
 
 
 class Window(NamedTuple):
-    """The interval in which one arrival time lies.
+    """The interval from ``low`` to ``high`` in which one arrival of a Poisson process must lie.
 
-    The arrival is the ``number``-th after the arrival of the preceding window (in the first window, after time 0).
+    The arrival is the ``number``-th one after the arrival of the preceding window, or after time 0 for the first
+    window.
     """
 
     number: int
@@ -436,7 +456,10 @@ class _Segment(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """A quantity that is ``constant - rate * time`` for one arrival time, or the exponential of such a quantity."""
+    """A quantity ``constant - rate * t``, where t is one arrival time; with ``exponential``, the exponential of this.
+
+    The arrival time t is minus the logarithm of the product of ``numbers``.
+    """
 
     numbers: frozenset[tuple[int, bool]]
     """Pairs (index of a uniform, whether 1 - u is used)."""
@@ -449,11 +472,13 @@ class _Times(NamedTuple):
 
 
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
-    """Return for each arrival time the interval (window) that is left to it, in the order of the arrival times.
+    """Return the interval (window) that ``ends`` and ``facts`` leave to each arrival time, in order of arrival.
 
-    An arrival time is -log of a product of uniforms, and each product contains the one before. ``ends`` are the
-    intervals to which single uniforms are confined, by index; ``facts`` are comparisons that were decided. Returns None
-    unless all facts are about such nested products. A window is empty if its end is not after its beginning.
+    Every fact must concern a product of uniforms, of which each factor may be 1 - u in place of u; the arrival time of
+    a product is minus its logarithm. The products must be nested: each contains all factors of the one before. ``ends``
+    has the interval (low, high) of each uniform, by index; an interval other than (0, 1) counts as a fact about a
+    product of one factor. Returns None if a fact has another form, if the products are not nested, or if there are
+    none. A window may be empty: its ``low`` is then at least its ``high``.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -476,9 +501,9 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
 
 
 def _between(of: _Times, fact: Fact) -> tuple[float, float]:
-    """Return the earliest and the latest arrival time that ``fact`` allows.
+    """Return the earliest and the latest arrival time at which ``fact`` is true.
 
-    ``of`` is the quantity of the fact as a function of the arrival time.
+    ``of`` is the quantity of the fact, written as a function of the arrival time.
     """
     level = fact.bound if not of.exponential else log(fact.bound) if fact.bound > 0 else -inf
     at = (of.constant - level) / of.rate
@@ -487,7 +512,7 @@ def _between(of: _Times, fact: Fact) -> tuple[float, float]:
 
 
 def _times(formula: Formula) -> _Times | None:
-    """Return the quantity ``formula`` as a function of an arrival time; None if it has another form."""
+    """Return ``formula`` as a function of one arrival time; None if it is not the function of a product of uniforms."""
     if (formula.low, formula.high) != (-inf, inf) and not _never_reached(formula):
         return None
     if formula.name == "uniform":
@@ -504,7 +529,10 @@ def _times(formula: Formula) -> _Times | None:
 
 
 def _never_reached(formula: Formula) -> bool:
-    """Return whether the limits of a formula have no effect, such as the limit 0 of a positive quantity."""
+    """Return whether the limits of ``formula`` have no effect, such as the lower limit 0 of a positive quantity.
+
+    The result is False if the formula is no function of one arrival time (see ``_times``).
+    """
     within = _times(formula._replace(low=-inf, high=inf))
     if within is None:
         return False
@@ -539,9 +567,9 @@ def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
 
 @lru_cache(maxsize=1 << 14)
 def probability(of: tuple[Window, ...]) -> Decimal:
-    """Return the probability that each arrival time of a Poisson process of rate 1 lies in its window.
+    """Return the probability that every arrival with a window in ``of`` lies in its window.
 
-    ``of`` are the windows in the order of their arrivals.
+    The arrivals are those of a Poisson process of rate 1, and the windows are in the order of their arrivals.
     """
     with localcontext(DIGITS):
         density = [_Segment(Decimal(0), [])]
@@ -563,7 +591,10 @@ def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
 
 
 def _integral(pieces: list[_Segment]) -> list[_Segment]:
-    """Return the integral of a piecewise polynomial from its start to t, as a piecewise polynomial in t."""
+    """Return the integral of a piecewise polynomial from the start of its first piece to t, as a function of t.
+
+    The result is a piecewise polynomial with the same pieces.
+    """
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
         result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
@@ -586,7 +617,10 @@ def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
 
 
 def _mass(piece: _Segment, end: Decimal | None) -> Decimal:
-    """Return the integral of ``exp(-s)`` times the polynomial of ``piece``, up to ``end`` (None: infinity)."""
+    """Return the integral of ``exp(-s)`` times the polynomial of ``piece``, from its start to ``end``.
+
+    ``end`` None stands for infinity.
+    """
     derivatives = [piece.polynomial]
     while derivatives[-1]:
         derivatives.append([k * c for k, c in enumerate(derivatives[-1])][1:])
@@ -621,7 +655,10 @@ NEVER = 2.0**-54
 
 
 class Constrained(Protocol):
-    """A uniform number with the interval in which it lies and its joint constraints with others."""
+    """A uniform number between ``low`` and ``high``, with its joint constraints ``together`` with other numbers.
+
+    ``together`` is None if there are none.
+    """
 
     low: float
     high: float
@@ -691,7 +728,10 @@ class Together:
 
 
 class Chance(NamedTuple):
-    """A probability that is known up to ``within``; ``refusal`` is "", or the reason why it is not known."""
+    """The probability ``middle``, with an error of at most ``within``.
+
+    ``refusal`` is the reason why the probability is not known well enough; "" if it is.
+    """
 
     middle: float
     within: float = 0.0
@@ -699,7 +739,10 @@ class Chance(NamedTuple):
 
 
 def among(given: Sequence[Constrained]) -> Together:
-    """Return the group of the uniforms ``given`` and of all others that have joint constraints with one of them."""
+    """Return the group that consists of ``given`` and of all uniforms that have joint constraints with one of them.
+
+    The group contains all answers about its members that are known so far.
+    """
     groups = list(dict.fromkeys(known.together or Together([known]) for known in given))
     return Together(
         list(dict.fromkeys(known for group in groups for known in group.members)),
@@ -734,9 +777,10 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers to ``asked`` if it and all ``facts`` concern one quantity; else None.
+    """Return the volumes of both answers to ``asked`` if it and all ``facts`` compare one quantity; else None.
 
-    The volumes follow from the distribution function of the quantity. ``ends`` are the intervals of the uniforms.
+    Steps that follow the quantity may differ. The volumes follow from the distribution function of the quantity.
+    ``ends`` are the intervals of the uniforms. Also None without facts, and for quantities with limits or jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -754,7 +798,7 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return the constraint of ``fact`` on its quantity before the steps: a bound, and whether the quantity is below.
+    """Return what ``fact`` states about its quantity before the steps: (bound, whether it is below the bound).
 
     Returns None for a quantity with limits, or with steps that have jumps.
     """
@@ -766,9 +810,9 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 
 
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
-    """Return the probability of ``asked`` given ``facts`` if all concern nested products of uniforms; else None.
+    """Return the probability that ``asked`` is true, given ``facts``, if all concern nested products of uniforms.
 
-    ``ends`` are the intervals of the uniforms.
+    ``ends`` are the intervals of the uniforms. Returns None for other quantities, and for facts of probability 0.
     """
     result = windows(ends, (*facts, asked))
     if result is None:

@@ -83,9 +83,9 @@ class Runner:
 
 
 def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], int]) -> Runner:
-    """Return the clock of ``wanted`` that rings first.
+    """Return the clock of ``wanted`` that rings first; what is not known of the order is drawn, and recorded.
 
-    The known order decides as far as it can; ``draw(pmf, clocks)`` draws the rest.
+    ``draw(pmf, clocks)`` returns an index into ``clocks``, drawn with the law ``pmf``.
     """
     front = list(dict.fromkeys(runner.root() for runner in wanted))
     while True:
@@ -102,9 +102,9 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Rescale the clocks ``runners``, whose order is known, to the new ``rates``; return whether that is possible.
+    """Give the clocks ``runners``, whose order is known, the new ``rates``; return whether this is possible.
 
-    It is not possible, and nothing changes, if the rates of a tree do not all change by one factor.
+    It is possible if all rates in a tree change by the same factor. Otherwise nothing is changed.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -134,11 +134,11 @@ def alike(runner: Runner) -> bool:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of the uniform of the clock ``runner`` among the uniforms of its tree.
+    """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
-    Returns None if too little of the order is known, or if the clocks have different rates. The first clock has the
-    largest of the remaining uniforms (the smallest, if the clocks belong to 1 - u). The values of the ordered uniforms
-    are independent of which uniform has which rank.
+    The first clock to ring has the largest uniform (the smallest, if the clocks are functions of 1 - u), the second the
+    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None if
+    the known order does not determine the rank, or if the clocks have different rates.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -191,10 +191,10 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses one after the other.
+    """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if that is not possible: for uniforms that were compared jointly, for races of clamped noise, and for
-    intervals narrower than the resolution of floats.
+    Returns None if no values can be chosen: for uniforms that were compared jointly, for races of clamped noise, and
+    for intervals narrower than the resolution of floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -237,9 +237,9 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Draw the ring times of the clocks of a tree by ``rng``, and store them in ``times``.
+    """Draw a ring time for ``root`` and for each clock below it by ``rng``, and store the times in ``times``.
 
-    The first clock, ``root``, rings later than ``after``; the clocks of its subtrees ring after it.
+    ``root`` rings later than time ``after``; the clocks below it ring after ``root``.
     """
     rate = sum(runner.rate for runner in root.all_behind())
     times[root] = after + float(rng.exponential()) / rate
@@ -281,7 +281,7 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """What the answer of one draw says about uniform numbers: in which interval one lies, or a relation of several."""
+    """The constraint of one draw's answer on uniform numbers: an interval of one, or a relation of several."""
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""
@@ -397,7 +397,7 @@ class Uniform:
             raise NeedsValue("second-race", refusal)
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return the uniform as a formula: its index, which ``place_of`` returns for its constraints."""
+        """Return the uniform as a formula with its index, ``place_of(known)``, where ``known`` are its constraints."""
         return Formula("uniform", (place_of(self.known),))
 
     def _below_together(self, together: Together, bound: float, place: str) -> bool:
@@ -411,23 +411,27 @@ class Uniform:
         return self.coin(chance.middle, lambda u: int(u >= bound), constraint) if drawn else chance.middle == 1
 
     def coin(self, chance: float, lies: Callable[[float], int], constraint: Constraint) -> bool:
-        """Draw the answer of a comparison that is true with probability ``chance``.
+        """Return the answer of a comparison, drawn: True with probability ``chance``.
 
-        ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1. ``constraint`` is what the
-        answer says about the numbers.
+        ``lies(u)`` is 0 if the comparison is true for the value u of the uniform, else 1. ``constraint`` states which
+        uniforms the answer constrains, and at which values the answer changes.
         """
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
     def _cells(self, bounds: Sequence[float]) -> Constraint:
-        """Return the intervals into which ``bounds`` divide the interval in which the uniform is known to lie."""
+        """Return the constraint of a comparison with ``bounds``: the ends of the intervals that they make.
+
+        The bounds divide the interval in which the uniform is known to lie.
+        """
         low, high = self.known.low, self.known.high
         return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
 
-        ``lies(u)`` is the index for a value u of the uniform, and ``constraint`` is what the answers say about the
-        numbers. ``question`` names the comparison in the site of the draw.
+        ``lies(u)`` is the index for a value u of the uniform. ``constraint`` states which uniforms the answer
+        constrains, and at which values the answer changes. ``question`` names the kind of comparison in the site of the
+        draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1
@@ -440,7 +444,10 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Record that the program reads ``draw``; refuse it if it depends in an unknown way on another draw read before."""
+    """Record that the program reads ``draw``.
+
+    Refuses the run if another draw from the same generator state was read that was made in another way.
+    """
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)

@@ -4,6 +4,7 @@
 one chain of steps for all, whose parameters may be arrays. An element can always be extracted as a ``Continuous`` or a
 number, so an operation without a vector rule is done element by element. A vector rule maps every symbolic number of an
 array to a symbolic number or a number; otherwise it raises ``RuleDeclined``, and the elements are handled one by one.
+The operands of a vector rule are noise vectors and plain numbers (floats or arrays of the same shape).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _UNSEEN = 2.0**-60
 
 
 class Steps(NamedTuple):
-    """One step of a chain for all elements of a vector: a strictly monotone function; see ``steps.MonotoneStep``."""
+    """One step of a chain for all elements of a vector, a strictly monotone function: see ``steps.MonotoneStep``."""
 
     name: str
     number: Any = 0.0
@@ -174,7 +175,7 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """The constraints on the uniforms of a noise block, shared by all draws that returned the same numbers."""
+    """The constraints on the uniforms of a noise block. All draws that returned the same numbers share one object."""
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -296,7 +297,10 @@ class Many(NamedTuple):
         return result.reshape(self.shape)
 
     def look(self) -> None:
-        """Record that all elements are read; refuse draws that depend on others in an unknown way."""
+        """Record that the program reads all elements.
+
+        Refuses the run if another draw from the same generator state was read that was made in another way.
+        """
         for block in self.blocks:
             look(block.draw)
 
@@ -314,9 +318,9 @@ def as_many(values: Any) -> Many:
 
 
 def numbers(values: Any, like: Many) -> Many:
-    """Return the plain numbers ``values`` as a ``Many`` with the chain of steps of ``like``.
+    """Return the plain numbers ``values`` as a ``Many`` with the steps and limits of ``like``.
 
-    Vectors with one chain can be concatenated.
+    Only vectors with the same steps can be joined.
     """
     first = int(like.random.argmax()) if like.ids.size else 0
 
@@ -372,14 +376,15 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
     """Return ``value`` with ``function`` applied to its plain numbers.
 
-    Symbolic elements at which the mask ``where`` is True are replaced by plain numbers, the elements of ``numbers``.
+    In addition, the symbolic elements at which the mask ``where`` is True are replaced by the elements of ``numbers``,
+    which are plain.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Return ``np.where(condition, one, other)``, but the single float ``one`` if the condition is True everywhere."""
+    """Return ``np.where(condition, one, other)``; ``one`` itself if it is a float and the condition always True."""
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 

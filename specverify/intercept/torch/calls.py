@@ -257,10 +257,11 @@ def _noted(result: Any) -> Any:
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` with ordinary tensors in place of symbolic ones.
+    """Return ``args`` in which symbolic tensors are replaced by the ordinary tensors that stand for them.
 
-    All are replaced if ``func`` needs storage: inference mode makes no view of a tensor without storage, and a write
-    makes views of its target. Otherwise only those symbolic tensors are replaced that have become ordinary before.
+    If ``func`` needs storage, all symbolic tensors become ordinary: inference mode makes no view of a tensor without
+    storage, and a write makes views of its target. Otherwise only the symbolic tensors that have become ordinary before
+    are replaced.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -281,9 +282,9 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return ``given``, the arguments of ``func``, with symbolic floats replaced by 0-dimensional tensors.
+    """Return ``given``, the arguments of ``func``, with each symbolic float replaced by a tensor without dimensions.
 
-    The tensors have the dtype of the other tensors among the arguments.
+    These tensors have the float dtype of the other tensors among the arguments, or torch's default dtype.
     """
     values = list(given.values()) if isinstance(given, dict) else given
     if SymbolicFloat not in map(type, values):

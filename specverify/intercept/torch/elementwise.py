@@ -3,6 +3,9 @@
 Results stay symbolic where possible. Operands are first converted to torch's promoted dtype, with its effect on 16-bit
 floats. Composite operations are given by name in ``torch.ops.aten``. Integer arithmetic on outcomes of several draws is
 computed when the result is read: multiplying token ids by a mask, or adding ids, does not force them earlier.
+
+A handler takes the arguments of a torch operation, at least one of them symbolic, and returns the result, or
+``Declined`` if it has no rule for these arguments.
 """
 
 from __future__ import annotations
@@ -65,9 +68,10 @@ def result_type(name: str, *operands: Any) -> torch.dtype:
 
 
 def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two operands rounded as torch rounds them before it computes or compares in 16-bit floats.
+    """Return ``left`` and ``right`` rounded as torch rounds them before it computes or compares in 16-bit floats.
 
-    A single number, of Python or of another dtype, is rounded too if the other operand is a 16-bit tensor.
+    A single number, of Python or of another dtype, is rounded too if the other operand is a 16-bit tensor. Other
+    operands are unchanged.
     """
     if not any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in (left, right)):
         return left, right
@@ -105,9 +109,9 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
 
 
 def hang_on_draws(*operands: Any) -> bool:
-    """Return whether an operand contains a number that depends on an unread draw, and no operand contains a uniform.
+    """Return whether an operand has an element of type ``Chosen``, and no operand has a symbolic number.
 
-    The number depends on the draw because torch has computed it for every outcome of the draw (``Chosen``).
+    Such an element depends on an unread draw: torch has computed it for every outcome of the draw.
     """
     return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
 
@@ -121,7 +125,7 @@ def template(*operands: Any) -> Any:
 
 
 def arithmetic(name: str) -> Handler:
-    """Return the handler of ``name``, an arithmetic operation on symbolic numbers."""
+    """Return the handler of ``name``, an arithmetic operation of the table of primitives, for symbolic numbers."""
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
         if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {ADD, "subtract"}):
@@ -350,7 +354,8 @@ _MADE_OF: dict[str, Handler] = {
 def composed(made_of: Handler) -> Handler:
     """Return the handler of an operation that ``made_of`` computes by other torch operations.
 
-    It applies to symbolic numbers only; outcomes are declined.
+    ``made_of`` has the same arguments as the operation. The handler applies to symbolic numbers only; it returns
+    ``Declined`` for outcomes.
     """
 
     def handler(*operands: Any, **more: Any) -> Any:
@@ -368,7 +373,10 @@ COMPOSED = {name: composed(made_of) for name, made_of in _MADE_OF.items() if has
 
 
 def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0, side: str = "right") -> Any:
-    """Pad tensors to the length of the longest one and stack them (``pad_sequence``)."""
+    """Return ``tensors`` padded to the length of the longest one and stacked, as torch's ``pad_sequence`` does.
+
+    The other parameters are those of ``pad_sequence``.
+    """
     longest = max(len(each) for each in tensors)
 
     def missing(tensor: Any) -> list[int]:
@@ -396,11 +404,11 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that applies ``handler`` and, if that declines, computes each element when it is read.
+    """Return a handler that calls ``handler`` and, if that declines, computes each element when it is read.
 
-    An element then is ``function`` of the elements of the operands. The second way is taken only for integer operands
-    with at most ``MOST_ELEMENTS`` elements, and is declined if the result is not of integers. ``name`` is the name of
-    the operation.
+    An element is then ``function`` of the elements of the operands. This is done only for integer operands with at most
+    ``MOST_ELEMENTS`` elements, outside large-vocabulary mode, and if the result is of integers; otherwise the returned
+    handler declines too. ``name`` is the name of the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:

@@ -74,11 +74,11 @@ class Filled:
         return bool(self._whole)
 
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """Record that ``tensor`` was filled in place with symbolic ``values``.
+        """Record that ``tensor`` was filled in place with ``values``; return the symbolic tensor that represents it.
 
-        Returns the symbolic tensor that represents ``tensor``. Raises ``NeedsValue`` for values of another shape, and
-        for a tensor whose numbers were forced since it was first filled. Without symbolic numbers the values are copied
-        as usual.
+        If neither is symbolic, the values are copied into ``tensor`` as usual, and ``tensor`` is returned. Raises
+        ``NeedsValue`` for values of another shape, and for a tensor whose numbers were forced since it was first
+        filled.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
@@ -122,10 +122,10 @@ class Filled:
         self._standing.clear()
 
     def settle(self) -> None:
-        """Write the elements that were read into the memory of each filled tensor, at the end of a run.
+        """At the end of a run, write the values of the elements that the program has read into each filled tensor.
 
-        From then on, a write to the memory of a tensor of which all elements were read is seen by every tensor that
-        shares it.
+        They are written into the memory of the tensor. From then on, a write to the memory of a tensor of which all
+        elements were read is seen by every tensor that shares it.
         """
         for whole, standing in self._whole.values():
             if standing.settled is not None:  # somebody wrote to what had been looked at
@@ -240,7 +240,10 @@ RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
 
 @cache
 def _without_writing(func: Any) -> Callable[..., Any] | None:
-    """Return the function whose result the in-place tensor method ``func`` writes; None for any other ``func``."""
+    """Return the function that computes what the in-place tensor method ``func`` writes, such as ``add`` for ``add_``.
+
+    Returns None for any other ``func``.
+    """
     name = _name(func)
     if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
         return None
@@ -275,7 +278,7 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
         return _WRITES_NOTHING
     if not (
         holds(SYMBOLIC, *args, *kwargs.values())
-        or _stays_open(_name(func), *args)
+        or (_stays_open(_name(func), *args) if compute is not None else _undecided(*args, *kwargs.values()))
         or _may_be_drawn_into(args[0] if compute is not None else out)
     ):
         return _WRITES_NOTHING
@@ -285,7 +288,8 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     if not isinstance(out, torch.Tensor):
         return Declined("out is no tensor")
     result = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
-    return filled.fill(out, result)
+    follows = isinstance(result, SymbolicTensor) or _may_be_drawn_into(out)
+    return filled.fill(out, result.to(out.dtype)) if follows else Declined("every outcome was read")
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
@@ -302,7 +306,7 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether the in-place method ``name`` of ``tensor`` forces no outcome.
 
-    It forces none if it moves elements or computes with integers.
+    It forces none if it moves elements or computes with integers. ``operands`` are the arguments of the method.
     """
     if name in _MOVES:
         return _undecided(*operands)

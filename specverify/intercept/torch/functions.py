@@ -1,7 +1,8 @@
 """The random functions of torch, by their own signatures, with the symbolic numbers or outcomes that each returns.
 
 Every replacement also draws from the same generator with the same arguments, so that a wrong call fails as it does in
-torch and the generator advances. ``TorchDraws`` answers all calls of one run.
+torch and the generator advances. ``TorchDraws`` answers all calls of one run. A replacement gets it as ``run``, and
+then the parameters of the torch function.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Noise(NamedTuple):
     exponential: bool = True
     """Whether boundary values are those of an exponential; otherwise those of a uniform."""
     alone: bool = False
-    """Whether torch draws each element of a CPU tensor as it draws a single number."""
+    """Whether, on the CPU, torch draws the elements of a tensor from the generator as so many single numbers."""
     way: tuple[Hashable, ...] = ()
     """Key that distinguishes this law from other laws of the same call; () if there is only one."""
 
@@ -125,10 +126,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return the random numbers of one call as a noise vector, for tensors too large for single elements.
+        """Return the random numbers of one call as a noise vector.
 
-        ``like`` gives shape and dtype, ``site`` names the call, ``noise`` is the law, and ``generator`` is the real
-        generator.
+        It is used where an object for each number would be too slow. ``like`` gives shape and dtype, ``site`` names the
+        call, ``noise`` is the law, and ``generator`` is the real generator.
         """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
@@ -161,10 +162,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
-        """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call, as a symbolic outcome.
+        """Return a function ``outcome(pmf, index)`` that returns the next outcome of one call of torch, unread.
 
-        ``call`` is the name of the function; ``advance`` draws from the real ``generator``, None for the default one of
-        ``device``.
+        ``index`` is the position of the outcome in the result. ``call`` is the name of the function; ``advance`` draws
+        from the real ``generator``, None for the default one of ``device``.
         """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
@@ -227,9 +228,10 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
 def _multinomial(
     run: TorchDraws, input: Any, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
 ) -> Any:
-    """Replace ``torch.multinomial``: draw each row by categorical draws.
+    """Replace ``torch.multinomial``: return the indices of the outcomes of each row, drawn one after the other.
 
-    Without replacement the row is renormalised after each draw. ``run`` answers the draws.
+    Without replacement the row is renormalised after each draw. ``run`` answers the draws; the other parameters are
+    those of torch's function.
     """
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
@@ -342,7 +344,10 @@ def _kaiming_uniform_(
     nonlinearity: Any = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Replace ``kaiming_uniform_``: fill a tensor with uniform numbers between the bounds that torch computes."""
+    """Replace ``kaiming_uniform_``: fill ``tensor`` with uniform numbers between the bounds that torch computes.
+
+    ``run`` answers the draw; the other parameters are those of torch's function.
+    """
     if 0 in tensor.shape:
         return tensor
     fan = torch.nn.init._calculate_correct_fan(tensor, mode)  # noqa: SLF001 - nothing public tells it
@@ -459,7 +464,10 @@ def _initial_normal_(run: TorchDraws, tensor: Any, mean: float = 0.0, std: float
 
 
 def _poisson(run: TorchDraws, input: Any, generator: Any = None) -> Any:
-    """Replace ``torch.poisson``; the law is truncated where float64 cannot represent the remaining probability."""
+    """Replace ``torch.poisson``: return a Poisson number for each mean in ``input``, drawn by ``run``.
+
+    The law is truncated where float64 cannot represent the remaining probability.
+    """
     rates = look_at(input)
     check_numbers("torch.poisson", rates.shape)
     outcome = run.outcomes("torch.poisson", generator, rates.device, lambda: torch.poisson(rates, generator))
@@ -528,7 +536,7 @@ def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, 
 def _gumbel_softmax(
     run: TorchDraws, logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """Replace ``gumbel_softmax``.
+    """Replace ``gumbel_softmax``; ``run`` answers the draw, and the other parameters are those of torch's function.
 
     With ``hard`` the result has 1 at the largest noisy logit and 0 elsewhere. Otherwise it consists of symbolic numbers
     of which only the order is known.

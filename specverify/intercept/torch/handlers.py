@@ -119,10 +119,11 @@ def scanning(name: str) -> Handler:
 
 
 def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
-    """Return ``tensor`` converted to ``dtype``, in which its elements are summed.
+    """Return ``tensor``, the operand of a sum or another reduction, in the dtype in which the elements are reduced.
 
-    Returns ``Declined`` for unread outcomes that are not counts, because torch then computes the sum for each outcome.
-    ``row`` is the row of the operation in the table of primitives.
+    This is ``dtype``, or the tensor's own if it is None. ``row`` is the row of the reduction in the table of
+    primitives. Returns ``Declined`` for unread outcomes in a float dtype that are not counts, because torch then
+    computes the sum for each outcome, and for a reduction of bools to which other numbers are given.
     """
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")
@@ -159,12 +160,12 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the rule of argmax or argmin that belongs to ``row``, the table's row of the maximum or minimum."""
+    """Return the rule for the index of a maximum or minimum, whose own row in the table of primitives is ``row``."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 
 def order_alone(name: str) -> Handler:
-    """Return the handler of ``name``, such as a softmax: only the order of the numbers in its result is known."""
+    """Return the handler of ``name``, such as a softmax: of its results only the order of the elements is known."""
     rule: Any = OF_TORCH[name].scalar
 
     def handler(tensor: Any, dim: int, half_to_float: bool = False) -> Any:

@@ -48,7 +48,11 @@ _MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several 
 
 
 def content_of(operand: Any) -> Any:
-    """Return the content of an operand: an array of elements, a noise vector, a ``Crossing``, or plain numbers."""
+    """Return the elements of ``operand``, a tensor or a number, in the form in which they are stored.
+
+    The result is an object array of elements, a noise vector or a ``Crossing`` for a symbolic tensor, and plain numbers
+    for any other operand.
+    """
     if isinstance(operand, SymbolicTensor):
         return elements_of(operand) if is_stored(operand) else operand.content
     return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
@@ -112,7 +116,7 @@ def _copied(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
 
 
 def _put_together(join: Callable[..., Any]) -> Handler:
-    """Return the handler of ``cat`` or ``stack`` of noise vectors; ``join`` is the function of NumPy."""
+    """Return the handler of ``cat`` or ``stack`` of noise vectors; ``join`` is NumPy's function of this kind."""
 
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
@@ -124,7 +128,10 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where``: select ``left`` or ``right`` by ``condition``, if at least one of the two is a noise vector."""
+    """Handle ``where``: select ``left`` or ``right`` by ``condition``, if at least one of the two is a noise vector.
+
+    Returns ``Declined`` for other operands.
+    """
     given = _as_tensors(condition, left, right)
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
@@ -163,9 +170,10 @@ def _is_all(dim: Any) -> bool:
 
 
 def _along(content: Any, dim: Any) -> Any:
-    """Return ``content`` with the reduced dimension ``dim`` as its last axis, or flattened if all are reduced.
+    """Return ``content`` in a form whose last axis is the dimension ``dim`` of a reduction.
 
-    Returns ``Declined`` for dimensions that are not supported.
+    A noise vector is flattened to one row if all dimensions are reduced. Returns ``Declined`` for other contents, and
+    for any other dimension than the last.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
@@ -271,9 +279,10 @@ def _compared(row: Any) -> Handler:
 
 
 def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
-    """Return the comparison of symbolic numbers with rows of ``bounds``.
+    """Return the comparison of symbolic numbers with rows of ``bounds``, as a tensor of symbolic bools.
 
-    ``value`` is one symbolic number, or one for each row; ``rule`` compares a number with one row.
+    ``value`` is one symbolic number, or one for each row. ``rule(numbers, rows, shape)`` is the rule of the comparison.
+    Returns ``Declined`` for other operands.
     """
     if (
         not isinstance(value, SymbolicTensor)
@@ -372,7 +381,10 @@ def _wide_of(elements: Sequence[Any]) -> list[Any]:
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Return the array of ``one`` applied to the elements of the tensors among ``operands``, which are broadcast."""
+    """Return the array of the results of ``one``, called with the elements of all tensors among ``operands``.
+
+    The tensors are broadcast. Raises ``RuleDeclined`` if one of them is a noise vector.
+    """
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -387,9 +399,10 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Return ``function`` of ``operands``, of which some have symbolic outcomes.
+    """Return ``function`` of ``operands``, of which some have unread outcomes among very many.
 
-    It is computed for all values of an outcome at once.
+    The result is unread too. It is computed for all values of an outcome at once. Returns ``Declined`` if no operand
+    has such an outcome.
     """
     tensors = _tensors(operands)
     if not _has_wide(tensors):
@@ -422,9 +435,9 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 
 
 def _asked(function: Any, left: Any, right: Any) -> Any:
-    """Return the comparison ``function`` of ``left`` and ``right``: symbolic outcomes and numbers.
+    """Return the comparison ``function`` of ``left`` and ``right``, which contain unread outcomes among very many.
 
-    The answer stays symbolic.
+    Each answer is drawn when it is read. Returns ``Declined`` if neither operand has such an outcome.
     """
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
@@ -448,7 +461,10 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where``: select ``left`` or ``right`` by ``condition``; a symbolic condition is not forced."""
+    """Handle ``where``: return ``left`` where ``condition`` is true, else ``right``; an unread condition is not forced.
+
+    Returns ``Declined`` without unread outcomes, and with symbolic numbers.
+    """
     given = _as_tensors(condition, left, right)
     held = _elements(given)
     if not any(isinstance(element, Deferred) for element in held) or any_symbolic(held):
@@ -467,9 +483,10 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Return the elements of the plain ``table`` at ``indices``, of which the last are symbolic outcomes.
+    """Return the elements of the plain ``table`` at ``indices``, of which the last one is an unread outcome.
 
-    The result stays symbolic.
+    ``indices`` has one index, or a tensor of them, for each dimension. The result is a symbolic tensor: no outcome is
+    read. Returns ``Declined`` for other arguments.
     """
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):

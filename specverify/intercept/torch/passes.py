@@ -262,9 +262,10 @@ def _passed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Return the output of a forward pass, from ``memory`` if possible; the model's cache is updated in either case.
+    """Return the output of a forward pass, from ``memory`` if the same pass was computed before.
 
-    ``name`` is the argument that is the cache; ``beside`` is further state of the model on which the pass depends.
+    The model's cache is updated in either case; it is the argument called ``name``. ``beside`` is further state of the
+    model on which the pass depends. ``args`` and ``kwargs`` are the arguments of ``forward``.
     """
     cache = kwargs.get(name)
     try:
@@ -291,9 +292,10 @@ def _passed(
 def _passed_for_each(
     source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Return the output of a forward pass for every outcome of ``source``, an unread draw, and update the cache.
+    """Return one output of a forward pass for all outcomes of ``source``, an unread draw, and update the cache.
 
-    ``passed`` computes the pass for one outcome; ``name`` is the argument that is the cache.
+    Numbers that differ between outcomes are symbolic. ``passed`` computes the pass for one outcome, from ``args`` and
+    ``kwargs``; ``name`` is the argument that is the cache.
     """
     cache = kwargs.get(name)
 
@@ -316,9 +318,10 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether ``output``, that of a pass, has another object than ``cache``, the cache that the pass received.
+    """Return whether the ``output`` of a pass contains another cache object than ``cache``, which the pass received.
 
-    The content of the cache that the next pass reads is then unknown. ``name`` is the argument that is the cache.
+    The next pass then reads a cache of unknown content. ``name`` is the name of the cache in the output. The result is
+    False if the pass received no cache (None).
     """
     return cache is not None and output.get(name, cache) is not cache
 
@@ -328,9 +331,9 @@ def _state(cache: Any) -> dict[str, Any]:
 
 
 def _several_positions(given: Sequence[Any]) -> bool:
-    """Return whether a symbolic argument among ``given`` has several elements.
+    """Return whether one of the arguments ``given`` is a symbolic tensor with several elements.
 
-    Only then can some of its elements depend on an unread draw and others not.
+    Only then can some elements depend on an unread draw while others do not.
     """
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 

@@ -141,7 +141,7 @@ _NOTHING = nullcontext()
 
 
 def outliving_inference() -> AbstractContextManager[Any]:
-    """Return a context manager that leaves inference mode, so that views of its tensors can be made anywhere."""
+    """Return a context manager that leaves inference mode: tensors made inside can be used and viewed after its end."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _NOTHING
 
 
@@ -203,7 +203,10 @@ class SymbolicTensor(torch.Tensor):
 
     @property
     def content(self) -> np.ndarray[Any, Any] | Many | Crossing:
-        """Return the elements, or the noise vector or ``Crossing`` that represents them."""
+        """Return the elements as they are stored: an object array, a noise vector, or a ``Crossing``.
+
+        The elements of a view are read again from its base if the base was overwritten since.
+        """
         if self._seen != self.changes[0]:
             self._seen, self.read = self.changes[0], None
             if self.viewed is not None:
@@ -420,9 +423,9 @@ def _samples(content: Any) -> Any:
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
-    """Return a symbolic tensor of ``elements`` with the device and the dtype of ``tensor``.
+    """Return a symbolic tensor of ``elements`` on the device of ``tensor``.
 
-    A given ``dtype`` replaces that of ``tensor``.
+    Its dtype is ``dtype``, or that of ``tensor`` if ``dtype`` is None.
     """
     given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
@@ -462,7 +465,7 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def only_source(values: Any) -> Categorical | None:
     """Return the single draw on which all symbolic elements of ``values`` depend; None if there is no such draw.
 
-    The draw must have at most ``MOST_CARRIED`` outcomes.
+    Also None if the draw has more than ``MOST_CARRIED`` outcomes of positive probability.
     """
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):
@@ -484,7 +487,7 @@ def _sources(value: Any) -> Iterator[Any]:
 def for_each_outcome(
     source: Categorical, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Return ``function`` evaluated for every outcome of ``source``; numbers that differ stay symbolic.
+    """Return ``function(*args, **kwargs)`` for all outcomes of ``source`` at once; numbers that differ stay symbolic.
 
     ``function`` must not write to its arguments. Raises ``RuleDeclined`` if the outcomes give different shapes, dtypes,
     containers or plain values, or if one of them raises an error.
@@ -520,10 +523,10 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 
 
 def merged_outcomes(source: Categorical, by_outcome: Mapping[int, Any]) -> Any:
-    """Return one value for ``by_outcome``, which has the result of a computation for each outcome of ``source``.
+    """Return one value that combines ``by_outcome``: the result of a computation for each outcome of ``source``.
 
-    Tensors in which the results differ become symbolic tensors. Raises ``RuleDeclined`` if other parts of the results
-    differ.
+    A number that differs between the outcomes becomes a symbolic element of its tensor. Raises ``RuleDeclined`` if
+    anything else differs, such as a shape or a plain value.
     """
     values = list(by_outcome.values())
     first = values[0]
@@ -578,9 +581,10 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
 def at_large_first(
     rules: Sequence[Callable[..., Any]], name: str, function: Any, handler: Callable[..., Any] | None
 ) -> Callable[..., Any]:
-    """Return a handler that tries ``rules`` in large-vocabulary mode, and otherwise, or if all decline, ``handler``.
+    """Return a handler that in large-vocabulary mode tries ``rules`` in order, and ``handler`` if all of them decline.
 
-    ``function`` is the operation, with which each rule is called, and ``name`` its name.
+    In any other mode it calls ``handler`` at once (None: it returns ``Declined``). ``function`` is the operation, with
+    which each rule is called, and ``name`` its name.
     """
 
     def answer(*args: Any, **kwargs: Any) -> Any:
@@ -597,9 +601,10 @@ def at_large_first(
 
 
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a handler that tries ``handler`` and, if that declines, computes ``function`` for every outcome of a draw.
+    """Return a handler that tries ``handler`` and, if that declines, computes ``function`` for every outcome.
 
-    The draw is the only unread draw on which the arguments depend.
+    ``handler`` None stands for one that always declines. The outcomes are those of the one unread draw on which all
+    symbolic arguments depend. If there is no such draw, the returned handler declines too.
     """
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 

@@ -1,6 +1,7 @@
 """Views, selections and copies of symbolic tensors: the same elements in another shape.
 
-To find the elements, torch applies the operation to a tensor of indices.
+To find the elements, torch applies the operation to a tensor of indices. A handler takes the arguments of a torch
+operation and returns the result, or ``Declined`` if it has no rule for these arguments.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from specverify.intercept.torch.tensors import (
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
-    """Return the handler of ``function``, which selects elements, as a ``view`` of the tensor or as a copy."""
+    """Return the handler of ``function``, which selects elements of a tensor, as a ``view`` of it or as a copy."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, SymbolicTensor) or not _may_be_read(args, tensor):
@@ -70,9 +71,9 @@ def _holds_numbers(value: Any) -> bool:
 
 
 def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
-    """Return the flat indices of the elements that ``function`` selects from a tensor of this shape.
+    """Return the flat indices of the elements that ``function(tensor, *args, **kwargs)`` selects.
 
-    The result is one array, or several if ``function`` returns several tensors.
+    The tensor has the given ``shape``. The result is one array, or several if the function returns several tensors.
     """
     few = math.prod(shape) <= MOST_REMEMBERED
     if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
@@ -153,10 +154,10 @@ SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assig
 
 
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Convert a tensor to another dtype or device.
+    """Return ``tensor`` in another dtype or on another device, the arguments ``dtype`` and ``device`` of the operation.
 
-    In an integer dtype a symbolic number becomes its integer part. In ``torch.bool`` it becomes 1 if it is not 0, else
-    0.
+    In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` 1 if it is not 0, else 0. Returns
+    ``Declined`` for outcomes whose conversion torch computes for each outcome.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point
@@ -185,9 +186,10 @@ def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
 
 
 def _among(element: Any, dtype: torch.dtype) -> Any:
-    """Return ``element``, an integer, converted to ``dtype``.
+    """Return ``element``, an integer or an integer outcome, converted to the integer dtype ``dtype``.
 
-    The element is unchanged, and may stay symbolic, if all its possible values fit. Counts and indices fit in 32 bits.
+    If all its possible values fit, the element is unchanged, and may stay symbolic. Counts and indices are assumed to
+    fit in 32 bits.
     """
     least, most, bits = _ends(dtype)
     low: float = least

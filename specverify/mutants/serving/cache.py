@@ -38,7 +38,10 @@ def trimmed(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple
 
 
 def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return the memory slots of ``count`` entries from entry ``first`` on, according to the request's pages."""
+    """Return the memory slots of ``count`` entries of a request, from its entry ``first`` on.
+
+    ``pages`` are the pages of the request, in order; each has ``page_size`` consecutive slots.
+    """
     return tuple(pages[index // page_size] * page_size + index % page_size for index in range(first, first + count))
 
 
@@ -64,7 +67,7 @@ def fed_next(tokens: Tokens, held: int) -> Tokens:
 
 
 def fed_last(tokens: Tokens, held: int) -> Tokens:
-    """Return the last committed token as the token to feed; the whole prompt if the cache is empty.
+    """Return the last committed token as the token to feed; the whole prompt if the cache is empty (``held`` is 0).
 
     It equals ``fed_next`` as long as every rollback is right.
     """
@@ -72,12 +75,15 @@ def fed_last(tokens: Tokens, held: int) -> Tokens:
 
 
 def written_count(fed: int, drafts: int) -> int:
-    """Return the number of fed tokens that leave a cache entry: all of them."""
+    """Return how many of the ``fed`` tokens leave a cache entry: all of them, also the ``drafts`` among them."""
     return fed
 
 
 def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int) -> list[Entry]:
-    """Return the first ``count`` cache entries of a request, without entries that were never written."""
+    """Return the first ``count`` cache entries of a request from ``memory``, without entries that were never written.
+
+    ``pages`` are the pages of the request, in order; each has ``page_size`` consecutive slots.
+    """
     result = [memory[place] for place in slots(pages, page_size, 0, count)]
     return [entry for entry in result if entry is not None]
 
@@ -100,7 +106,10 @@ def at_end(held: int, block: int) -> int:
 
 
 def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
-    """Return the target's memory after drafting, unchanged, because the draft model has its own cache."""
+    """Return the target's memory after drafting, unchanged, because the draft model has its own cache.
+
+    ``places``, the slots of the request, and ``drafted``, the drafter's entries, are for planted bugs that write there.
+    """
     return memory
 
 
@@ -122,7 +131,10 @@ def checkpoint(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted
 
 
 def recorded(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return the recurrent states that a pass records so that it can be rewound: all of them."""
+    """Return the recurrent states that a pass records so that it can be rewound: all of ``states``.
+
+    ``states`` has the state after each token of the pass. ``drafts``, the number of drafts among them, is not used.
+    """
     return states
 
 

@@ -20,7 +20,10 @@ from specverify.reference import Draws, Tokens
 
 
 class Judged(NamedTuple):
-    """The new tokens of a round before the end of the text cuts them: the accepted drafts and one more."""
+    """The new tokens of a round before the end of the text cuts them: the accepted drafts and one more.
+
+    ``accepted`` is the number of accepted drafts.
+    """
 
     new: Tokens
     accepted: int
@@ -38,8 +41,8 @@ def settled(
 ) -> EngineState:
     """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    ``passed`` has the rows that the target computed for this request. While a run is observed, the text before each row
-    is appended to ``shown``; otherwise ``shown`` is None.
+    ``works`` has the input of each row. ``passed`` has the rows that the target computed for this request. While a run
+    is observed, the text before each row of the first request is appended to ``shown``; otherwise ``shown`` is None.
     """
     work = works[row]
     running = engine.of(work.number)
@@ -89,7 +92,8 @@ def _row_pmfs(
 ) -> tuple[list[ExactPmf], Running]:
     """Return the pmfs before each draft and after the last, and the request with its grammar matcher rolled back.
 
-    The pmfs include the request's parameters and grammar.
+    The pmfs are the rows of ``passed`` with the parameters and the grammar of the request ``running``; ``work`` has its
+    drafts. If ``shown`` is not None, the text before each row of the first request is appended to its last list.
     """
     request, matcher, result = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]
@@ -189,13 +193,16 @@ def _sent(parts: EngineParts, setup: Setup, running: Running, work: Work, keep: 
 
 
 def _rewound(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
-    """Return the engine after freeing the pages that a request no longer needs."""
+    """Return the engine after freeing the pages that the request ``running`` no longer needs."""
     pages, free = parts.trimmed(running.pages, engine.free, pages_for(running.held, setup.page_size))
     return engine.replaced(running._replace(pages=pages))._replace(free=free)
 
 
 def _ended(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
-    """Return the engine after a request's last round; its slot keeps the caches that the next request may reuse."""
+    """Return the engine after the last round of the request ``running``.
+
+    Its slot keeps the caches that the next request may reuse.
+    """
     engine = _rewound(parts, setup, engine, running._replace(finished=True))
     free = engine.free + (engine.kept.pages if engine.kept else ())
     last = engine.of(running.number)

@@ -31,9 +31,9 @@ def draft_write(cache: DraftCache, fed: Tokens) -> DraftCache:
 
 
 def draft_kept(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the draft model's cache after verification: ``accepted`` drafts after ``known`` tokens were accepted.
+    """Return the draft model's cache after verification: the entries of the committed tokens, as far as they exist.
 
-    The entries of accepted drafts are kept, as far as they exist.
+    Of ``drafts`` drafts after ``known`` tokens, ``accepted`` were accepted; the entries of the others are dropped.
     """
     keep = min(known + accepted, cache.seen)
     return DraftCache(cache.entries[:keep], keep)
@@ -54,7 +54,10 @@ def draft_prefix(history: Tokens, drafted: Tokens) -> Tokens:
 
 
 def to_target(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
-    """Return a pmf over draft ids as a pmf over target ids; ``ids[j]`` is the target id of draft token j."""
+    """Return ``row``, a pmf over draft ids, as a pmf over the ``vocabulary`` target ids.
+
+    ``ids[j]`` is the target id of draft token j.
+    """
     masses = [ZERO] * vocabulary
     for mass, token in zip(row, ids, strict=True):
         masses[token] += mass

@@ -29,7 +29,11 @@ _NOTHING: ExactPmf = (ONE,)
 
 
 class SeenPasses(NamedTuple):
-    """The record of the first request's passes while a run is observed: its inputs and the text of each row."""
+    """The record of the first request's passes while a run is observed: its inputs and the text of each row.
+
+    ``forwards`` has (number of valid cache entries, fed tokens, these entries) for each pass, and ``rows`` the text
+    before each row of the pass.
+    """
 
     forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]
     rows: list[list[Tokens]]
@@ -90,7 +94,10 @@ def _admitted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineSt
 def _continued(
     parts: EngineParts, setup: Setup, engine: EngineState, kept: Kept, running: Running
 ) -> tuple[Running, tuple[int, ...]]:
-    """Return the request with the cache entries reused from the previous request, ``kept``, and the free pages."""
+    """Return the request ``running`` with the cache entries reused from the previous request, and the free pages.
+
+    ``kept`` has the caches of the previous request.
+    """
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
     common = kept.held if running.request.continues else common_length(kept.tokens[: kept.held], tokens[:-1])
     count = parts.reused(kept.held, common // size * size, recurrent)
@@ -147,7 +154,10 @@ def _passed(
     works: tuple[Work, ...],
     seen: SeenPasses | None,
 ) -> tuple[EngineState, list[Passed]]:
-    """Return the engine after one pass of the target, and each request's rows, one after every token it was fed."""
+    """Return the engine after one pass of the target, and each request's rows, one after every token it was fed.
+
+    ``works`` has the input of each request in the pass. ``seen``, if not None, receives a record of the first request.
+    """
     memory, size = engine.memory, setup.page_size
     first = parts.positions([work.held for work in works], [len(work.fed) for work in works])
     for work, begin in zip(works, first, strict=True):
@@ -178,7 +188,7 @@ def _passed(
 def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState, work: Work, begin: int) -> Passed:
     """Return the target's rows, and its recurrent states, after each token that a request is fed.
 
-    ``begin`` is the offset of the request in the flat array of the pass.
+    ``work`` has these tokens, and ``begin`` is the position of the first of them in the text.
     """
     running = engine.of(work.number)
     if setup.flavour == "recurrent":
@@ -195,7 +205,8 @@ def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState,
 def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
     """Return the rows of each request after they were written to one flat array and read from it again.
 
-    That is how the engine gets the rows of a pass; wrong offsets then give a request the rows of another.
+    ``results`` has the rows of each request before. The engine gets the rows of a pass in this way; wrong offsets then
+    give a request the rows of another.
     """
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)

@@ -39,7 +39,10 @@ class Models(NamedTuple):
 
 @cache
 def table_sides(shape: str, vocabulary: int, seed: int) -> Models:
-    """Return target and draft model of a table of ``specverify.laws.tables``: shape name, vocabulary size, seed."""
+    """Return the target and the draft model of the tables with this shape, vocabulary size and seed.
+
+    ``specverify.laws.tables`` defines the tables and the names of the shapes.
+    """
     return models_of(*table_pair(shape, vocabulary, seed))
 
 

@@ -27,7 +27,7 @@ def is_eos(token: int, eos: Tokens) -> bool:
 def has_stop_string(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
     """Return whether the text of ``tokens`` contains one of ``strings``.
 
-    The last ``fresh`` tokens are new in this round.
+    The last ``fresh`` tokens are new in this round, and ``pieces`` has the bytes of each token.
     """
     return bool(strings) and any(string in text_of(tokens, pieces) for string in strings)
 
@@ -65,7 +65,7 @@ Top = tuple[tuple[int, Fraction], ...]
 
 
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
-    """Return the probability of ``token``, the new token at ``index`` of a round, in its own row.
+    """Return the probability of ``token``, the new token at ``index`` of a round, in its own row of ``rows``.
 
     Accepted drafts and drawn tokens are treated alike. ``chunks`` is the number of earlier passes that fed parts of the
     prompt and sampled nothing.
@@ -99,7 +99,8 @@ def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, 
 def streamed(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
     """Return the text to send after ``sent``: that of all ``new`` tokens, up to the last complete character.
 
-    ``fresh`` are the new tokens of this round and ``drafts`` the drafts for it. The ``last`` message has all the text.
+    ``fresh`` are the new tokens of this round, ``drafts`` the drafts for it, and ``pieces`` has the bytes of each
+    token. The ``last`` message has all the text.
     """
     text = text_of(new, pieces)
     return text[len(sent) :] if last else text.rstrip("\ufffd")[len(sent) :]

@@ -54,7 +54,10 @@ def text_asked(
 
 
 def _prescribed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sampling parameters and the grammar of a request body from the ``parameters`` of a test vector."""
+    """Return the sampling parameters and the grammar of a request body.
+
+    ``given`` are the ``parameters`` of a test vector.
+    """
     temperature = Fraction(given.get("temperature", 1))
     parameters = Parameters(
         temperature=int(1 / temperature) if temperature else 0,
@@ -108,8 +111,9 @@ def drafting_subject(
 ) -> Subject:
     """Return the engine made of ``parts`` as a decoder of one text, whose acceptance rate can be checked.
 
-    The expected drafts are computed from the tokens without any cache. ``warm``: the caches hold an earlier text that
-    differs only in its end. ``penalised``: target and draft have a repetition penalty.
+    ``drafting`` is the kind of drafter, as in ``Setup.drafting``. The expected drafts are computed from the tokens
+    without any cache. ``warm``: the caches hold an earlier text that differs only in its end. ``penalised``: target and
+    draft have a repetition penalty.
     """
     return Subject(
         name=name,
@@ -175,7 +179,8 @@ def in_situation(
 ) -> Mutant:
     """Return the mutant of the serving engine in which the functions ``parts`` replace those of the same names.
 
-    ``situation`` is the name of a ``Setup`` of ``situations``, in which the mutant is examined.
+    ``situation`` is the name of a ``Setup`` of ``situations``, in which the mutant is examined. The other parameters
+    are the fields of ``Mutant`` of these names.
     """
     setup = SITUATIONS[situation]
     return _mutant(
@@ -221,7 +226,7 @@ def in_drafting(
     """Return a mutant of the serving engine whose output has the right law, but whose drafts are accepted too rarely.
 
     The functions ``parts`` replace those of the same names. ``drafting``, ``warm`` and ``penalised`` are those of
-    ``drafting_subject``.
+    ``drafting_subject``, and the other parameters are the fields of ``Mutant`` of these names.
     """
     return _mutant(
         name,

@@ -73,12 +73,15 @@ def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
 
 
 def forked(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next verify row, advanced by ``draft``; ``row`` is not used."""
+    """Return the matcher of the next verify row: ``matcher`` advanced by the drafted token ``draft``.
+
+    ``row``, the pmf of the present row, is not used.
+    """
     return advance(grammar, matcher, draft)
 
 
 def draft_matcher(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the drafter's matcher after the drafts of this round."""
+    """Return the grammar's matcher after the drafts ``drafted`` of this round, for the next row of the drafter."""
     for token in drafted:
         matcher = advance(grammar, matcher, token)
     return matcher
@@ -145,7 +148,10 @@ def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
 
 
 def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
-    """Return the shortest prefix of ``ranked``, tokens by decreasing probability, with total at least ``share``."""
+    """Return the shortest prefix of ``ranked`` whose total probability in ``row`` is at least ``share``.
+
+    ``ranked`` has all tokens by decreasing probability.
+    """
     total = ZERO
     for count, token in enumerate(ranked):
         total += row[token]
@@ -155,7 +161,7 @@ def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
 
 
 def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) -> ExactPmf:
-    """Return the weights after logit bias and penalties, not normalised.
+    """Return the weights of the tokens: ``row`` after the logit bias and penalties of ``parameters``, not normalised.
 
     ``counts`` has how often each token occurred.
     """

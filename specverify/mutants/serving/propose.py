@@ -20,7 +20,10 @@ Proposed = tuple[Tokens, tuple[ExactPmf, ...], DraftCache]
 
 
 def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
-    """Return at most ``count`` drafts, the pmfs from which they were drawn, and the draft model's cache afterwards."""
+    """Return at most ``count`` drafts for the request ``running``, their pmfs, and the draft model's cache afterwards.
+
+    A pmf is the law from which the draft was drawn; the lookup drafter has point masses.
+    """
     if setup.drafting == "lookup":
         result = parts.lookup(running.corpus, running.tokens, count) if count else ()
         return result, tuple(one_hot(token, setup.vocabulary) for token in result), running.draft
@@ -43,9 +46,9 @@ def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, run
 
 
 def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Tokens) -> ExactPmf:
-    """Return the pmf of a draft row with the request's parameters and grammar, processed like the target's row.
+    """Return ``row``, a row of the draft model, with the parameters and grammar of the request ``running``.
 
-    ``drafts`` are the drafts before the row.
+    It is processed like a row of the target. ``drafts`` are the drafts before the row.
     """
     allowed = None
     grammar = running.request.grammar
@@ -74,10 +77,11 @@ def processed(
     new: int,
     allowed: frozenset[int] | None,
 ) -> ExactPmf:
-    """Return ``row`` after penalties, masks, temperature and truncation, in this order.
+    """Return ``row`` after penalties, masks, temperature and truncation, in this order, by ``parameters``.
 
-    ``prefix`` has the tokens before the row; ``place`` of them are drafts and ``new`` of them new tokens. A row whose
-    mass would be 0 stays unchanged: it follows a draft that cannot be accepted.
+    ``prefix`` has the tokens before the row; ``place`` of them are drafts and ``new`` of them new tokens. ``allowed``
+    has the tokens that the grammar allows, None if it allows all. A row whose mass would be 0 stays unchanged: it
+    follows a draft that cannot be accepted.
     """
     everything = frozenset(range(len(row)))
     banned = parts.blocked(parameters.bad_words, prefix, drafts, place)

@@ -74,7 +74,7 @@ def admit(body: Mapping[str, Any]) -> Request:
 
 
 def one_hot(token: int, size: int) -> ExactPmf:
-    """Return the point mass on ``token``."""
+    """Return the point mass on ``token`` in a vocabulary of ``size`` tokens."""
     return tuple(ONE if index == token else ZERO for index in range(size))
 
 
@@ -85,5 +85,5 @@ def normalised(masses: ExactPmf) -> ExactPmf | None:
 
 
 def argmax(row: ExactPmf) -> int:
-    """Return the index of the first largest entry."""
+    """Return the index of the first largest entry of ``row``."""
     return row.index(max(row))

@@ -30,7 +30,8 @@ def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
 def starts(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
     """Return the offset of each row of the batch in the flat array of one pass.
 
-    Rows follow one another; in ``rectangular`` passes each is padded to the longest.
+    ``lengths`` has the number of tokens that each row is fed. Rows follow one another; in ``rectangular`` passes each
+    is padded to the longest. ``prefilling`` states which rows feed a part of a prompt; it has no effect.
     """
     widths = [max(lengths)] * len(lengths) if rectangular else list(lengths)
     return tuple(sum(widths[:row]) for row in range(len(lengths)))
@@ -51,12 +52,18 @@ def parameters_at(batch: Sequence[Parameters], row: int, start: int) -> Paramete
 
 
 def resumed(tokens: Tokens, pending: Tokens) -> Tokens:
-    """Return the text with which a preempted request is resumed: the committed tokens, without its old drafts."""
+    """Return the text with which a preempted request is resumed: the committed ``tokens``.
+
+    ``pending``, the drafts of its last round, are left out.
+    """
     return tokens
 
 
 def resolved(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history after a round: ``new`` replaces the ``reserved`` placeholders at its end."""
+    """Return the history after a round: ``new`` replaces the ``reserved`` placeholders at its end.
+
+    ``drafts``, the drafts of the round, are not used.
+    """
     return history[: len(history) - reserved] + new
 
 
@@ -83,7 +90,7 @@ class Broadcast:
     """The draws of one rank, which all ranks share: the first rank draws at a site, the others get its outcome."""
 
     def __init__(self, inner: Draws, drawn: dict[Any, int]) -> None:
-        """Initialise with ``drawn``, the outcomes shared by the ranks of one run."""
+        """Initialise with ``inner``, the draws of this rank, and ``drawn``, the outcomes that all ranks share."""
         self._inner, self._drawn = inner, drawn
         self._asked: dict[Hashable, int] = {}
 

@@ -18,7 +18,14 @@ HALVES: Pieces = (b"a", b"\xc3", b"\xa9", b"d")
 
 
 class Setup(NamedTuple):
-    """One situation of the serving engine: everything but the engine's own functions."""
+    """One situation of the serving engine: everything but the engine's own functions.
+
+    ``shape``, ``vocabulary`` and ``seed`` select the models (see ``model.table_sides``). ``page_size`` is the number of
+    entries of a page, and ``pages`` the number of pages. If ``rotates``, the order of the requests in the batch
+    alternates from step to step. If ``rectangular``, the rows of a pass are padded to the longest. If ``waits``, each
+    step waits for the results of the step before. ``ranks`` is the number of processes that decode together, ``pieces``
+    has the bytes of each token, and ``top`` is the number of most probable tokens that are returned.
+    """
 
     bodies: tuple[Mapping[str, Any], ...]
     """Request bodies that the callers send; see ``request.Request``."""
@@ -78,7 +85,10 @@ SHORT_GRAMMAR = Grammar(((0, 0, 1), (0, 1, 1), (1, 2, -1)))
 
 
 def one(prompt: Tokens = (0, 1), max_new: int = 4, **body: Any) -> tuple[dict[str, Any], ...]:
-    """Return the request bodies of a situation with a single request."""
+    """Return the request bodies of a situation with a single request.
+
+    ``max_new`` is the largest number of new tokens, and ``body`` has further fields of ``Request``.
+    """
     return ({"prompt": prompt, "max_new": max_new, **body},)
 
 

@@ -47,7 +47,11 @@ def _under_penalty(model: LanguageModel) -> Processed:
 
 
 def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
-    """Return the decoder of a task; with penalties, the engine runs the bare models and penalises their rows."""
+    """Return the engine as a decoder of ``task``; ``drafting`` and ``warm`` are those of ``planted.drafting_subject``.
+
+    If ``penalised``, the models of ``task`` have a penalty; the engine then runs them without it and penalises their
+    rows.
+    """
     assert task.draft is not None
     draft = task.draft
     models = models_of(bare(task.target), bare(draft)) if penalised else models_of(task.target, draft)

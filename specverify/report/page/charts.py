@@ -65,7 +65,7 @@ def _band(row: Level) -> Markup:
 
 
 def _key(found: Levels, known: bool, banded: bool) -> Markup:
-    """Return the legend of the pictures in a panel.
+    """Return the legend of the pictures in the panel ``found``.
 
     ``known`` states whether expected values are shown, ``banded`` whether bands are shown.
     """
@@ -99,7 +99,7 @@ def _picture(row: Level, largest: float) -> Markup:
 
 
 def evidence(found: EvidencePanel, name: str) -> Markup:
-    """Return the curve of an e-value over the number of samples, and its points as a table.
+    """Return the panel ``found`` as HTML: the curve of an e-value over the number of samples, and its points.
 
     ``name`` is the id of the panel on the page.
     """
@@ -157,9 +157,9 @@ def _down(low: float, top: float, up: Place) -> list[Markup]:
 
 
 def _along(points: Sequence[tuple[int, float]], across: Place) -> list[Markup]:
-    """Return the labels of the horizontal axis of the curve, numbers of samples.
+    """Return the labels of the horizontal axis of a curve: some of the numbers of samples in ``points``.
 
-    ``across`` maps a number of samples to its horizontal position.
+    A point is (number of samples, value). ``across`` maps a number of samples to its horizontal position.
     """
     chosen = sorted({points[round(place * (len(points) - 1) / (TICKS - 1))][0] for place in range(TICKS)})
     marks = [

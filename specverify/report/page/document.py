@@ -93,7 +93,10 @@ def _failures(run: RunSaid) -> Section | None:
 
 
 def failure(number: int, verdict: Verdict) -> Markup:
-    """Return the failure with this ``number`` on the page as HTML, in the parts Let, Then, Again."""
+    """Return a refuted ``verdict`` as HTML, in the parts Let, Then, Again.
+
+    ``number`` is the number of the failure on the page.
+    """
     name = f"failure-{number}"
     parts: list[Content] = [
         element("h3", f"{number}. {verdict.subject}: {verdict.check.replace('_', ' ')}", id=name),

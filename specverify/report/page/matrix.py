@@ -16,7 +16,7 @@ LEGEND = (
 
 
 def matrix(found: Matrix) -> Markup:
-    """Return the kill matrix as HTML; the check that must kill a bug is framed."""
+    """Return the kill matrix ``found`` as an HTML table; the cell of the check that must kill a bug is framed."""
     heads = [element("th", word, scope="col") for word in ("planted bug", "class")]
     heads += [_turned(check) for check in found.checks]
     bodies = [

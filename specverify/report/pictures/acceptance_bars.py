@@ -20,7 +20,7 @@ _STEP = 24
 
 
 def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
-    """Draw bars of q and p ``[vocabulary]`` into ``axes``.
+    """Draw bars of q and p ``[vocabulary]`` into the matplotlib ``axes``, under the ``title``.
 
     The common part of the two is accepted, and the rest of p is the residual.
     """
@@ -71,7 +71,7 @@ def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
 
 
 def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
-    """Draw the first ``number`` of the points ``thrown``, and the outlines of p and q.
+    """Draw the first ``number`` of the points ``thrown`` into ``axes``, and the outlines of p and q.
 
     The last ``newest`` of these points are drawn at their initial places, the others at their final places.
     """
@@ -91,7 +91,10 @@ def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: 
 
 
 def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
-    """Return the bytes of an animated PNG: drafts appear under q, then rejected ones move to where p is above q."""
+    """Return the bytes of an animated PNG of the drafts ``thrown``.
+
+    They appear under q; then the rejected ones move to where p is above q.
+    """
     from PIL import Image  # noqa: PLC0415  # matplotlib brings it
 
     figure, axes = plt.subplots(layout="none", dpi=100)
@@ -110,9 +113,9 @@ def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
 
 
 def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
-    """Return sliders for the weights of p and q above the output of ``draw(p, q)``.
+    """Return sliders for the integer weights ``p`` and ``q``, above the output of ``draw(p, q)`` for their pmfs.
 
-    Without ipywidgets, a sentence is returned.
+    Without ipywidgets, return a sentence that names the missing package.
     """
     try:
         import ipywidgets  # noqa: PLC0415
@@ -132,7 +135,10 @@ def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[in
 
 
 def draw_weights(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> None:
-    """Draw the pmfs of integer weights and print their acceptance; if all weights are 0, print that it is no pmf."""
+    """Call ``draw`` with the pmfs of the integer weights ``p`` and ``q``, and print their acceptance.
+
+    If all weights of one are 0, print instead that they are no pmf.
+    """
     if not any(p) or not any(q):
         print("all weights are 0: expected one above 0")  # noqa: T201  # a widget shows what is printed
         return

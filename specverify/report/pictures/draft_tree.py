@@ -18,8 +18,8 @@ def draw_tree(
 ) -> None:
     """Draw the tree in which node i has the parent ``parents[i]``, -1 for the root.
 
-    The nodes of ``path`` are highlighted. Raises ``ValueError`` if a parent does not precede its children, or if labels
-    and nodes differ in number.
+    ``labels`` are the texts of the nodes, and ``root`` is that of the root. The nodes of ``path`` are highlighted.
+    Raises ``ValueError`` if a parent does not precede its children, or if labels and nodes differ in number.
     """
     names = [str(node) for node in range(len(parents))] if labels is None else list(labels)
     if len(names) != len(parents):

@@ -27,9 +27,9 @@ COLOURS = {"written before": _WHITE, "drafted and accepted": SKY, "from the targ
 
 
 def pieces_of(before: str, rounds: Sequence[Round], spelled: Callable[[int], str]) -> list[Piece]:
-    """Return the prompt ``before`` and the text of each round: its accepted drafts, and the tokens of the target.
+    """Return the pieces of a text: the prompt ``before``, then for each of ``rounds`` its accepted drafts and the rest.
 
-    ``spelled`` returns the string of a token.
+    The rest of a round are the tokens of the target. ``spelled`` returns the string of a token.
     """
     pieces = [Piece(before, "written before")]
     for done in rounds:
@@ -40,7 +40,10 @@ def pieces_of(before: str, rounds: Sequence[Round], spelled: Callable[[int], str
 
 
 def draw_words(axes: Any, pieces: Sequence[Piece], colours: Mapping[str, str] = COLOURS) -> None:
-    """Draw the pieces in lines of ``COLUMNS`` letters; a line break is shown as ``↵``."""
+    """Draw the pieces into ``axes`` in lines of ``COLUMNS`` letters; a line break is shown as ``↵``.
+
+    ``colours`` maps the origin of a piece to its colour.
+    """
     row = column = 0
     for text, kind in pieces:
         for letter in text:

@@ -16,7 +16,10 @@ APART = (Status.REFUSED, Status.NOT_APPLICABLE)
 
 
 class Level(NamedTuple):
-    """One line of a panel: observed value, expected value, and the ends of a band for the true value."""
+    """One line of a panel: its ``label``, the observed value and the expected value, None if that is unknown.
+
+    ``low`` and ``high`` are the ends of a band for the true value; None if there is no band.
+    """
 
     label: str
     seen: float
@@ -33,9 +36,9 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel of a report with one line per item: its observed and its expected number, both between 0 and 1.
+    """A panel of a report with one line (``rows``) per item: its observed and its expected number.
 
-    ``seen_as`` and ``expected_as`` are the headings of the two numbers.
+    Both are between 0 and 1; ``seen_as`` and ``expected_as`` are their headings.
     """
 
     title: str
@@ -49,7 +52,7 @@ class Levels(NamedTuple):
 
 
 class EvidencePanel(NamedTuple):
-    """A panel with the curve of an e-value over the number of samples."""
+    """A panel with the curve of an e-value over the number of samples; ``said`` is a sentence about it."""
 
     title: str
     said: str
@@ -60,7 +63,10 @@ class EvidencePanel(NamedTuple):
 
 
 class Partings(NamedTuple):
-    """A panel of the first differences between greedy texts with speculation and without it."""
+    """A panel of the first differences between greedy texts with speculation and without it.
+
+    ``said`` is a sentence about the panel.
+    """
 
     title: str
     said: str
@@ -71,7 +77,7 @@ Panel: TypeAlias = Levels | EvidencePanel | Partings
 
 
 class SubjectSaid(NamedTuple):
-    """All results of one subject."""
+    """All results of one subject: its verdicts, and the panels that show their numbers."""
 
     name: str
     verdicts: tuple[Verdict, ...]
@@ -79,7 +85,10 @@ class SubjectSaid(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """A planted bug of the kill matrix, and the results of all checks on it."""
+    """A planted bug of the kill matrix, and the results of all checks on it.
+
+    ``as_expected`` states whether the check that must refute the bug did so, and held on the program without it.
+    """
 
     name: str
     category: str
@@ -134,10 +143,10 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return claim -> the numbers of settled, failed and undecided verdicts on this claim.
+    """Return claim -> (number of settled, of failed, of undecided verdicts on this claim).
 
-    Verdicts that belong to no claim are counted last, under a name of their own: every subject must satisfy these
-    checks.
+    Verdicts that belong to no claim, because every subject must satisfy their checks, are counted last under a name of
+    their own.
     """
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))

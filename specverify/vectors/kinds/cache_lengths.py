@@ -1,8 +1,8 @@
 """Vectors ``cache_lengths``: how many entries each KV cache keeps after a round, and which tokens it still lacks.
 
 A round starts with ``known`` tokens. The target's cache lacks the last of them; the round feeds it this token and the
-drafts. The drafter has been fed all tokens except its own last draft. If the round was not an ordinary one, the
-drafter's cache holds ``held`` entries.
+drafts. The drafter's cache holds ``held`` entries at the end of the round. After an ordinary round these are ``known +
+gamma - 1``: the drafter was fed all tokens except its own last draft.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 
 
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
-    """Return the values of the input ``held`` to test, each as {"held": length}.
+    """Return the values of the input ``held`` to test, each as {"held": number of entries}.
 
-    They are the lengths of the drafter's cache after an ordinary round and after another one. For the target's cache
-    (``flag``) the only result is {}: its vectors have no input ``held``.
+    They are those after an ordinary round with ``known`` tokens and ``gamma`` drafts, and after one for which the
+    drafter was not fed and lacked two tokens. The target's cache (``flag``) has no such input: the only result is {}.
     """
     if flag == TARGET:
         return [{}]

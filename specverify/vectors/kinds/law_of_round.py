@@ -28,10 +28,11 @@ ROUND, TEXT = "round", "text"
 
 
 class RoundCase(NamedTuple):
-    """The models, prompt and length limit of a vector.
+    """The models, prompt and limits of a vector.
 
-    ``shape`` is the kind of weights of p and q, a key of ``json_models.ROWS``; ``context`` is the part of the text that
-    selects their row.
+    ``shape`` is the kind of weights of p and q, a key of ``json_models.ROWS``, and ``vocabulary`` their number of
+    tokens; ``context`` is the part of the text that selects their row. ``horizon`` is the number of new tokens, and
+    ``eos`` are the end tokens.
     """
 
     shape: str
@@ -196,7 +197,7 @@ LAWS = {ROUND: _round_law, TEXT: _text_law}
 
 
 def judge(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer: a law, which must be equal, or counts of samples, which must fit the law."""
+    """Grade an answer against the law in ``vector``: a law must be equal to it, and counts of samples must fit it."""
     return judged_by(_same, vector, answer)
 
 

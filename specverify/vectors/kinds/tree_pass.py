@@ -126,9 +126,10 @@ def _greedy() -> Iterator[Vector]:
 
 
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
-    """Return the one-hot pmf at ``node`` of the tree ``parents``: its token is that of the node's child in ``path``.
+    """Return the one-hot pmf at ``node`` of the tree ``parents``, which leads along a path.
 
-    If no child of ``node`` is in ``path``, the pmf is one-hot on token 4, which no child has.
+    ``path`` has the nodes of the path, and ``tokens`` the tokens of all nodes. The pmf is one-hot on the token of the
+    node's child in ``path``; if there is none, on token 4, which no child has.
     """
     below = [child for child in children(parents, (node,)) if child in path]
     like = pmf_of(["1"] + ["0"] * 4)
@@ -170,9 +171,9 @@ def _recursive() -> Iterator[Vector]:
 
 
 def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
-    """Return for each node a token of positive probability under its row of ``rows``. Siblings get different tokens.
+    """Return for each node of the tree ``parents`` a token of positive probability under its row of ``rows``.
 
-    The result is None if there is no such token for some node.
+    Siblings get different tokens. The result is None if there is no such token for some node.
     """
     tokens: Tokens = ()
     for node, row in enumerate(rows):
@@ -185,7 +186,10 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 
 
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
-    """Return the coins ``[depth][sibling]`` and the final uniform with which the verifier takes the ``decisions``."""
+    """Return the coins ``[depth][sibling]`` and the final uniform of a vector's inputs.
+
+    With them the verifier of the tree ``parents`` makes the ``decisions``.
+    """
     result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
     levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))

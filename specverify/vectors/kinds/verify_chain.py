@@ -38,8 +38,8 @@ class DrawConvention(NamedTuple):
     """A convention of how a verifier uses its random numbers.
 
     ``verifier(inputs)`` returns the rule for the inputs of a vector, and ``draws(inputs)`` the interpreter that answers
-    its draws by the random numbers in these inputs. ``deterministic`` states whether drafts are declared as point
-    masses.
+    its draws by the random numbers in these inputs. ``notes`` are keys of ``notes.NOTES``, ``deterministic`` states
+    whether drafts are declared as point masses, and ``parameters`` are further inputs: name -> value.
     """
 
     flag: str
@@ -199,10 +199,10 @@ def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
 
 
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
-    """Return whether no decision is close: no argmax is tied, and no probability of ``p`` is near its threshold.
+    """Return whether rounding can change no decision: no argmax is tied, and no probability is near its threshold.
 
-    The threshold is that of typical acceptance, with ``epsilon`` and ``delta`` of ``inputs``; without them there is
-    none.
+    The probabilities are those of ``p``. The threshold is that of typical acceptance, with ``epsilon`` and ``delta`` of
+    ``inputs``; without them there is none.
     """
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False
@@ -213,9 +213,9 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
 
 
 def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
-    """Return the random numbers for a vector's inputs with which the verifier takes these ``decisions``.
+    """Return the random numbers of a vector's inputs with which the verifier makes these ``decisions``.
 
-    ``gamma`` is the number of drafts. ``rng`` draws the numbers that the convention needs in addition.
+    ``gamma`` is the number of drafts. ``rng`` draws the numbers that the convention needs in addition, such as keys.
     """
     result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
@@ -227,9 +227,9 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 
 
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
-    """Return sequences of drafts, each with one token of positive probability per row of ``q``.
+    """Return sequences of drafts, each with one token of positive probability for each row of ``q``.
 
-    Every such token of every row occurs in at least one of the sequences, and there are as few sequences as possible.
+    They are as few as possible if every token of positive probability, of every row, shall occur in one of them.
     """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))

@@ -78,7 +78,7 @@ def _top_k() -> Iterator[Vector]:
 
 
 def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first: bool = False) -> list[int]:
-    """Return the tokens that top-p keeps: the most likely ones, until their total probability reaches ``mass``.
+    """Return the tokens that top-p keeps of ``pmf``: the most likely ones, until their total reaches ``mass``.
 
     With ``exclusive`` the total must exceed ``mass``. Among tokens with equal probabilities the lowest id comes first;
     with ``highest_first`` the highest.

@@ -1,0 +1,95 @@
+"""Explain a wrong token of a greedy engine by a row of p that the engine computed after another text.
+
+An engine that stores rows finds them by a key, such as the length of the text and its last tokens. If two texts have
+one key, the second gets the row of the first. The recorded queries show which texts have no query of their own, and
+each key is tested on all of them. The key itself is not named, because other keys may fit as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from specverify.checks.explaining.wording import SHOWN_TOKENS, ends_of, listed
+from specverify.reference import LanguageModel, Tokens
+from specverify.subjects.subject import Trace
+
+LONGEST_KEY = 16
+"""The largest number of last tokens in a key."""
+LEAST_TEXTS = 3
+"""The number of texts without a query that must agree with a key before the key is named."""
+
+Key = Callable[[Tokens], Hashable]
+
+
+def _keys() -> Sequence[Key]:
+    keys: list[Key] = [len]
+    for count in range(1, LONGEST_KEY + 1):
+        keys.append(lambda text, count=count: text[-count:])  # type: ignore[misc]
+        keys.append(lambda text, count=count: (len(text), text[-count:]))  # type: ignore[misc]
+    return keys
+
+
+KEYS = _keys()
+"""Keys by which an engine may find a stored row."""
+
+
+def reused_row(trace: Trace, index: int, wrong: int) -> str:
+    """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
+
+    The sentence names another text only if keys of ``KEYS`` explain every new token of this request for which the
+    target was not queried, and find the same text. Otherwise the sentence states only that the query is missing.
+    Returns "" if the target was queried with the text before the token, or with a text that begins with no prompt.
+    """
+    prompt, new = trace.texts[index]
+    asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))
+    text = prompt + new[:wrong]
+    if trace.target is None or text in asked or not asked:
+        return ""
+    if not all(any(other[: len(first)] == first for first, _ in trace.texts) for other in asked):
+        return ""  # p is computed after texts that belong to no request
+    missing = {prompt + new[:i]: token for i, token in enumerate(new) if prompt + new[:i] not in asked}
+    hits = {_hit(key, asked, text) for key in KEYS if _explains(key, asked, missing, trace.target)}
+    other = hits.pop() if len(hits) == 1 else None
+    if other is None or len(missing) < LEAST_TEXTS:
+        return f"p is not computed after ({ends_of(text)})"
+    owners = [i for i, (first, _) in enumerate(trace.texts) if other[: len(first)] == first]
+    whose = f" of request {owners[0] + 1}" if len(owners) == 1 and owners[0] != index else ""
+    shown = ends_of if ends_of(text) != ends_of(other) else _start
+    fact = f"its choice after ({shown(other)}){whose}, {_alike(text, other)}, is this token"
+    cause = "a row of p is used that was computed after another text"
+    return f"{cause}: p is not computed after ({shown(text)}); {fact}"
+
+
+def _alike(text: Tokens, other: Tokens) -> str:
+    count = next((i for i, (a, b) in enumerate(zip(reversed(text), reversed(other), strict=False)) if a != b), None)
+    ends = [f"last {count} tokens"] if count else []
+    return f"which has the same {listed([*ends, 'length'] if len(text) == len(other) else ends)}"
+
+
+def _start(tokens: Tokens) -> str:
+    return f"{' '.join(map(str, tokens[:SHOWN_TOKENS]))} ..."
+
+
+def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
+    """Return the first text of ``asked`` with the key of ``text``; None if there is none."""
+    return next((other for other in asked if key(other) == key(text)), None)
+
+
+def _explains(key: Key, asked: Sequence[Tokens], missing: Mapping[Tokens, int], target: LanguageModel) -> bool:
+    """Return whether a store with ``key`` has exactly the queries ``asked``, and gives the tokens in ``missing``.
+
+    ``missing`` maps each text without a query to the token that the engine emits after it. No two texts of ``asked``
+    may have one key: the second would not be queried.
+    """
+    keys: set[Any] = {key(text) for text in asked}
+    if len(keys) < len(asked):
+        return False
+    for text, token in missing.items():
+        other = _hit(key, asked, text)
+        if other is None:
+            return False
+        row = target(other).tolist()
+        if row.index(max(row)) != token:
+            return False
+    return True
