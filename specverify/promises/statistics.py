@@ -252,9 +252,8 @@ def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str
         return ""
     return (
         f"{drafted} tokens are reported as drafted, and the {len(asked)} calls of the draft model give at most {most} "
-            reported = "drafted" in promises.keys() & answer.values.keys()
-            drafted = answer.values["drafted"].value if reported else None
-        "If the latter is meant, leave out 'drafted'"
+        "different drafts: drafts are counted that were not made, or one token is drafted several times after one "
+        "text. If the latter is meant, leave out 'drafted'"
     )
 
 
