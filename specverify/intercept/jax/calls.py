@@ -41,6 +41,7 @@ from specverify.intercept.jax.operations import (
     CHOICES,
     DIVISIONS,
     ELEMENTWISE,
+    FUNCTIONS,
     ROWS,
     SEVERAL,
     computed_by_numpy,
@@ -48,7 +49,7 @@ from specverify.intercept.jax.operations import (
     numpy_rule,
     rounds,
 )
-from specverify.intercept.refusals import NeedsValue, is_declined
+from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.symbolic.deferred import known, single
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
@@ -435,12 +436,28 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     debug: Any = getattr(jaxpr, "debug_info", None)
     ours = debug is not None and of_jax(str(debug.func_src_info))
     if ours:
+        result: Any = _as_one(str(debug.func_name), jaxpr, operands)
+        if isinstance(result, list):
+            return result
         RUNS.jax_functions.append(str(debug.func_name))
     try:
         return followed(jaxpr, consts, operands, lines=not ours)
     finally:
         if ours:
             RUNS.jax_functions.pop()
+
+
+def _as_one(name: str, jaxpr: Any, operands: Sequence[Any]) -> Any:
+    """Return the results of the function ``name`` of JAX on ``operands`` by a rule of its own, or ``Declined``.
+
+    ``jaxpr`` is its traced form.
+    """
+    rule = FUNCTIONS.get(name)
+    if rule is None or not any(isinstance(operand, SymbolicTracer) for operand in operands):
+        return Declined(f"there is no rule for {name} as a whole")
+    (aval,) = (variable.aval for variable in jaxpr.outvars)
+    result = rule(list(operands), aval)
+    return result if is_declined(result) else collapsed([_lazy(result, aval)])
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:

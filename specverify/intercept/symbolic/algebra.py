@@ -411,8 +411,24 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 
 
 def log_of_sum(left: Operand, right: Operand) -> Operand:
-    """Return ``log(exp(left) + exp(right))``."""
-    return logarithm(added(exponential(left), exponential(right)))
+    """Return ``log(exp(left) + exp(right))``.
+
+    Both are first shifted by their largest possible value, so that no exponential overflows. Refuses operands of which
+    one may lie so far from the shift that its exponential does.
+    """
+    ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
+    shift = max((high for _, high in ends if isfinite(high)), default=0.0)
+    for (_, high), operand, other in zip(ends, (left, right), (right, left), strict=True):
+        if isfinite(high) and high - shift < -_NEGLIGIBLE:
+            return other
+        if isinf(high) and isinstance(operand, SYMBOLIC) and abs(shift) > _NEGLIGIBLE:
+            raise NeedsValue("out-of-range", f"a random number without an upper end is added to exp({shift:g})")
+    total = added(*(exponential(_of_any(added, np.add, each, -shift)) for each in (left, right)))
+    return _of_any(added, np.add, logarithm(total), shift)
+
+
+_NEGLIGIBLE = 100.0
+"""A summand that is smaller by a factor exp(-100) changes no float of a sum."""
 
 
 # Remembered

@@ -89,6 +89,8 @@ class Family(Enum):
     """Elements of one array written into another; the rule is that of VIEW."""
     PADDING = "padding"
     """Elements between constants; the rule is that of VIEW."""
+    ACCUMULATION = "accumulation"
+    """Elements of one array combined with those of another at some of its places: ``rule(row, ask)`` for each place."""
     JOINING = "joining"
     """Concatenation; the rule is the NumPy function."""
     COPY = "copy"
@@ -767,6 +769,9 @@ ROWS = table(
         _scan("cumprod", _PRODUCT, np.cumprod, torch=("cumprod",), jax=("cumprod",)),
         _scan("cummax", _LARGEST, np.maximum.accumulate, torch=("cummax",), jax=("cummax",)),
         _scan("cummin", _SMALLEST, np.minimum.accumulate, torch=("cummin",), jax=("cummin",)),
+        Primitive("add.at", Family.ACCUMULATION, _SUM.scalar,
+                  Blank("noise vectors are added to other numbers"), _ROUNDS,
+                  torch=("scatter_add", "index_add"), jax=("scatter-add",)),
     ),
     (
         Primitive("softmax", Family.ORDER_ALONE, rows.in_one_way, _ORDERS_ONE_BY_ONE, _ROUNDS,
@@ -821,14 +826,16 @@ MOVEMENT = table(
               ("put", "index_put", ()), ("put_along_axis", "scatter", ("scatter",)), ("index_copy", "index_copy", ()),
               ("place", "masked_scatter", ()), ("select_scatter", "select_scatter", ()),
               ("slice_scatter", "slice_scatter", ("dynamic_update_slice",)))),
-        Primitive("pad", Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS,
-                  torch=("constant_pad_nd",), jax=("pad",)),
+        *(Primitive(name, Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS, torch=(in_torch,), jax=in_jax)
+          for name, in_torch, in_jax in (
+              ("pad", "constant_pad_nd", ("pad",)), ("triu", "triu", ()), ("tril", "tril", ()),
+              ("diag", "diag_embed", ()))),
         Primitive("concatenate", Family.JOINING, np.concatenate, joined, _NO_NUMBERS,
                   torch=("cat",), jax=("concatenate",)),
         Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",), jax=("stack",)),
         _movement("copy", Family.COPY, torch=("clone", "contiguous", "lift_fresh"),
                   jax=("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision",
-                       "optimization_barrier", "stage", "real", "reshard", "layout_constraint")),
+                       "optimization_barrier", "stage", "real", "reshard", "layout_constraint", "stop_gradient")),
         _movement("zeros_like", Family.SHAPE, torch=("zeros_like", "new_zeros")),
         _movement("ones_like", Family.SHAPE, torch=("ones_like", "new_ones")),
         _movement("empty_like", Family.SHAPE, torch=("empty_like", "new_empty")),

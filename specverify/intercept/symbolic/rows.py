@@ -158,6 +158,22 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
     return [whole[np.maximum(where, 0).reshape(-1)].reshape(where.shape) for where in results]
 
 
+def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, places: Elements) -> Elements:
+    """Return ``target`` with the elements of ``source`` combined into it by ``rule``.
+
+    ``places`` has the flat index in ``target`` for each element of ``source``; a negative index drops the element. At
+    each place ``rule`` gets the row of the element of ``target`` and of those that are put there, in their order.
+    """
+    put: dict[int, list[Any]] = {}
+    for place, element in zip(places.ravel().tolist(), source.ravel().tolist(), strict=True):
+        put.setdefault(place, []).append(element)
+    flat = target.flatten()
+    for place, elements in put.items():
+        if place >= 0:
+            flat[place] = rule([flat[place], *elements])
+    return flat.reshape(target.shape)
+
+
 # Choices
 
 
