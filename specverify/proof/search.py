@@ -191,9 +191,10 @@ class ProofSearch:
         self._figures["worlds"] += WORLDS
 
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
-        """Return the first refutation among concrete models, tried in the order of their denominators, smallest first.
+        """Search for a refutation on random concrete models, in the order of their denominators, smallest first.
 
-        If no model refutes the statement, return ``reason``, which states why the proof is open, and None.
+        Returns the refutation as text, and its model. If no model refutes the statement, or the programs fail on one,
+        returns ``reason``, which states why the proof is open, and None.
         """
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)

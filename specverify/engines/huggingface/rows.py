@@ -40,7 +40,7 @@ class TableRow(NamedTuple):
     refusal: str = ""
     """Part of the library's error message if it rejects the setting, else ""; any other error is a fault."""
     documented: tuple[str, ...] = ()
-    """Names of objects that a call may change by the library's documentation."""
+    """Names of objects that a call may change according to the documentation of the library."""
     declared: LawOf | None = None
     """The declared law of a documented lossy mode; None for a lossless one."""
     tells: frozenset[str] = EVERYTHING

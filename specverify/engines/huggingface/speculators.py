@@ -7,6 +7,8 @@ Gemma 4 assistant that reads the target's keys and values, and a pair of models 
 drafts for itself, as Llama does.
 
 Not covered: released checkpoints, assistants with their own encoders, Gemma's ordered embeddings, several devices.
+
+``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Settings of mlx-lm and the law of each. The library's samplers truncate before the temperature is applied."""
+"""Settings of mlx-lm and the law of each. The library's samplers truncate before the temperature is applied.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 

@@ -353,8 +353,9 @@ called."""
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """Yield (offset, new name) for each instruction in ``code`` that loads a floating type in order to call it.
 
-    The type is a global, or an attribute of a global that is NumPy; ``names`` are the globals. How a call of an
-    attribute is compiled depends on where the global was imported, and on the version of Python.
+    ``names`` are the globals of the code. The type is a global itself, such as ``float``, or an attribute of a global
+    that is NumPy, such as ``np.float32``. Versions of Python compile the call of an attribute in different ways; all of
+    them are recognised.
     """
     listed = [*dis.get_instructions(code)]
     for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):

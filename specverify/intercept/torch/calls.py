@@ -200,9 +200,10 @@ class _AnsweringMode(TorchFunctionMode):
         return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run ``func``, an operation without a rule that may draw, such as dropout.
+        """Run ``func``, an operation without a rule that may draw, such as dropout, and return its result.
 
-        Refuses the operation if it drew from a generator.
+        ``args`` and ``kwargs`` are its arguments. Refuses the operation if it is given a generator, or if it drew from
+        one.
         """
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
             raise NeedsValue(

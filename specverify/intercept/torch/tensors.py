@@ -182,7 +182,10 @@ class SymbolicTensor(torch.Tensor):
     _seen: int
 
     def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
-        """Return a tensor of ``elements`` without storage, which may outlive the inference mode in which it is made."""
+        """Return a tensor of ``elements`` without storage, with the given ``dtype`` and ``device``.
+
+        It may outlive the inference mode in which it is made.
+        """
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
