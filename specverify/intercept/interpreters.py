@@ -572,7 +572,10 @@ class Gathered:
         self.key()
 
     def take(self, uniform: Any) -> None:
-        """Add ``uniform``, a new symbolic number, to the numbers for which ``numbers`` draws values at the end."""
+        """Record that ``uniform``, a new symbolic number, was drawn.
+
+        The method ``numbers`` chooses its value at the end.
+        """
         self._slots.append(uniform)
 
     def take_block(self, _block: Any) -> None:

@@ -126,8 +126,8 @@ class ProofSearch:
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
         """Prove the statement for a round that starts with the text ``prompt``, for each number of remaining tokens.
 
-        Returns (reason, model, reads draft): why the statement fails or stays open, "" if it is proved; the concrete
-        models at which it fails, else None; and whether the program queried the draft model.
+        Returns three values: the reason why the statement fails or stays open, "" if it is proved; the concrete models
+        at which it fails, else None; and whether the program queried the draft model.
         """
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond

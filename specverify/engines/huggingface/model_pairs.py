@@ -27,9 +27,10 @@ def smaller_llama(vocabulary: int) -> Any:
 
 
 def unlike_engine(assistant: str) -> Build:
-    """Return a builder of assisted generation whose assistant has the architecture ``assistant``.
+    """Return a builder of assisted generation whose assistant has another architecture or size than the target.
 
-    ``smaller`` stands for a Llama of another size.
+    ``assistant`` is the architecture of the assistant, a key of ``ARCHITECTURES``, or ``smaller`` for a Llama of
+    another size.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

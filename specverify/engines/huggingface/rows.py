@@ -33,7 +33,10 @@ LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
 
 
 class TableRow(NamedTuple):
-    """One setting of one kind of speculation, with the expected changes and refusals."""
+    """One setting of one kind of speculation, with the expected changes and refusals.
+
+    ``build(setting)`` returns the call of ``generate`` at this setting.
+    """
 
     build: Build
     setting: EngineSetting

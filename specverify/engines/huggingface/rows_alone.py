@@ -38,7 +38,8 @@ ENDING = BASE._replace(eos=(0,))
 class AloneRow(NamedTuple):
     """One setting of ``generate`` without speculation, and the documented effect of its options.
 
-    ``situation`` changes the builder of the call, for example by passing a cache.
+    ``situation`` states how the call is made: it maps the function that builds the call from the setting to a changed
+    one, whose call for example gets a cache.
     """
 
     setting: EngineSetting

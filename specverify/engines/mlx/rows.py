@@ -24,7 +24,10 @@ NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return arguments for the library's logits processors in the form of ``Decoding.more``."""
+    """Return arguments for the library's logits processors as further options of a call (``Decoding.more``).
+
+    ``values`` maps the names of the arguments to their values.
+    """
     return (("processors", tuple(values.items())),)
 
 

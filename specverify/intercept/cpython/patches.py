@@ -185,9 +185,9 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, the attributes of ``target`` named in ``values`` have the values given there.
+    """Context manager: while it is open, attributes of ``target``, a module or a class, have other values.
 
-    ``target`` is a module or a class. At the end the attributes are restored.
+    ``values`` maps the names of these attributes to the values. At the end the original values are restored.
     """
     own = vars(target)
     before = {name: own[name] for name in values if name in own}

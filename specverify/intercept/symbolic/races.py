@@ -582,9 +582,10 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race that decides the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race.
+    """Return the race of ``scores``, which decides which are the largest.
 
-    ``place`` is the line of the program that compares.
+    ``number`` is how many of the largest scores are requested, and ``place`` the line of the program that compares.
+    Raises ``NeedsValue`` if the scores are not a race, or if their noise has already decided something else.
     """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:

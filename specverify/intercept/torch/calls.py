@@ -258,11 +258,11 @@ def _noted(result: Any) -> Any:
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` in which symbolic tensors are replaced by the ordinary tensors that stand for them.
+    """Return ``args``, the arguments of ``func``, with symbolic tensors replaced by ordinary tensors where needed.
 
     If ``func`` needs storage, all symbolic tensors become ordinary: inference mode makes no view of a tensor without
-    storage, and a write makes views of its target. Otherwise only the symbolic tensors that have become ordinary before
-    are replaced.
+    storage, and a write makes views of its target. Otherwise a symbolic tensor is replaced only if it became ordinary
+    before.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
