@@ -243,7 +243,7 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
 def _few_bits(found: float, expected: float) -> str:
     """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
-    A uniform of n bits is 0 with probability 2^-n, and 0 accepts also a draft with a smaller bound. The remark is
+    A uniform of n bits is 0 with probability 2^-n, and then a draft is accepted however small its p/q is. The remark is
     returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
     rule.
     """

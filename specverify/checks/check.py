@@ -159,7 +159,10 @@ class Check(NamedTuple):
 
 
 def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject], Examine]:
-    """Return a function of the subject that ignores the subject and returns ``examine``."""
+    """Return a function of the subject that ignores the subject and returns ``examine``.
+
+    It becomes ``ExaminedPart.examine_for`` if a situation is examined in the same way for every subject.
+    """
     return lambda _: examine
 
 

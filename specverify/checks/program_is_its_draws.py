@@ -135,7 +135,7 @@ def _drafting(scenario: Scenario) -> bool:
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Run a decoder twice with the same outcomes of its draws, and compare the new tokens; a difference refutes.
 
-    The outcomes are those of enumerated paths, and those that equal tapes of uniforms give.
+    The outcomes are those of enumerated paths, and those that one sequence of uniforms, given to both runs, selects.
     """
     try:
         fault = _difference(here, conditions.seed)

@@ -770,7 +770,8 @@ def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off,
 def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
     """Return the refutation by one answer with the fault ``off``, found after ``runs`` paths.
 
-    ``answering`` is the engine program that returned the answer. ``let`` lists the deciding pmfs or numbers.
+    ``answering`` is the engine program that returned the answer. ``let`` are lines of the counterexample that state the
+    pmfs or numbers by which the fault is recognised.
     """
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
     example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)

@@ -134,7 +134,7 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the data that is needed to evaluate a subject's stored blocks without the plan file.
 
-    ``made`` is that of ``run_campaign``.
+    ``made`` holds the command and the versions of packages, which are stored too.
     """
     law = known_law(subject.law)
     return {

@@ -30,7 +30,7 @@ MOST_SEED = 2**30
 
 
 class Calls(NamedTuple):
-    """The numbers of rows and the seeds of the calls of a kernel."""
+    """How the sampled rows of a kernel are divided among its calls: rows per call, and seed and offset of each call."""
 
     rows: int = 2**18
     """The most rows of one call."""
@@ -51,9 +51,11 @@ class KernelAnswer(NamedTuple):
 
 
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
-    """Yield the results of as many calls as ``samples`` rows require, or of one call for each key in ``calls``.
+    """Yield the results of the calls of the kernel with rows of ``design``.
 
-    Without keys, calls differ only in the offset. ``seed`` is the seed of the rows and of the kernel.
+    If ``calls`` has no keys, there are as many calls as ``samples`` rows require. The kinds of their rows are drawn,
+    and the offset differs from call to call. If ``calls`` has keys, there is one call for each key, all with the same
+    rows. ``seed`` is the seed of the rows and of the kernel.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))
@@ -115,7 +117,9 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
     """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
 
-    ``text_of`` converts a column number to the tokens. ``samples`` is the number of rows, drawn by the calls ``calls``.
+    A kind of row is given by its p, q and drafts (``RowKind``), and ``text_of`` converts a column number to the tokens.
+    ``samples`` rows of ``design`` are drawn, with the seed ``seed``; ``calls`` states how they are divided among calls
+    of the kernel.
     """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)

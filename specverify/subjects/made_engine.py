@@ -357,9 +357,10 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario with calls that need no arguments.
+    """Return the engine that ``make`` creates for ``scenario``, with its calls wrapped so that they need no arguments.
 
-    Raises ``UnusableSubject`` if the result of ``make`` is no engine.
+    A wrapped call decodes the prompt of the scenario. Raises ``UnusableSubject`` if the result of ``make`` is no
+    engine.
     """
     made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None

@@ -140,7 +140,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` at which request ``index`` ends; the search begins at ``start``.
 
-    The request ends at the first query that equals the prompt of a later request, and not before its own last query.
+    It ends at the first query that equals the prompt of a later request; without one, after all queries. If a query
+    after that still begins with the prompt of this request, it ends after the last such query.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
