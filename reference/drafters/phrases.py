@@ -62,12 +62,18 @@ def greedy(model: LanguageModel, prefix: Tokens, count: int) -> Tokens:
 
 
 def said(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax at the position of every drafted token, given the drafts before it."""
+    """Return the target's argmax at the position of every drafted token, given the drafts before it.
+
+    The drafts ``drafted`` follow the text ``prefix``.
+    """
     return tuple(argmax(target(prefix + drafted[:i])) for i in range(len(drafted)))
 
 
 def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax after every drafted token, given the drafts up to it."""
+    """Return the target's argmax after every drafted token, given the drafts up to it.
+
+    The drafts ``drafted`` follow the text ``prefix``.
+    """
     return tuple(argmax(target(prefix + drafted[: i + 1])) for i in range(len(drafted)))
 
 

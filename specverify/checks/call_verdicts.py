@@ -74,8 +74,8 @@ class Part(NamedTuple):
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     """Describe a result of a call that is wrong under every rule; None if there is none.
 
-    Such a result is an error, an emitted number that is no token, or an emitted token with p = 0. ``rows`` are p, q and
-    the drafts of the call.
+    Such a result is an error, an emitted number that is no token, or an emitted token with p = 0. ``law`` is the law of
+    the results, and ``rows`` are p, q and the drafts of the call.
     """
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
@@ -93,6 +93,7 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
     """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
     ``weight`` is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored.
+    ``rows`` are p, q and the drafts of the call.
     """
     if not weight > spare:
         return None
@@ -109,7 +110,7 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
     """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
 
     ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if neither is the
-    case.
+    case. ``rows`` are p, q and the drafts of the call.
     """
     for number, mass in found.outside.items():
         if mass > spare:

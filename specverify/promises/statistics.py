@@ -216,7 +216,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     """Return the fault if the queries to the draft model exclude the reported number of ``accepted`` drafts, else None.
 
-    ``facts`` has the models of the request.
+    ``facts`` has the models of the request. ``answer`` has the tokens and the queries.
     """
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:

@@ -215,7 +215,8 @@ def judged(
 def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
     """Yield the blocks of a subject in order.
 
-    Blocks that are not stored are sampled when they are needed, in ``jobs`` processes.
+    Blocks that are not stored are sampled when they are needed, in ``jobs`` processes. ``campaign`` has the plan, and
+    ``file`` is the open results file.
     """
     key = key_of(campaign, subject)
     for index in range(campaign.blocks):
@@ -229,7 +230,7 @@ def _sample_missing(
 ) -> None:
     """Sample those of the blocks numbered ``wanted`` that are not stored, in ``jobs`` processes.
 
-    Each block is stored as soon as it is complete.
+    Each block is stored as soon as it is complete. ``campaign`` has the plan, and ``file`` is the open results file.
     """
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]

@@ -106,7 +106,10 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``: -1 to 3."""
+    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``: -1 to 3.
+
+    ``design`` has the ids of the tokens with positive probability.
+    """
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)
     for token, identity in enumerate(design.ids):
@@ -139,7 +142,10 @@ def binned(kernel: Kernel, keys: Any, length: int) -> Any:
 
 
 def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens of probability 0."""
+    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens of probability 0.
+
+    ``gamma`` is the largest number of drafts of a row.
+    """
     tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -147,7 +153,10 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the bit that each row of ``answer`` shows: 0 or 1, or 2 if the bit cannot be read from the row."""
+    """Return the bit that each row of ``answer`` shows: 0 or 1, or 2 if the bit cannot be read from the row.
+
+    ``design`` states for each kind of row which bit it shows.
+    """
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
     bits = 2 * xp.ones_like(kinds)

@@ -148,7 +148,10 @@ def committed_before(forward: Forward, prompt: Tokens) -> int:
 
 
 def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
-    """Return the drafts in the input of a forward pass, after the committed tokens."""
+    """Return the drafts in the input of a forward pass, after the committed tokens.
+
+    ``prompt`` is the prompt of the run.
+    """
     return forward.fed[committed_before(forward, prompt) - forward.held :]
 
 
