@@ -16,9 +16,9 @@ from specverify.laws.draws import Tape
 INTERCEPT = Path(specverify.__file__).parent / "intercept"
 CALLS = {
     "torch.sin": (lambda: torch.rand(3).sin(), "there is no rule for aten.sin of random numbers"),
-    "torch.logsumexp": (
-        lambda: torch.logsumexp(torch.rand(2) + torch.rand(2), 0),
-        "there is no rule for aten.logsumexp of random numbers",
+    "torch.logcumsumexp": (
+        lambda: torch.logcumsumexp(torch.rand(2) + torch.rand(2), 0),
+        "there is no rule for aten.logcumsumexp of random numbers",
     ),
     "torch.Tensor.std": (
         lambda: torch.rand(2, 2, 2).std(),

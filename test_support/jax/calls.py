@@ -22,6 +22,7 @@ class Example(NamedTuple):
 
 NO_VALUE, NO_LAW = "the value of a (uniform )?random number is needed", "draws from a law that cannot be enumerated"
 NO_SQUARE = "a square is taken of a random number of unknown sign"
+NO_ZERO = "multiplied by a random number of unknown sign"
 NO_SIGN = "divided by a random number that may be 0"
 EXAMPLES: dict[str, Example] = {
     "uniform": Example(lambda key: jnp.digitize(random.uniform(key, (2,), minval=-1, maxval=3)[1], jnp.array([0, 2]))),
@@ -49,7 +50,7 @@ EXAMPLES: dict[str, Example] = {
     "normal": Example(lambda key: random.normal(key) < 0.5),
     "lognormal": Example(lambda key: random.lognormal(key) < 1.5),
     "truncated_normal": Example(lambda key: random.truncated_normal(key, -1, 1) < 0.5),
-    "multivariate_normal": Example(lambda key: random.multivariate_normal(key, P, jnp.eye(3))[0] < 0, NO_VALUE),
+    "multivariate_normal": Example(lambda key: random.multivariate_normal(key, P, jnp.eye(3))[0] < 0, NO_ZERO),
     "generalized_normal": Example(lambda key: random.generalized_normal(key, 1.0) < 0, NO_LAW),
     "maxwell": Example(lambda key: random.maxwell(key) < 1, NO_SQUARE),
     "double_sided_maxwell": Example(lambda key: random.double_sided_maxwell(key, 0.0, 1.0) < 1, NO_SQUARE),

@@ -41,6 +41,7 @@ from specverify.intercept.jax.operations import (
     CHOICES,
     DIVISIONS,
     ELEMENTWISE,
+    FUNCTIONS,
     ROWS,
     SEVERAL,
     computed_by_numpy,
@@ -48,7 +49,7 @@ from specverify.intercept.jax.operations import (
     numpy_rule,
     rounds,
 )
-from specverify.intercept.refusals import NeedsValue, is_declined
+from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.symbolic.deferred import known, single
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
@@ -84,7 +85,8 @@ def _functions(found: Any) -> Sequence[Any]:
 def _once_for(memory: dict[int, tuple[Any, Answer]], closed: Any, answer: Callable[[Sequence[Any]], Answer]) -> Answer:
     """Return ``answer(equations)`` for the equations of the traced function ``closed``.
 
-    The answer is computed once for each function and stored in ``memory``.
+    The answer is computed once for each function. ``memory`` stores the answers: it maps the identity of a function to
+    the function and its answer.
     """
     jaxpr = getattr(closed, "jaxpr", closed)
     before = memory.get(id(jaxpr))
@@ -225,7 +227,10 @@ def _told(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return the array that represents all arrays with this content; ``array`` itself if it must not be cached."""
+    """Return one array for all arrays with the content of ``array``, so that equal operands are found in the cache.
+
+    This is the first array of this content that was seen. An array that must not be cached is returned itself.
+    """
     if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
@@ -431,12 +436,28 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     debug: Any = getattr(jaxpr, "debug_info", None)
     ours = debug is not None and of_jax(str(debug.func_src_info))
     if ours:
+        result: Any = _as_one(str(debug.func_name), jaxpr, operands)
+        if isinstance(result, list):
+            return result
         RUNS.jax_functions.append(str(debug.func_name))
     try:
         return followed(jaxpr, consts, operands, lines=not ours)
     finally:
         if ours:
             RUNS.jax_functions.pop()
+
+
+def _as_one(name: str, jaxpr: Any, operands: Sequence[Any]) -> Any:
+    """Return the results of the function ``name`` of JAX on ``operands`` by a rule of its own, or ``Declined``.
+
+    ``jaxpr`` is its traced form.
+    """
+    rule = FUNCTIONS.get(name)
+    if rule is None or not any(isinstance(operand, SymbolicTracer) for operand in operands):
+        return Declined(f"there is no rule for {name} as a whole")
+    (aval,) = (variable.aval for variable in jaxpr.outvars)
+    result = rule(list(operands), aval)
+    return result if is_declined(result) else collapsed([_lazy(result, aval)])
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
@@ -477,10 +498,10 @@ def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
 
 
 class Follow(NamedTuple):
-    """Two functions that the rules of loops and conditions call.
+    """Two functions that the rules of loops and conditions get as an argument.
 
-    ``called(function, operands)`` evaluates a traced function, and ``made(elements, description)`` makes a symbolic
-    array.
+    ``called(function, operands)`` returns the results of a traced function on ``operands``. ``made(elements,
+    description)`` returns the symbolic array of ``elements`` with the shape and dtype of JAX's ``description``.
     """
 
     called: Callable[[Any, Sequence[Any]], list[Any]]

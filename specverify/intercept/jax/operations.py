@@ -92,7 +92,10 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return ``elements``, or the first ``Declined`` among them: the rule must apply to every element."""
+    """Return ``elements``, results of a rule that was applied to each element of an array.
+
+    If the rule declined for an element, return the first ``Declined`` instead, because the rule must apply to all.
+    """
     return next(filter(is_declined, elements.flat), elements)
 
 
@@ -418,7 +421,97 @@ def _in_turn(row: list[Any]) -> list[Any]:
     return [Continuous(element.source.uniform) if isinstance(element, Bits) else element for element in row]
 
 
+_PLACES_BACK = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+
+
+def accumulating(name: str) -> Handler:
+    """Return the handler of ``name``, a scatter that adds, for random numbers of 32 bits or more.
+
+    The place of each element is a derivative: that of the place with respect to the element.
+    """
+    rule = _row_of(name)
+
+    def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+        target, where, source = operands
+        if not _follows_sums(result, target, source):
+            return _NO_SUMS
+        more = {key: parameters[key] for key in _PLACES_BACK[1:]}
+        put = partial(jax.lax.scatter_add, dimension_numbers=parameters["dimension_numbers"], **more)
+        zeros, index = np.zeros(target.shape, np.float32), concrete(where)
+        _, back = jax.vjp(lambda updates: put(zeros, index, updates), np.zeros(source.shape, np.float32))
+        (places,) = back(np.arange(1, zeros.size + 1, dtype=np.float32).reshape(zeros.shape))
+        asked = partial(rule, ask=Ask(f"{name} of JAX", caller(), result.dtype))
+        return rows.accumulated(asked, elements_of(target), elements_of(source), np.asarray(places).astype(int) - 1)
+
+    return handler
+
+
+MOST_PRODUCTS = 1 << 16
+"""Above this number of places, or of products of elements, sums are not followed."""
+_NO_SUMS = Declined("outcomes are added up, or random numbers in integers, in 16 bits, or too many of them")
+
+
+def _follows_sums(result: Any, *operands: Any) -> bool:
+    """Return whether sums of products of the elements of ``operands`` are followed, with the dtype of ``result``."""
+    dtypes = [np.dtype(each.dtype) for each in (result, *operands)]
+    wide = all(dtype.kind == "f" and dtype.itemsize >= _WIDE for dtype in dtypes)
+    few = all(math.prod(operand.shape) <= MOST_PRODUCTS for operand in operands)
+    return wide and few and any(any_symbolic(elements_of(operand).flat) for operand in operands)
+
+
+_WIDE = 4
+"""Bytes of the narrowest floats whose sums are followed."""
+
+
+def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    """Handle ``dot_general``: a sum of products of random numbers with numbers or outcomes, which are drawn."""
+    if not _follows_sums(result, *operands):
+        return _NO_SUMS
+    contracted, batched = parameters["dimension_numbers"]
+    parts = []
+    for operand, sums, batch in zip(map(elements_of, operands), contracted, batched, strict=True):
+        free = [axis for axis in range(operand.ndim) if axis not in {*sums, *batch}]
+        sizes = [[operand.shape[axis] for axis in axes] for axes in (batch, free, sums)]
+        parts.append((operand.transpose(*batch, *free, *sums).reshape([math.prod(each) for each in sizes]), sizes))
+    (left, (batch, rows_of, _)), (right, (_, columns_of, _)) = parts
+    if left.size * math.prod(columns_of) > MOST_PRODUCTS:
+        return _NO_SUMS
+
+    def times(one: Any, other: Any) -> Any:
+        if any_symbolic((one, other)):
+            return applied(MULTIPLY, number(one), number(other))
+        return typed(np.multiply, result.dtype, [known(one), known(other)])
+
+    total = partial(_row_of(_SUMS), ask=Ask("dot_general of JAX", caller(), result.dtype))
+    products = rows.each(times, left[:, :, None], right[:, None])
+    return rows.reduced(total, products, [-1]).reshape([*batch, *rows_of, *columns_of])
+
+
+(_SUMS,) = PRIMITIVES["sum"].jax
+
+
+def _floor_divided(operands: list[Any], result: Any) -> Any:
+    """Handle ``jax.numpy.floor_divide``, which JAX makes of a remainder, for a random number and a positive number.
+
+    Random numbers with values of positive probability are declined: JAX's quotient of a multiple may be one less.
+    """
+    wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= _WIDE
+    declined = Declined("only a continuous random number in floats is divided by a positive number")
+
+    def one(left: Any, right: Any) -> Any:
+        smooth = isinstance(left, Continuous) and not left.clamped and not left.in_steps
+        if not wide or not smooth or isinstance(right, (*SYMBOLIC, Bits)) or not 0 < known(right) < math.inf:
+            return declined
+        return whole_part("floor", applied("divide", left, float(known(right))), caller())
+
+    return _whole(each(one, operands))
+
+
+FUNCTIONS: dict[str, Callable[[list[Any], Any], Any]] = {"floor_divide": _floor_divided}
+"""Compiled function of ``jax.numpy`` -> handler, called with the operands and JAX's description of the result."""
 ROWS: dict[str, Handler] = {
+    **{name: accumulating(name) for name in names_of(OF_JAX, Family.ACCUMULATION)},
+    "dot_general": _product,
     **{name: reducing(name) for name in names_of(OF_JAX, Family.REDUCTION, Family.EXTREME)},
     **{name: scanning(name) for name in names_of(OF_JAX, Family.SCAN)},
 }

@@ -89,6 +89,8 @@ class Family(Enum):
     """Elements of one array written into another; the rule is that of VIEW."""
     PADDING = "padding"
     """Elements between constants; the rule is that of VIEW."""
+    ACCUMULATION = "accumulation"
+    """Elements of one array combined with those of another at some of its places: ``rule(row, ask)`` for each place."""
     JOINING = "joining"
     """Concatenation; the rule is the NumPy function."""
     COPY = "copy"
@@ -237,8 +239,8 @@ def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primit
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
     """Return the row of ``name``, a function of one number that ``formula`` computes from basic operations.
 
-    ``formula(x, value)`` uses the operations ``x``, which apply to scalars or to noise vectors. ``more`` are further
-    fields of the row.
+    ``formula(x, value)`` calls the operations ``x``. It is called with operations on scalars and with operations on
+    noise vectors, so it gives both rules of the row. ``more`` are further fields of the row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -521,7 +523,10 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound b with which an integer is below b if and only if it is at most ``bound``."""
+    """Return the bound b for which an integer is below b exactly if it is at most ``bound``.
+
+    So a comparison "at most" of an integer becomes a comparison "below".
+    """
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -686,10 +691,11 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
+    """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
-    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts, ``vector`` the rule for noise
-    vectors; ``more`` are further fields.
+    Examples are a sum by ``add`` and a product by ``multiply``. If all elements of a row are counts, the result is a
+    symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors; ``more`` are further fields
+    of the table row.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
@@ -763,6 +769,9 @@ ROWS = table(
         _scan("cumprod", _PRODUCT, np.cumprod, torch=("cumprod",), jax=("cumprod",)),
         _scan("cummax", _LARGEST, np.maximum.accumulate, torch=("cummax",), jax=("cummax",)),
         _scan("cummin", _SMALLEST, np.minimum.accumulate, torch=("cummin",), jax=("cummin",)),
+        Primitive("add.at", Family.ACCUMULATION, _SUM.scalar,
+                  Blank("noise vectors are added to other numbers"), _ROUNDS,
+                  torch=("scatter_add", "index_add"), jax=("scatter-add",)),
     ),
     (
         Primitive("softmax", Family.ORDER_ALONE, rows.in_one_way, _ORDERS_ONE_BY_ONE, _ROUNDS,
@@ -817,14 +826,16 @@ MOVEMENT = table(
               ("put", "index_put", ()), ("put_along_axis", "scatter", ("scatter",)), ("index_copy", "index_copy", ()),
               ("place", "masked_scatter", ()), ("select_scatter", "select_scatter", ()),
               ("slice_scatter", "slice_scatter", ("dynamic_update_slice",)))),
-        Primitive("pad", Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS,
-                  torch=("constant_pad_nd",), jax=("pad",)),
+        *(Primitive(name, Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS, torch=(in_torch,), jax=in_jax)
+          for name, in_torch, in_jax in (
+              ("pad", "constant_pad_nd", ("pad",)), ("triu", "triu", ()), ("tril", "tril", ()),
+              ("diag", "diag_embed", ()))),
         Primitive("concatenate", Family.JOINING, np.concatenate, joined, _NO_NUMBERS,
                   torch=("cat",), jax=("concatenate",)),
         Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",), jax=("stack",)),
         _movement("copy", Family.COPY, torch=("clone", "contiguous", "lift_fresh"),
                   jax=("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision",
-                       "optimization_barrier", "stage", "real", "reshard", "layout_constraint")),
+                       "optimization_barrier", "stage", "real", "reshard", "layout_constraint", "stop_gradient")),
         _movement("zeros_like", Family.SHAPE, torch=("zeros_like", "new_zeros")),
         _movement("ones_like", Family.SHAPE, torch=("ones_like", "new_ones")),
         _movement("empty_like", Family.SHAPE, torch=("empty_like", "new_empty")),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -280,6 +280,44 @@ def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtyp
     return total / (tensor.numel() / total.numel())
 
 
+def _log_of_total(tensor: Any, dim: Any, keepdim: bool = False) -> Any:
+    """Handle ``logsumexp``: the elements along ``dim`` are added up one after the other."""
+    axes = sorted({axis % max(tensor.ndim, 1) for axis in ([dim] if isinstance(dim, int) else dim)}, reverse=True)
+    if not tensor.ndim or not tensor.numel() or tensor.numel() > MOST_ELEMENTS:
+        return Declined("there is no rule for a logsumexp of one number, of none or of so many")
+    for axis in axes:
+        total = reduce(torch.logaddexp, tensor.unbind(axis))
+        tensor = total.unsqueeze(axis) if keepdim else total
+    return tensor
+
+
+def _filled_at(tensor: Any, dim: int, index: Any, value: Any) -> Any:
+    """Handle ``index_fill``: the elements at the places ``index`` along ``dim`` are replaced by ``value``."""
+    return tensor.masked_fill(torch.zeros(tensor.shape, dtype=torch.bool).index_fill(dim, index, value=True), value)
+
+
+def _with_product(product: Handler) -> Handler:
+    """Return the handler of an operation such as ``addmm``, which adds a tensor and the ``product`` of two others."""
+
+    def handler(tensor: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        result = product(left, right)
+        if is_declined(result):
+            return result
+        return result * alpha + tensor * beta if beta else result * alpha  # what beta = 0 leaves out may be infinite
+
+    return handler
+
+
+def _product_of_matrices(left: Any, right: Any) -> Any:
+    if left.numel() * right.shape[-1] > MOST_PRODUCTS:
+        return Declined("there is no rule for a product of such large matrices of random numbers")
+    return (left[..., :, :, None] * right[..., None, :, :]).sum(-2)
+
+
+MOST_PRODUCTS = 1 << 16
+"""Above this number of products of elements, a product of matrices is not followed."""
+
+
 _MADE_OF: dict[str, Handler] = {
     "frac": lambda tensor: torch.fmod(tensor, 1.0),
     "nan_to_num": _without_nan,
@@ -301,7 +339,15 @@ _MADE_OF: dict[str, Handler] = {
     "mean": _mean,
     "dot": lambda left, right: (left * right).sum(),
     "mv": lambda matrix, row: (matrix * row).sum(-1),
-    "mm": lambda left, right: (left[:, :, None] * right[None]).sum(1),
+    "mm": _product_of_matrices,
+    "bmm": _product_of_matrices,
+    "addmm": _with_product(_product_of_matrices),
+    "baddbmm": _with_product(_product_of_matrices),
+    "trace": lambda tensor: tensor.diagonal().sum(),
+    "logsumexp": _log_of_total,
+    "hypot": lambda left, right: (left**2 + right**2).sqrt(),
+    "count_nonzero": lambda tensor, dim=None: (tensor != 0).sum(() if dim is None else dim),
+    "index_fill": _filled_at,
 }
 
 

@@ -19,6 +19,7 @@ from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.continuous import SYMBOLIC
 from specverify.intercept.symbolic.deferred import is_count
+from specverify.intercept.symbolic.large import at_large_now
 from specverify.intercept.symbolic.primitives import OF_TORCH, Family, Result, names_of
 from specverify.intercept.symbolic.rows import Ask
 from specverify.intercept.symbolic.together import MAXIMUM
@@ -44,13 +45,15 @@ from specverify.intercept.torch.tensors import (
     arguments_of,
     at_large_first,
     bounds_and_values,
+    elements_of,
     gives_pairs,
     holds,
     is_settled,
     lazy_like,
+    look_at,
     on_alternatives,
 )
-from specverify.intercept.torch.views import converted, joined, moving, padded, same, scalar, shaped, taking
+from specverify.intercept.torch.views import converted, joined, moving, padding, same, scalar, shaped, taking
 
 aten: Any = torch.ops.aten
 
@@ -70,7 +73,7 @@ def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
 
 
 _OF_NUMPY = {torch.int64: np.int64, torch.int32: np.int32, torch.int16: np.int16, torch.int8: np.int8,
-             torch.uint8: np.uint8}  # fmt: skip
+             torch.uint8: np.uint8, torch.float32: np.float32, torch.float64: np.float64}  # fmt: skip
 
 
 def _axes(tensor: Any, dim: Any) -> list[int] | None:
@@ -157,7 +160,7 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the rule for the index of a maximum or minimum, whose own row in the table of primitives is ``row``."""
+    """Return the rule for the index of an extreme element; ``row`` is the row of the table for the element itself."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 
@@ -241,6 +244,37 @@ def looking_up(name: str) -> Handler:
     return handler
 
 
+def accumulating(name: str) -> Handler:
+    """Return the handler of ``name``, ``scatter_add`` or ``index_add``, for random numbers of 32 bits or more."""
+    row: Any = OF_TORCH[name]
+    packet = getattr(aten, name)
+
+    def handler(*args: Any, **more: Any) -> Any:
+        given = arguments_of(packet, *args, **more)
+        tensor, index, dim, alpha = given["self"], given["index"], given["dim"], given.get("alpha")
+        source = given["src"] if "src" in given else given["source"]
+        if not holds(SYMBOLIC, tensor, source) or holds(SYMBOLIC, index) or at_large_now():
+            return Declined("there is no rule for outcomes that are added at some places, or for many numbers")
+        if not tensor.dtype.is_floating_point or tensor.dtype.itemsize < _WIDE:
+            return Declined("random numbers are added at some places in integers, or in 16 bits")
+        index, where = look_at(index), torch.arange(tensor.numel()).reshape(tensor.shape)
+        added = elements_of(source if alpha is None or alpha == 1 else source * alpha)
+        if "src" in given:
+            where, added = where.gather(dim, index), added[tuple(map(slice, index.shape))]
+        else:
+            where = where.index_select(dim, index)
+        ask = _ask(name)._replace(dtype=_OF_NUMPY[tensor.dtype])
+        rule = partial(row.scalar, ask=ask)
+        template = tensor if isinstance(tensor, SymbolicTensor) else source
+        return lazy_like(template, rows.accumulated(rule, elements_of(tensor), added, where.numpy()), tensor.dtype)
+
+    return handler
+
+
+_WIDE = 4
+"""Bytes of the narrowest floats whose sums at some places are followed."""
+
+
 # The table
 
 _FAMILIES = {
@@ -263,7 +297,8 @@ _OF_ROWS: dict[Family, Any] = {
     Family.VIEW: lambda name: taking(getattr(aten, name), view=True),
     Family.SELECTION: lambda name: taking(getattr(aten, name), view=False),
     Family.INSERTION: lambda name: moving(getattr(aten, name)),
-    Family.PADDING: lambda name: padded,
+    Family.PADDING: lambda name: padding(getattr(aten, name)),
+    Family.ACCUMULATION: accumulating,
     Family.JOINING: joining,
     Family.COPY: lambda name: same,
     Family.SHAPE: lambda name: shaped(getattr(aten, name)),

@@ -70,9 +70,33 @@ def known_operation(operation: OpOverload) -> KnownOperation:
         shares = any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
         writes = any(alias is not None and alias.is_write for alias in written)
         reshapes = torch.Tag.inplace_view in operation.tags
-        result = KnownOperation(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
+        handler = HANDLERS.get(operation.overloadpacket)
+        result = KnownOperation(operation, handler or _in_place(operation), shares, writes, reshapes)
         PROCESS.operations[id(operation)] = result
     return result
+
+
+def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
+    """Return the handler of ``operation`` if it is another one in place, such as ``lerp_``; else None.
+
+    It is applied to a symbolic tensor that holds random numbers, and overwrites these.
+    """
+    name = operation.overloadpacket.__name__
+    handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
+    if handler is None:
+        return None
+
+    def answer(tensor: Any, *args: Any, **named: Any) -> Any:
+        if not holds(SYMBOLIC, tensor) or is_stored(tensor):
+            return Declined(f"aten.{name} writes to a tensor without random numbers")
+        result = handler(tensor, *args, **named)
+        if is_declined(result) or result.dtype != tensor.dtype or result.shape != tensor.shape:
+            return result if is_declined(result) else Declined(f"aten.{name} writes numbers of another dtype or shape")
+        content = result.content if isinstance(result, SymbolicTensor) else elements_of(result)
+        overwrite(tensor, content.elements() if isinstance(content, Crossing) else content)
+        return tensor
+
+    return answer
 
 
 @cache
@@ -125,7 +149,10 @@ def outliving_inference() -> AbstractContextManager[Any]:
 
 
 class View(NamedTuple):
-    """The base of a view, a function that makes the view again, and the flat positions of its elements in the base."""
+    """A view of a symbolic tensor: its ``base``, and how to find its elements there.
+
+    ``places`` has the index of each element in the flattened base. ``again`` makes the same view of an ordinary tensor.
+    """
 
     base: SymbolicTensor
     again: Callable[[torch.Tensor], torch.Tensor]
@@ -239,7 +266,7 @@ class SymbolicTensor(torch.Tensor):
         kwargs = kwargs or {}
         _, handler, shares, writes, reshapes = known_operation(func)
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
-        handler = None if writes and not reshapes else handler
+        handler = None if writes and not reshapes and func.overloadpacket in HANDLERS else handler
         declined = None
         settled = not reshapes and all(is_settled(value, shares) for value in (*args, *kwargs.values()))
         composite = torch.is_inference_mode_enabled() and func._can_decompose()  # noqa: SLF001 - torch has no public name
@@ -391,7 +418,7 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 def _samples(content: Any) -> Any:
     """Return elements of ``content`` that show which types of elements it has.
 
-    These are all elements of an array, or one random element of a noise vector.
+    These are all elements of an array, the first symbolic element of a noise vector, and none of a ``Crossing``.
     """
     if isinstance(content, np.ndarray):
         return content.flat

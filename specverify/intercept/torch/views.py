@@ -19,11 +19,13 @@ from specverify.intercept.refusals import Declined
 from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
+from specverify.intercept.symbolic.large import at_large_now
 from specverify.intercept.symbolic.primitives import answered, towards_zero
 from specverify.intercept.symbolic.rows import each, moved
 from specverify.intercept.torch.tensors import (
     SymbolicTensor,
     View,
+    arguments_of,
     elements_of,
     holds,
     in_all,
@@ -40,7 +42,7 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
     """Return the handler of ``function``, which selects elements of a tensor, as a ``view`` of it or as a copy."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(tensor, SymbolicTensor) or not all(is_settled(value, shares=False) for value in args):
+        if not isinstance(tensor, SymbolicTensor) or not _may_be_read(args, tensor):
             return Declined("an index is random")
         if any(isinstance(value, torch.dtype) for value in args):  # the same bits, read as other numbers
             return Declined("random numbers are read as bits of another dtype")
@@ -52,6 +54,20 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
         return type(where)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(where))
 
     return handler
+
+
+def _may_be_read(args: Any, *data: Any) -> bool:
+    """Return whether the places in ``args`` may be read: they are not random, or select random numbers of ``data``.
+
+    Of random numbers nothing else can be computed, so their places are drawn now. At a real vocabulary they are not.
+    """
+    if all(is_settled(value, shares=False) for value in args):
+        return True
+    return holds(SYMBOLIC, *data) and not at_large_now() and not any(_holds_numbers(value) for value in args)
+
+
+def _holds_numbers(value: Any) -> bool:
+    return any(map(_holds_numbers, value)) if isinstance(value, (list, tuple)) else holds(SYMBOLIC, value)
 
 
 def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
@@ -217,7 +233,7 @@ def moving(function: Any) -> Callable[..., Any]:
         if len(args) <= max(data) or not isinstance(args[0], torch.Tensor):
             return Declined("there is no tensor to put elements into")
         rest = [value for place, value in enumerate(args) if place not in data]
-        if not all(is_settled(value, shares=False) for value in rest) or any(kwargs.values()):
+        if not _may_be_read(rest, *(args[place] for place in data)) or any(kwargs.values()):
             return Declined("a place, or an option, is random or not supported")
         given = [value if place in data else in_all(look_at, value) for place, value in enumerate(args)]
 
@@ -232,14 +248,27 @@ def moving(function: Any) -> Callable[..., Any]:
     return handler
 
 
-def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
-    """Return ``tensor`` padded with ``value`` (``constant_pad_nd``); ``pad`` has the widths, as for torch's ``pad``."""
+def padding(function: Any) -> Callable[..., Any]:
+    """Return the handler of ``function``, such as ``triu``: elements between constants, 0 or the argument ``value``."""
 
-    def move(places: Any) -> Any:
-        return torch.nn.functional.pad(torch.from_numpy(places), pad).numpy()
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        given = arguments_of(function, *args, **kwargs)
+        tensor, value = given.pop("self"), given.pop("value", None) or 0.0
+        options = {name: option for name, option in given.items() if option is not None}
+        if function(torch.empty(tensor.shape, device="meta"), **options).numel() > _MOST_PADDED:
+            return Declined("there is no rule for a result of so many numbers")
 
-    number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
-    return lazy_like(tensor, moved(move, [tensor.elements], number))
+        def move(places: Any) -> Any:
+            return function(torch.from_numpy(places), **options).numpy()
+
+        number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
+        return lazy_like(tensor, moved(move, [tensor.elements], number))
+
+    return handler
+
+
+_MOST_PADDED = 1 << 20
+"""Limit of elements of a tensor that is filled up with constants, such as the diagonal matrix of a vector."""
 
 
 def joined(join: Callable[..., Any]) -> Callable[..., Any]:
