@@ -93,7 +93,10 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return ``elements``, or the first ``Declined`` among them: the rule must apply to every element."""
+    """Return ``elements``, results of a rule that was applied to each element of an array.
+
+    If the rule declined for an element, return the first ``Declined`` instead, because the rule must apply to all.
+    """
     return next(filter(is_declined, elements.flat), elements)
 
 
