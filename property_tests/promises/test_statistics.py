@@ -146,10 +146,12 @@ def chained(s):
     """Decode with two drafts a round; return the new tokens and the number of accepted drafts of each round."""
     new, accepted = (), []
     while len(new) < s.horizon:
-        text, count = s.prompt + new, 0
+        text, drafts = s.prompt + new, ()
         for _ in range(2):
+            drafts += (int(np.random.choice(s.vocabulary, p=s.draft(text + drafts))),)
+        count = 0
+        for token in drafts:
             p, q = s.target(text), s.draft(text)
-            token = int(np.random.choice(s.vocabulary, p=q))
             if np.random.random() >= p[token] / q[token]:
                 left = np.maximum(p - q, 0)
                 left = left if left.sum() > 0 else p
@@ -225,3 +227,24 @@ def test_a_part_of_the_usage_is_not_more_than_the_whole(part):
     law = {(a, b): 0.25 for a in range(2) for b in range(2)}
     found = check_sampler(sample, law=law, returns=("usage",), on_fail=None, tv=0.3)
     assert {v.check: v.status for v in found}["values_match"] == status
+
+
+def drafting(s, extra=0):
+    """Each round drafts one token from q, and tests it; ``extra`` drafts are counted in each round beside it."""
+    new, drafted = (), 0
+    while len(new) < s.horizon:
+        text = s.prompt + new
+        p, q = np.asarray(s.target(text), float), np.asarray(s.draft(text), float)
+        token, drafted = int(np.random.choice(len(q), p=q)), drafted + 1 + extra
+        if np.random.random() >= p[token] / q[token]:
+            left = np.maximum(p - q, 0)
+            token = int(np.random.choice(len(p), p=left / left.sum()))
+        new += (token,)
+    return new, {"drafted": drafted}
+
+
+def test_drafts_beyond_the_queries_are_unknown():
+    wrong = verdict(lambda s: Made(lambda: drafting(s, extra=1)), ("drafted",))
+    assert wrong.status == "unknown"
+    assert "calls of the draft model give at most" in wrong.statement
+    assert verdict(lambda s: Made(lambda: drafting(s)), ("drafted",)).status == "holds"

@@ -56,9 +56,9 @@ def once_in(probability: float) -> str:
 
 
 def edge_lines(edges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line for each of the ``MOST_SHOWN`` most likely edges of a verdict.
+    """Yield lines of text on ``edges``, the edges of a verdict: one for each of the ``MOST_SHOWN`` most likely.
 
-    If there are more, the last line has the number of the others.
+    If there are more edges, a last line states how many are left out.
     """
     ordered = sorted(edges, key=lambda edge: -edge["probability"])
     for edge in ordered[:MOST_SHOWN]:

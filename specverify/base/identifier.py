@@ -19,8 +19,8 @@ LONGEST = 1_000_000
 class Replay(NamedTuple):
     """The content of a replay identifier: the names that select one case of one check on one subject, and the seed.
 
-    ``variant``, ``scenario`` and ``setting`` name the subject's variant, the models and prompt, and the sampled
-    setting; "" if the case has none.
+    ``variant`` names a variant of the subject, ``scenario`` the models with the prompt, and ``setting`` the setting of
+    a sampled check; each is "" if the case has none.
     """
 
     subject: str

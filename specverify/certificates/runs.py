@@ -190,9 +190,9 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return a length rule that drafts another token after a text if ``chosen`` of the text is true.
+    """Return a length rule that lets ``chosen`` decide after each text whether to draft another token.
 
-    ``most`` is the largest number of drafts.
+    ``chosen(text)`` is True if it does. ``most`` is the largest number of drafts of a round.
     """
     text: list[Tokens] = [()]
 

@@ -14,7 +14,10 @@ from specverify.subjects.subject import EngineProgram
 
 
 def examine(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Compare the end of every output with the ends that are possible without speculation."""
+    """Compare the end of every output with the ends that are possible without speculation.
+
+    ``program`` is the engine, and ``conditions`` limits the enumeration.
+    """
     law, promised = enumerated(program, conditions), program.law()
     stops = stops_of(promised)
     figures = {"runs": law.runs}

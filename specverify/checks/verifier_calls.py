@@ -108,7 +108,7 @@ def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Cam
 
 
 def starting_texts(situation: InScenario) -> tuple[Tokens, ...]:
-    """Return the prompt of a scenario, and the prompt followed by each token of the vocabulary."""
+    """Return the prompt of the scenario of ``situation``, and the prompt followed by each token of the vocabulary."""
     return (situation.prompt, *((*situation.prompt, token) for token in range(situation.scenario.vocabulary)))
 
 

@@ -221,7 +221,11 @@ def processes(jobs: int) -> int:
 
 
 def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
-    """Return the option ``name`` with the help text ``said``; a given value must pass ``check(value, *given)``."""
+    """Return the command-line option ``name`` with the help text ``said``.
+
+    A value on the command line must pass ``check(value, *given)``, which raises ``ValueError`` for a wrong one; the
+    command then stops.
+    """
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 

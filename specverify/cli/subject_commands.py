@@ -278,10 +278,11 @@ def _summary(subject: Listed) -> str:
 def _verdicts(
     workers: Workers, listed: Sequence[Listed], checklist: Checklist, backend: str
 ) -> Iterator[list[Verdict]]:
-    """Yield the list of verdicts of each of the subjects ``listed``, as soon as it is examined by ``checklist``.
+    """Yield, for each of the subjects ``listed``, the list of its verdicts as soon as the subject is examined.
 
-    Several subjects run in parallel; a single one gets every process. If ``backend`` is a cluster, each subject in turn
-    gets every process; foreign code always runs on this machine, in ``workers``.
+    ``checklist`` has the checks and the conditions of the examination. Several subjects run in parallel; a single one
+    gets every process. If ``backend`` is a cluster, each subject in turn gets every process. Foreign code is examined
+    in ``workers``, processes of this machine; with a cluster the command stops if a subject is foreign.
     """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external

@@ -271,7 +271,10 @@ def _object_at(body: dict[str, Any], objects: str) -> dict[str, Any]:
 
 
 def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the optional fields of the request for ``question``, without those that the server has rejected."""
+    """Return the optional fields of the request for ``question``, as path in the body -> value.
+
+    Fields that the server has rejected are left out.
+    """
     dialect = server.dialect
     fields = dict(dialect.to_tell if question["ask"] == "logprobs" else dialect.to_sample)
     greedy = question["ask"] == "logprobs" and "temperature" not in question
@@ -282,9 +285,10 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adapt(server: Server, question: Mapping[str, Any], refusal: HttpRefusal) -> bool:
-    """Record in ``server`` the limit that ``refusal`` reports; return whether another request can succeed.
+    """Record in ``server`` what ``refusal``, an HTTP error, says about its limits; return whether to try again.
 
-    ``question`` is the question whose request was refused.
+    The message of the refusal may name an optional field, which is then left out, or a number of the request, which is
+    then lowered. ``question`` is the question whose request was refused.
     """
     if refusal.status not in ADAPTABLE:
         return False

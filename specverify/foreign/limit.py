@@ -123,7 +123,7 @@ class _ActivityWatcher:
         raise self.reason()
 
     def wait(self) -> float:
-        """Return the seconds until the subject's activity must be sampled again."""
+        """Return in how many seconds ``is_over`` must be called again."""
         due = self.next if self._loops is None else min(self.next, self._loops.next)
         return max(due - monotonic(), 1e-4)
 

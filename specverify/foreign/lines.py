@@ -49,10 +49,12 @@ class _Program(NamedTuple):
 
 @contextmanager
 def answering(command: Sequence[str], name: str, limits: Limits) -> Iterator[Ask]:
-    """Start the program ``command``; yield a function that sends it a question and returns its answer.
+    """Start the program ``command``; yield a function that sends it a question and returns its answer (JSON objects).
 
     The end of the ``with`` block ends the program and its children. ``limits`` bounds its time and memory. Raises
-    ``UnusableSubject``, here and from every question, in one sentence that begins with ``name``.
+    ``UnusableSubject`` if the program cannot be started. The yielded function raises it too, if the program ends,
+    exceeds a limit, or answers with an error or with anything but a JSON object. The message is one sentence that
+    begins with ``name``.
     """
     with tempfile.TemporaryFile() as said:
         try:

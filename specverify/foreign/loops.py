@@ -134,9 +134,9 @@ class _Counter(Protocol):
 
 
 def _counter(turned: Turn) -> _Counter | None:
-    """Return the object that calls ``turned`` at each loop iteration on this Python version.
+    """Return an object that calls ``turned`` at each iteration of a loop, by the means of this Python version.
 
-    Returns None if another tool, such as a debugger, already uses the same hook.
+    Returns None if other tools, such as a debugger, already use the hook that it needs.
     """
     if not MONITORED:
         return None if sys.gettrace() else _Traced(turned)

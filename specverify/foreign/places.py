@@ -26,7 +26,11 @@ _REPORTED = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in ')
 
 
 def place_of_error(trace: TracebackType | None) -> str:
-    """Return ``file:line`` of the innermost foreign frame of a traceback; without one, of the innermost frame."""
+    """Return ``file:line`` of the innermost foreign frame of the traceback ``trace``.
+
+    If no frame is foreign, it is the innermost frame outside specverify, or if there is none, the innermost frame. The
+    result is "unknown place" if ``trace`` is None.
+    """
     return innermost((file_of(frame), line) for frame, line in traceback.walk_tb(trace))
 
 
@@ -60,10 +64,10 @@ def place_in_report(report: str) -> str:
 
 
 def innermost(places: Iterable[FileLine]) -> str:
-    """Return ``file:line`` of the innermost foreign place of ``places``, of which the first is the outermost.
+    """Return ``file:line`` of the innermost foreign place of ``places``, pairs (file, line), the outermost first.
 
-    If no place is foreign, return the last place outside specverify, and if there is none, the last place. Foreign
-    means: not in specverify, NumPy, torch or the standard library.
+    If no place is foreign, return the last place outside specverify, and if there is none, the last place; "unknown
+    place" if ``places`` is empty. Foreign means: not in specverify, NumPy, torch or the standard library.
     """
     listed = list(places)
     others = [place for place in listed if not is_ours(place[0])] or listed
@@ -71,7 +75,7 @@ def innermost(places: Iterable[FileLine]) -> str:
 
 
 def file_and_line(place: FileLine) -> str:
-    """Return a place as ``file:line``, where ``file`` is the file's name without its folder."""
+    """Return ``place``, a pair (file, line), as ``file:line``, where ``file`` is the file's name without its folder."""
     return f"{Path(place[0]).name}:{place[1]}"
 
 

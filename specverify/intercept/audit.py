@@ -78,8 +78,8 @@ class Draw:
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
         """Store the draw: its ``site``, and ``origin``, the generator state from which it is made (None: not known).
 
-        ``way`` is the drawing function with its weights, and the position of the number in its result. Two draws with
-        the same ``origin`` and ``way`` return the same value.
+        ``way`` states how the generator is used: the drawing function with its weights, and the position of the number
+        in the function's result. Two draws with the same ``origin`` and ``way`` return the same value.
         """
         self.site, self.origin, self.way = site, origin, way
 
@@ -102,10 +102,10 @@ class Draw:
         return self.origin is not None and self.way in self.origin.shared
 
     def shared(self, make: Callable[[], Any]) -> Any:
-        """Return the value that all draws from the same generator state in the same way have in common.
+        """Return the value of this draw, which all draws from the same generator state in the same way have in common.
 
-        The first of these draws makes it by ``make()``; it is then stored for the others. If the generator state is not
-        known, every call makes a new value.
+        The first of these draws makes it by ``make()``, and it is stored for the others. If the generator state is not
+        known, the draw has no value in common with others, and ``make()`` is called every time.
         """
         if self.origin is None:
             return make()
@@ -114,11 +114,11 @@ class Draw:
         return self.origin.shared[self.way]
 
     def look(self) -> str:
-        """Record that the program reads the outcome of this draw.
+        """Record that the program reads the outcome of this draw; return "", or the reason why the run must be refused.
 
-        Reuse is reported if another draw from the same generator state was read. Returns "" if the run may continue. If
-        the two draws were made in different ways (``way``), it is not known how they depend on each other; the result
-        is then the reason for which the caller must refuse the run.
+        If another draw from the same generator state was read before, this reuse is reported to the audit. If the two
+        draws were made in the same way (``way``), their outcomes are equal, and the run continues. Otherwise it is not
+        known how the outcomes depend on each other, and the caller must refuse the run.
         """
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
@@ -241,14 +241,14 @@ def asked(
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
-    """Record a comparison of a quantity made of several draws, such as a sum.
+    """Record a comparison of a quantity that is made of several draws, such as a sum of them.
 
-    Return why reuse cannot be decided, or "".
+    Returns why it cannot be decided whether this is reuse; "" if the run may continue.
 
-    ``names`` are the names of these draws, ``before`` the earlier answers about the same quantity, and ``place`` is the
+    ``names`` are the names of the draws, ``before`` the earlier answers about the same quantity, and ``place`` is the
     line. ``drawn`` states that this answer was drawn, and not determined by earlier answers. ``others`` states that
-    some of the draws were also compared as parts of another quantity. This function never reports reuse: reuse of one
-    uniform is decided by the intervals in which it lies, and a combined quantity has no such interval.
+    some of the draws were also compared as parts of another quantity. This function never reports reuse, because reuse
+    of one uniform is decided by the intervals in which it lies, and a combined quantity has no such interval.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -327,12 +327,15 @@ def compared_after(draw: Draw, race: Raced) -> None:
 
 
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
-    """Record that a number of known rank is compared with a plain number. Return why reuse cannot be decided, or "".
+    """Record that a number which took part in a race is compared with a plain number.
 
-    ``race`` is the earlier race that ordered the numbers, ``rank`` the rank of the compared number, and ``where`` the
-    line of the comparison, by default the current one. The value at one rank, such as the largest, is independent of
-    which number has this rank. But if a line compares numbers of different ranks on different paths, the order has
-    already decided something, and the run is refused.
+    Returns why reuse cannot be decided; "" if the run may continue.
+
+    ``race`` is the earlier race, which ordered the numbers. ``rank`` is the rank of the compared number in this order,
+    and ``where`` the line of the comparison, by default the current one. The value at one rank, such as the largest, is
+    independent of which number has this rank. So a line may compare numbers of one rank. If it compares numbers of
+    different ranks on different paths, the order has already decided something, and the reason for a refusal is
+    returned.
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -120,7 +120,7 @@ def called_by_foreign(trace: TracebackType | None) -> str:
 
 
 def foreign_frame() -> Any:
-    """Return the innermost stack frame of foreign code, or None.
+    """Return the innermost stack frame of foreign code, or None if no foreign code is running.
 
     Foreign code is outside torch, NumPy, the standard library and this package.
     """

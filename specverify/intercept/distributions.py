@@ -63,12 +63,13 @@ class Boundary:
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
     ) -> None:
-        """Give every number of the run the value of ``end``, or only the number with index ``only``.
+        """Choose the values of the random numbers of one run.
 
-        ``end`` is 0, 1, or the uniform from which the numbers are computed. With ``only``, all other numbers get an
-        ordinary value near ``end``. With ``values``, the numbers are computed from these uniforms, in order, and
-        ``end`` is not used. With ``apart``, a number that would be extreme gets a less extreme value: ``apart`` is the
-        probability of the values between the two.
+        ``end`` is 0 or 1, or a uniform between them from which every number is computed. At 0 and 1, numbers get the
+        smallest or the largest value of their generator: all numbers of the run, or, with ``only``, the number with
+        this index alone. The others then get an ordinary value near the end. ``values`` are uniforms from which the
+        numbers are computed in order; ``end`` is then not used. ``apart`` above 0 makes extreme values less extreme: a
+        generator returns a value between the given number and the end with this probability.
         """
         self._values = values
         self.has_values = values is not None
@@ -126,8 +127,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        If all of them are equal, as in most runs, ``number`` is called once. It is called for each number if the run
-        has a value for each, and twice if only one of the numbers gets the extreme value.
+        In most runs all of them are equal, so ``number`` is called once and its result repeated. It is called for each
+        number if the run has a list of values, and a second time if only one of the numbers gets the extreme value.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -174,10 +175,10 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """A setting in which every number of a run lies near the same ``end``, 0 or 1.
+    """A setting for runs in which every random number is near the same ``end``, 0 or 1, but not at the end itself.
 
-    ``apart`` is the probability of the values between the number and the end. A new ``Boundary`` is made for each run
-    and appended to ``boundaries``.
+    ``apart`` is the probability with which a generator returns a value between the number and the end. For each run a
+    new ``Boundary`` is made and appended to ``boundaries``, where the caller finds its records.
     """
 
     end: float
@@ -195,7 +196,11 @@ forcing."""
 
 
 def boundary_of(forced: Forced) -> Boundary | None:
-    """Return the ``Boundary`` that gives the random numbers of one run their values; None if ``forced`` is None."""
+    """Return the ``Boundary`` that gives the random numbers of one run their values; None if ``forced`` is None.
+
+    ``forced`` is a ``Boundary``, which is returned itself, a ``NearEnd``, or a number, the ``end`` of a new
+    ``Boundary``.
+    """
     if isinstance(forced, NearEnd):
         forced.boundaries.append(Boundary(forced.end, apart=forced.apart))
         return forced.boundaries[-1]

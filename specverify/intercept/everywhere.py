@@ -96,7 +96,10 @@ def libraries_replaced() -> Iterator[None]:
 
 
 class Unanswered:
-    """An interpreter that passes each draw to another interpreter, and suspends interception meanwhile."""
+    """An interpreter that lets another interpreter answer each draw while interception is suspended.
+
+    So random calls that the other interpreter makes itself are not intercepted.
+    """
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
         """Wrap ``draws``, the interpreter that answers the draws which a program itself makes by calling ``draws``.

@@ -106,7 +106,7 @@ class _Number(NamedTuple):
     value: float
     item: Item
     block: Any
-    """The block in which the number was drawn. Reuse across blocks is left to the audit of draws."""
+    """The interception block in which the number was drawn. Only numbers of one block are compared for reuse."""
 
 
 class _LawOfDraw(NamedTuple):
@@ -180,9 +180,11 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign a value to ``uniform``, a new symbolic number: the next recorded one.
+        """Assign a value to ``uniform``, a new symbolic number: the next recorded number.
 
-        A number of a noise vector gets the value that it has there. Raises ``Parted`` if an outcome was recorded.
+        If ``uniform`` is one number of a noise vector, its value is the one that ``take_block`` assigned to it. If the
+        record gives only an interval, a value inside it is chosen. Raises ``Parted`` if an outcome was recorded in
+        place of a number.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -195,8 +197,8 @@ class Coupled:
     def take_block(self, block: Any) -> None:
         """Assign the next recorded values to the numbers of ``block``, a noise vector.
 
-        Raises ``Parted`` if too few numbers, or outcomes, were recorded, or if the examined run treats the vector as
-        equal to an earlier one that had other values.
+        Raises ``Parted`` if the record has too few numbers left, or an outcome among them. Also raises it if the
+        examined run treats the vector as equal to an earlier one whose recorded values differ.
         """
         first = self._next(block.draw.name)
         rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
@@ -237,20 +239,19 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` unless ``item``, the recorded item of this draw, has the given ``outcome``.
+        """Check a draw that the examined run treats as equal to an earlier draw, whose outcome was ``outcome``.
 
-        The examined run treats this draw, from ``pmf`` by the call ``name``, as equal to an earlier draw with this
-        outcome.
+        Raises ``Parted`` unless ``item``, the recorded item of this draw, has the same outcome. ``pmf`` is the law of
+        the draw, and ``name`` names the drawing call.
         """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
-        """Draw ``element``, an outcome that the program never read, such as the last token.
+        """Draw ``element``, an outcome that the program never read, such as the last token, and check its law.
 
-        ``law`` has the possible values of the outcome, with the probabilities that the examined run reports for an
-        outcome that is not read. Records a difference if the drawn value has another probability in ``law`` than in the
-        draw.
+        ``law`` has the pairs (value, probability) that the examined run would report for the unread outcome. A
+        difference is recorded if the drawn value has another probability in ``law`` than in the draw.
         """
         before = len(self._answered)
         value = element.value()
@@ -324,9 +325,10 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return F(T) for a race of exponential clocks: T is the recorded first ring time, F its distribution function.
+        """Return F(T) for a race of exponential clocks: T is the time of the first ring, F its distribution function.
 
-        ``scores`` is the noise vector of the race and ``rates`` has the rate of each clock.
+        T is computed from the recorded values. ``scores`` is the noise vector of the race, and ``rates`` has the rate
+        of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -351,13 +353,13 @@ class Coupled:
         return result
 
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
-        """Return ``result``, the recorded outcome of ``draw``, a draw among very many outcomes.
+        """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
-        ``masses`` has the probability of each outcome given the earlier answers. If ``result`` has probability 0,
-        record a difference and return the likeliest outcome. Record a difference, too, if ``masses`` does not follow
-        from the law of the draw and its earlier answers. ``inside`` is an array of bools if the program only asks
-        whether the outcome is one of those marked True; None if it reads the outcome. ``name`` names the draw in the
-        records.
+        ``masses`` has the probability of each outcome given the earlier answers, by the examined run. A difference is
+        recorded if ``masses`` does not follow from the law of the draw and its earlier answers, or if ``result`` has
+        probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of bools if the
+        program only asks whether the outcome is one of those marked True; None if it reads the outcome. ``name`` names
+        the draw in the records.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -615,15 +617,19 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store ``uniforms``, all numbers of a comparison of several numbers, and return 0 or 1 without a meaning.
+        """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``.
 
-        ``cell``, which calls this method to learn the numbers, returns the answer of the path.
+        ``cell`` calls this method to learn which numbers a comparison constrains, and chooses the answer itself. The
+        returned 0 or 1 is not the answer.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
 
     def among(self, _draw: Any, _masses: Any, result: int, _name: str, _inside: Any = None) -> int:
-        """Return ``result``, the outcome of a draw among very many: ``outcome`` or ``looked_up`` chose it."""
+        """Return ``result``, the outcome of a draw among very many, unchanged.
+
+        ``outcome`` or ``looked_up`` has chosen it before.
+        """
         return result
 
     def looked_up(self, of: Any, _bounds: Any, law: Any) -> int:
@@ -756,11 +762,11 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Draw a value for each number in ``known`` inside its interval; return whether this was possible.
+        """Choose a value for each number in ``known``, inside its interval; return whether all numbers got one.
 
-        ``rng`` chooses the values. It is not possible if an interval is not wider than rounding. ``wholes`` has the
-        integers already chosen for numbers with very many outcomes, by the identity of their constraints; such a number
-        gets the start of its interval.
+        ``rng`` chooses the values, often near the ends of the intervals. The result is False if an interval is not
+        wider than rounding. ``wholes`` maps the identity of a number with very many integer outcomes to the integer
+        that was chosen for it; such a number gets the start of its interval.
         """
         for one in known:
             width = one.high - one.low

@@ -165,9 +165,10 @@ class NumpyGenerator:
     ) -> Any:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
-        ``function`` is the called method, ``digits`` the dtype. ``parameters`` are the arguments with which the method
-        is called to advance the real generator; None if it consumes what a plain double consumes. ``in_pairs`` states
-        that the library makes two numbers at once and caches the second.
+        ``function`` is the called method, ``digits`` the dtype. The real generator is advanced by a call of
+        ``function`` with the arguments ``parameters``. If they are None, the method consumes one plain double per
+        number, and the generator is advanced by so many doubles. ``in_pairs`` states that the library makes two numbers
+        at once and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -313,7 +314,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether this run gives every number a value of its own, so that no number is symbolic."""
+        """Return whether the run has a list of values for its numbers, so that no number is symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -457,7 +458,10 @@ def shape_of(size: Any, *parameters: Any) -> Any:
 
 
 def _array_of(size: Any, numbers: Any) -> Any:
-    """Return ``numbers`` in the form that NumPy returns for ``size``: an array for size (), a scalar for size None."""
+    """Return ``numbers`` in the form that NumPy returns for ``size``.
+
+    For size () a single number becomes an array without dimensions. Arrays, and a scalar for size None, are unchanged.
+    """
     if size != () or isinstance(numbers, np.ndarray):
         return numbers
     array = np.empty((), dtype=object if isinstance(numbers, SymbolicFloat) else np.float64)

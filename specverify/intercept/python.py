@@ -205,7 +205,10 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 def _function(default: str) -> str:
-    """Return the name of the library function that the foreign code called; ``default`` if unknown."""
+    """Return the name of the function of ``random`` that the foreign code called, such as ``choices``.
+
+    It is found in the call stack; ``default`` is returned if no function of ``random`` is there.
+    """
     frame: Any = sys._getframe(2)  # noqa: SLF001
     name = default
     while frame is not None and frame.f_code.co_filename in {random.__file__, __file__}:

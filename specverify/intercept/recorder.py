@@ -65,10 +65,13 @@ class Recorder:
             return self._named.categorical(pmf, site)
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
-        """Call the library method ``real`` and return its result; record the call unless it draws nothing.
+        """Call the library method ``real``, record the call, and return its result.
+
+        Methods that draw nothing are not recorded.
 
         ``library`` and ``name`` name the method, and ``generator`` is the object on which it is called. ``given`` and
-        ``named`` are its positional and its keyword arguments.
+        ``named`` are its positional and its keyword arguments. If ``given_for`` returns values, they replace the drawn
+        numbers.
         """
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
@@ -91,9 +94,9 @@ class Recorder:
             return draw(generator, *given, **named)
 
     def given_for(self, _record: Record) -> Any:
-        """Return the values that replace those of the recorded call: here None, which keeps the drawn numbers.
+        """Return None: the drawn numbers of a recorded call are not replaced.
 
-        ``Replayer`` overrides this method.
+        ``Replayer`` overrides this method to return the values that replace them.
         """
         return None
 

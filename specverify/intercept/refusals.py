@@ -320,7 +320,10 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self.at(place)
 
     def because(self, declined: Declined) -> NeedsValue:
-        """Add the reason of ``declined``, why no rule applied, to the refusal unless it has one; return the refusal."""
+        """Add the reason of ``declined``, why no rule applied, to the sentence of this refusal; return the refusal.
+
+        Only a refusal with the code ``value-needed`` gets a reason, and only the first one.
+        """
         if self.code == "value-needed" and not self._explained:
             self.reason, self._explained = f"{self.reason}: {declined.reason}", True
         return self

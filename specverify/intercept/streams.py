@@ -116,10 +116,10 @@ class Answers:
     """Answers the calls of all generators of one library during one block."""
 
     def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
-        """Start without draws.
+        """Start without draws; ``draws`` is the interpreter that answers the calls of one library.
 
-        ``forced`` gives uniforms fixed values (None: they are symbolic); ``owner`` is the library's global generator,
-        and ``name`` its name.
+        ``forced`` gives uniforms fixed values (None: they are symbolic). ``owner`` is the library's global generator,
+        and ``name`` the name of this generator in sites.
         """
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = Streams()
@@ -218,9 +218,10 @@ class Answers:
         return stream
 
     def _kept_number(self, generator: Any) -> float | None:
-        """Return the number that a generator cached in its last call, or None.
+        """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        At the start of a run the global generator has no cached number.
+        At the first use in a run, the number is stored to be restored later, and that of the global generator is
+        discarded.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))

@@ -53,9 +53,10 @@ class WideDraw(NamedTuple):
 
 
 class CallPath(NamedTuple):
-    """One path of a call: the outcomes of its small draws, its draws over the vocabulary, and its result.
+    """One path of a call: the outcomes of its draws, its probability, and the tokens that the call emitted.
 
-    ``ending`` is the result, ``questions`` are the small draws, and ``wide`` those over the vocabulary.
+    A small draw is a draw over few outcomes. ``questions`` are the small draws, ``wide`` the draws over the vocabulary,
+    and ``ending`` has the emitted tokens. ``rounding`` has the observations from which rounding errors are bounded.
     """
 
     ending: Ending
@@ -128,10 +129,11 @@ def likely(masses: Any, seed: int) -> int:
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
-    """Yield every path of the small draws of a call, depth first; ``program`` makes the call.
+    """Yield the paths of the small draws of a call, depth first; ``program`` makes the call.
 
-    At most ``MOST_PATHS + 1`` paths are yielded. If they are so many, the call has too many paths, and the caller does
-    not use the last one. A path that ends in an error is skipped if its probability is within rounding of 0.
+    At most ``MOST_PATHS + 1`` paths are yielded. A caller that receives this many knows that the call has too many
+    paths, and does not use the last one. A path that ends in an error is skipped if its probability is within rounding
+    of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()

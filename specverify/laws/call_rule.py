@@ -60,7 +60,7 @@ class Floats(NamedTuple):
     """The floating-point format of a program, and the errors of its sums and lookups."""
 
     epsilon: float
-    """Their spacing at 1."""
+    """Spacing of the floats of this format at 1."""
     sums: float = 0.0
     """Bound on the relative error of a sum over a row."""
     cells: float = 0.0
@@ -92,8 +92,8 @@ def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> 
     """Return the rounding errors of a program that adds ``count`` entries pairwise or one after the other.
 
     Sums are computed in float32 or finer. ``epsilon`` is the spacing at 1 of the floats in which the program computes.
-    ``given`` is that of the floats of the input rows, whose numbers are not rounded again. ``looked_up`` states that
-    the program also looks up a uniform in a cumulative row.
+    ``given`` is the spacing at 1 of the floats in which the input rows are stored; the numbers of these rows are not
+    rounded again. ``looked_up`` states that the program also looks up a uniform in a cumulative row.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))

@@ -136,12 +136,13 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
-    """Return weights of p and q over ``vocabulary`` tokens that sum to ``2 << exponent`` and differ at the last four.
+    """Return integer weights of p and q over ``vocabulary`` tokens, each summing to ``2 << exponent``.
 
-    Of these four, one likely and one unlikely token have less weight in p than in q, and one likely and one unlikely
-    token have more. The difference is 2, or with ``far`` an eighth of all weight at the two likely tokens, so that the
-    residual of the unlikely token is small compared with that of the likely one. The tokens before them, five at most,
-    have equal weights in p and q; no two tokens have the same weight in one row.
+    The weights differ at the last four tokens, of which the first two are likely and the others unlikely. One likely
+    token loses weight in p and the other gains it; so do the two unlikely tokens. The difference is 2. With ``far`` it
+    is an eighth of the total weight at the likely tokens, so that the residual of the unlikely token is small compared
+    with that of the likely one. At most five tokens before them have equal weights in p and q, and all others have
+    weight 0. In one row no two positive weights are equal.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

@@ -212,10 +212,10 @@ class Narrated:
     """Pass every draw on to the interpreter ``inner`` and record the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """Pass draws on to ``inner``, and record them.
+        """Pass draws on to ``inner``, and record them in attributes that change as the program runs.
 
-        ``decisions`` grows as the program runs. ``asked`` is the site of the last draw, answered or not; ``threads``
-        has the names of the threads that drew.
+        ``decisions`` lists the draws with their outcomes. ``asked`` is the site of the last draw, also if ``inner``
+        raised an error in it. ``threads`` has the names of the threads that drew.
         """
         self._inner = inner
         self.decisions: list[Decision] = []

@@ -37,7 +37,8 @@ class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it i
 class _Reached(NamedTuple):
     """The probability of a state over all paths that lead to it, and observations on these paths.
 
-    ``weight`` is the probability, and ``draws`` the largest number of draws on one of the paths.
+    ``weight`` is the probability, and ``draws`` the largest number of draws on one of the paths. ``coverage`` has the
+    numbers of rounds, drafts and acceptances that occurred, and ``rounding`` the observations for the rounding bound.
     """
 
     weight: Any = 0
@@ -197,9 +198,10 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the sum of ``lost``, the probabilities of rare outcomes that were skipped, in ``runs`` runs.
+    """Return the sum of ``lost``, the probabilities of outcomes that an enumeration skipped because they were rare.
 
-    Returns 0 if rounding errors of the runs may be as large as the sum.
+    The sum is returned as 0 if it is so small that rounding errors of the enumeration, which made ``runs`` runs, can
+    explain it.
     """
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0

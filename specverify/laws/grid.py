@@ -78,19 +78,20 @@ class GridCell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The result of evaluating the kernel in some cells.
+    """The result of evaluating the kernel in some cells: each cell is in ``settled`` or in ``others``.
 
-    Some cells have one outcome. Others have several; these are halved if they are large enough.
+    A cell in ``others`` is either halved, and its parts are in ``halves``; or it is too small, and is also in
+    ``unsettled``.
     """
 
     settled: tuple[tuple[GridCell, Tokens], ...]
     """Pairs (cell, outcome) of the cells with a single outcome, without padding."""
     others: tuple[GridCell, ...]
-    """Cells with several outcomes."""
+    """All cells with several outcomes."""
     halves: tuple[GridCell, ...]
     """The halves of the cells in ``others``, to be examined next."""
     unsettled: tuple[GridCell, ...]
-    """Cells with several outcomes that are too small to be halved."""
+    """Those of ``others`` that are too small to be halved."""
 
 
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
@@ -307,9 +308,10 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return ``points``, the thresholds of the uniform with index ``index``, as a tuple.
+    """Return ``points``, the thresholds of one uniform, as a tuple.
 
-    Raises ``ValueError`` unless all of them are rationals in [0, 1].
+    Raises ``ValueError`` unless all of them are rationals in [0, 1]. ``index`` is the index of the uniform, for the
+    message.
     """
     places = tuple(points)
     for point in places:

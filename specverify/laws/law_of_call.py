@@ -39,7 +39,7 @@ ONCE_MORE = 2
 class FailedOutcome(NamedTuple):
     """An outcome of a draw with which the call raises an error, or emits no token.
 
-    ``token`` is the outcome, and ``said`` states what happens with it.
+    ``token`` is the outcome. ``said`` describes the failure in words, such as the error that is raised.
     """
 
     kept: Tokens
@@ -58,7 +58,7 @@ class Behind(NamedTuple):
     masses: Any
     """``[vocabulary]``: joint probability of accepting exactly these drafts and emitting each token after them."""
     outside: Mapping[float, float]
-    """Emitted number that is no token id -> the same joint probability."""
+    """Emitted number that is no token id -> joint probability of accepting exactly these drafts and emitting it."""
     unread: str = ""
     """Why ``masses`` contain only the followed outcomes, or nothing; '' if they are complete."""
 
@@ -109,7 +109,7 @@ def call_law(
     said: tuple[type[Exception], ...] = (),
     seed: int = 0,
 ) -> CallLaw:
-    """Return the law of a call over ``vocabulary`` tokens.
+    """Return the law of the tokens that one call emits; ``program`` makes the call, over ``vocabulary`` tokens.
 
     If the program reads a draw over the vocabulary, the outcomes in ``notable`` are always followed; others are sampled
     by ``seed``. Errors that the program raises on a path of its small draws are raised here. Errors with other outcomes
@@ -200,14 +200,15 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _share(self, numbers: set[int]) -> float:
-        """Return the probability that the draws ``numbers`` have the outcomes that they have on the path."""
+        """Return the probability of the path's outcomes of several draws, whose indices are ``numbers``."""
         drawn = (self._path.wide[number] for number in numbers)
         return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
-        """Return the law of a last token that depends on the draw ``number``, whose outcome the program read.
+        """Return the law of a last token that depends on one draw, whose outcome the program read.
 
-        ``read`` has the tokens of the path; ``briefly`` as for the method ``read``.
+        ``number`` is the index of the draw. ``read`` is the result for the path's own outcome, from which the tokens
+        before the last one are taken. With ``briefly`` fewer outcomes are followed.
         """
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
@@ -303,7 +304,11 @@ class _Reader:
         ]
 
     def _outcomes(self, number: int) -> tuple[list[int], int]:
-        """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample."""
+        """Return the outcomes of draw ``number`` to follow, and how many of them are a random sample from the pmf.
+
+        The others are chosen: notable tokens, the likeliest tokens, and tokens at which arrays are often cut. A draw
+        with few possible outcomes is followed for all of them; the second number is then 0.
+        """
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
         if len(possible) <= FOLLOWED_WHOLE:

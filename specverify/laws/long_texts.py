@@ -56,7 +56,11 @@ class Hidden:
     __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = __reduce_ex__ = _used
 
     def __init__(self, place: int, uses: list[int]) -> None:
-        """Hide the token at ``place``; each use is appended to ``uses``, even if the exception is caught."""
+        """Hide the token at position ``place`` of the text.
+
+        Each use of the token appends its position to the shared list ``uses``. So a use is known even if the program
+        catches the exception.
+        """
         self.place, self.uses = place, uses
 
 
@@ -146,7 +150,8 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
 def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
     """Yield (new tokens, probability, next state) for every path of a round of ``decoder`` from ``state``.
 
-    ``uses`` lists the uses of hidden tokens; each use is appended.
+    ``uses`` is the list to which hidden tokens of ``state`` append when the round uses them. Raises ``ReadsWholeText``
+    after such a use, ``NotRational`` for a float probability, and ``ValueError`` for a round that commits no token.
     """
     result = paths(lambda draws: decoder.step(draws, state))
     while (path := _next(result, uses)) is not None:
@@ -162,8 +167,8 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
     """Return the next path of the iterator ``found``, or None at its end.
 
-    ``uses`` lists the uses of hidden tokens so far. Raises ``ReadsWholeText`` if the round used one, even if the
-    program caught the exception.
+    ``uses`` is the list to which hidden tokens append when they are used. Raises ``ReadsWholeText`` if it is not empty,
+    even if the program caught the exception of the use.
     """
     try:
         return next(found, None)

@@ -73,15 +73,19 @@ class _OpenDraw:
         self.follow(index)
 
     def follow(self, index: int) -> None:
-        """Make the path follow the possible outcome ``index``, and compute the data shared by all paths through it."""
+        """Make the path follow possible outcome number ``index``.
+
+        Sets ``outcome``, ``weight`` (the probability of the path up to and including this outcome) and ``decision``.
+        """
         self.index, self.outcome, weights = index, self.possible[index], self.question.weights
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Move to the next outcome that is not too rare to be followed; return the probability of the skipped ones.
+        """Follow the next outcome that is not too rare, which may be the current one.
 
-        If all following outcomes are too rare, the path follows the last of them.
+        Returns the sum of the probabilities of the rare outcomes that are skipped. If all remaining outcomes are too
+        rare, the path follows the last of them.
         """
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)
@@ -294,9 +298,10 @@ def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[in
 
 
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
-    """Return the possible outcomes of a run with their shares of its probability.
+    """Return pairs (outcome, share) for ``end``, the result of a run.
 
-    There are several only if some draws were never read. ``end`` is the result of the run.
+    There is one pair with share 1, unless the run left some draws unread (``Undecided``). Then there is a pair for each
+    possible outcome, and its share is the probability of this outcome given the path.
     """
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 

@@ -131,7 +131,10 @@ def softmax_table(
 
 
 def mixed_with(target: LanguageModel, other: LanguageModel, share: float) -> LanguageModel:
-    """Return a drafter that resembles the target, with rows (1 - ``share``) p + ``share`` r, r the row of ``other``."""
+    """Return a drafter that resembles the target: a mixture of the rows of two models.
+
+    The rows are (1 - ``share``) p + ``share`` r, where p is the row of ``target`` and r the row of ``other``.
+    """
 
     @cache
     def row(tokens: Tokens) -> Pmf:

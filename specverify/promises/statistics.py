@@ -8,8 +8,10 @@ A is at most the number of different queried texts at which p and q have a token
 reach at most one token beyond the longest queried text. A round emits at least one token, and one more round may run
 after the end, so R <= L + 1. A histogram of the accepted drafts per round gives A and R, which must be the reported
 ones. The numbers of an engine without any query to the draft model are compared only with each other. Not covered:
-accepted drafts that are left out where no rounds are reported; drafts that are counted more often than they were made,
-because a tree makes several drafts of one query.
+accepted drafts that are left out where no rounds are reported.
+
+A tree makes several drafts of one query, at most one for each token to which q gives a probability if no token is
+drafted twice. If more drafts are reported, they are counted too often, or a token is drafted twice: UNKNOWN.
 """
 
 from __future__ import annotations
@@ -216,7 +218,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     """Return the fault if the queries to the draft model exclude the reported number of ``accepted`` drafts, else None.
 
-    ``facts`` has the models of the request.
+    ``facts`` has the models of the request. ``answer`` has the tokens and the queries.
     """
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
@@ -237,12 +239,30 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     return None
 
 
+def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str:
+    """Return the sentence that more drafts are reported than different drafts can come of the queries; "" if not.
+
+    ``drafted`` is the reported number, or None. ``facts`` has the draft model of the request.
+    """
+    asked = [tokens for model, tokens in answer.queries if model == "draft"]
+    if drafted is None or not asked or facts is None or facts.draft is None:
+        return ""
+    most = sum(sum(mass > 0 for mass in facts.draft(text)) for text in asked)
+    if drafted <= most:
+        return ""
+    return (
+        f"{drafted} tokens are reported as drafted, and the {len(asked)} calls of the draft model give at most {most} "
+        "different drafts: drafts are counted that were not made, or one token is drafted several times after one "
+        "text. If the latter is meant, leave out 'drafted'"
+    )
+
+
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported statistics with the run, on every path of the engine program ``answering``.
 
     ``promises`` has the names of the statistics. Raises ``UnusableSubject`` if no answer has one of the statistics.
     """
-    runs, present = 0, set[str]()
+    runs, present, doubt = 0, set[str](), ""
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
     for answers in followed(answering.open()):
         runs += 1
@@ -254,10 +274,14 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
             off = statistics_fault(answer, facts, promises)
             if off is not None:
                 return _refuted(answering, answer, facts, off, runs)
+            drafted = answer.values["drafted"].value if "drafted" in promises.keys() & answer.values.keys() else None
+            doubt = doubt or _counted_too_often(drafted, answer, facts)
     for name, (answer, facts) in lacking.items():
         if name not in present:
             raise UnusableSubject(absent(name))
         return _refuted(answering, answer, facts, Off(f"no {name} are reported on some paths"), runs)
+    if doubt:
+        return Examination(doubt, unknown=True, rational=False, figures={"runs": runs})
     said = f"on every path the reported {listed_names(promises)} fit the run"
     return Examination(said, rational=False, figures={"runs": runs})
 

@@ -46,7 +46,7 @@ class Contradictions:
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
     def find(self, conditions: Sequence[SignCondition]) -> Written | None:
-        """Return a contradiction among ``conditions``, or None if none was found.
+        """Return a contradiction among ``conditions`` as JSON data of a certificate, or None if none was found.
 
         The contradiction refers to conditions by their positions in ``conditions``.
         """

@@ -52,11 +52,13 @@ class ProofSubject(NamedTuple):
 
 
 def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:
-    """Return the subject of a proof: a registry algorithm, with or without ``reference:``, or ``mutant:NAME``.
+    """Return the subject of a proof called ``name``.
 
-    The algorithm is built with the options of its first example, with ``gamma`` if the algorithm takes one, changed by
-    ``options``. ``length`` names the length rule that replaces the algorithm's own. Raises ``ValueError`` for an
-    unknown name, and for a ``length`` if the algorithm has no length rule to replace.
+    A name is that of a registry algorithm, with or without the prefix ``reference:``, or ``mutant:NAME`` for a planted
+    bug, or ``coupling`` for statements that concern no decoder. The algorithm is built with the options of its first
+    example, with ``gamma`` if it has this option, changed by ``options``. ``length`` names the length rule that
+    replaces the algorithm's own. Raises ``ValueError`` for an unknown name, and for a ``length`` if the algorithm has
+    no length rule to replace.
     """
     if name == COUPLING:
         return ProofSubject(name, "", _no_decoder, None)

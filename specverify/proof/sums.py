@@ -159,10 +159,11 @@ def conditions_left(
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
     """Return ``term`` without the conditions of draws that are redundant.
 
-    A condition is redundant if the comparisons imply it, or if the draw's probability is a factor of the weight.
-    ``solver`` proves this from comparisons only, since another draw's condition may have been removed too. Where a
-    removed draw is the first impossible one on the path, its probability is exactly 0, because the outcome was drawn
-    from a pmf.
+    The condition of a draw, that its outcome has positive probability, is redundant if the comparisons imply it, or if
+    this probability is a factor of the weight. ``solver`` proves this from comparisons only, since the condition of
+    another draw may have been removed too. Where a removed condition is false, the term must count 0. It does: at the
+    first impossible draw of the path the probability is exactly 0 and not negative, because the outcome was drawn from
+    a pmf. As a factor it makes the weight 0.
     """
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
@@ -208,7 +209,11 @@ def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
 
 
 def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[SignCondition], Any]]:
-    """Join terms of equal weight whose conditions differ only in the sign of one polynomial, each term at most once."""
+    """Join pairs of terms with equal weights whose conditions differ only in the sign of one polynomial.
+
+    ``terms`` maps conditions to weights. A joined pair has the weight once, with both signs permitted. Each term is
+    joined at most once; terms without a partner are returned unchanged, after the joined ones.
+    """
     waiting: dict[Any, frozenset[SignCondition]] = {}
     joined: list[tuple[frozenset[SignCondition], Any]] = []
     taken: set[frozenset[SignCondition]] = set()
@@ -231,7 +236,11 @@ def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[
 
 
 def sign_classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[frozenset[int]]:
-    """Return the coarsest partition of ``known`` in which each set of ``answers`` is a union of classes."""
+    """Return ``known``, the possible signs of a polynomial, divided into as few classes as ``answers`` permit.
+
+    Each of ``answers`` is a set of signs, such as {0, 1} for "at least 0". Two signs are in one class if no answer
+    contains only one of them.
+    """
     groups: dict[tuple[bool, ...], set[int]] = {}
     for sign in sorted(known):
         groups.setdefault(tuple(sign in signs for signs in answers), set()).add(sign)

@@ -22,9 +22,9 @@ BESIDE = frozenset({"triton", "distributed"})
 
 
 def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
-    """Return the origin of a run: its command and the versions of loaded packages.
+    """Return the command of a run, and the versions of Python, specverify and the loaded packages that it requires.
 
-    ``typed`` are the words of the command line; with None, the command is left out.
+    ``typed`` are the words of the command line after the program's name; with None, the command is None.
     """
     loaded = dict(_versions(sorted((_asked_for() | BESIDE) & sys.modules.keys())))
     versions = {"specverify": __version__, "python": platform.python_version(), **loaded}
@@ -79,7 +79,10 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Return ``value`` as JSON data; an infinite number becomes a word, because JSON has no infinity."""
+    """Return ``value`` as JSON data: tuples become lists, and keys strings.
+
+    A number that is infinite or NaN becomes a word, because JSON has none.
+    """
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -69,7 +69,10 @@ def coverage_text(row: str) -> str:
 
 
 def coverage_cell(row: str) -> str:
-    """Return a few words about the theorem of the algorithm called ``row``, for a table."""
+    """Return the name of the theorem about the algorithm called ``row``, with its note, for a cell of a table.
+
+    Without a theorem it is "no" with the reason, and "" if there is no such algorithm.
+    """
     known = coverage(row)
     if known is None:
         return ""

@@ -39,9 +39,10 @@ class Progress:
         self.changed()
 
     def within(self, who: str, doing: str, examined: int, cases: int) -> None:
-        """Record that ``examined`` of the ``cases`` of a step are done; ``cases`` is 0 if unknown.
+        """Record how many cases of the current step of a subject have been examined.
 
-        ``doing`` is the description of the step, and ``who`` the subject that is examined.
+        ``who`` is the name of the subject, and ``doing`` the description of the step. ``examined`` of its ``cases``
+        cases are done; ``cases`` is 0 if their number is not known.
         """
         self._begun_by[who] = examined / cases if cases else 0.0
         of = f" of {cases}" if cases else ""
@@ -50,7 +51,8 @@ class Progress:
     def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
         """Add ``amount`` to the amount done, and set the current step to ``doing``.
 
-        ``who`` is the subject that has finished its previous step.
+        ``who`` is the subject whose step is finished; the fraction of the step that ``within`` recorded for it is
+        discarded, because ``amount`` replaces it.
         """
         self._begun_by.pop(who, None)
         self.amount += amount

@@ -156,7 +156,7 @@ def examine(
     """Run ``checks`` on the subject ``name`` within ``seconds``, and send each verdict by ``tell``.
 
     Each check is announced first. ``quick``: only the cases of the quick plan are examined. If the subject cannot be
-    loaded, only the reason is sent.
+    loaded, only the reason is sent. ``conditions`` are the settings of the checks.
     """
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):

@@ -214,8 +214,8 @@ MANY_ROWS: Final = (
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
     """Return the lists of requests with which the engine call ``decode`` is examined.
 
-    With ``stops`` there are also texts that end. A ``batched`` engine also gets a batch of ``rows`` requests, if that
-    is more than one. Returns () for an engine that takes no prompt.
+    With ``stops`` there are also requests whose texts end with an end-of-sequence token. A ``batched`` engine also gets
+    a batch of ``rows`` requests, if that is more than one. Returns () for an engine that takes no prompt.
     """
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:

@@ -162,12 +162,18 @@ def _variant(verify: BareVerifier, form: Form, shape: Tokens, company: bool = Tr
 
 
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
-    """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``."""
+    """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``.
+
+    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    """
     return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``."""
+    """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``.
+
+    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    """
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
 
@@ -181,8 +187,9 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
 
-    ``form`` is the form of ``verify``. ``company`` states whether a tree is decided among others. ``answered(draws)``
-    is the context of the call; by default it intercepts random calls.
+    ``form`` is the form of ``verify``, and ``shape`` has the parent of each node of the tree, -1 for a child of the
+    root. ``company`` states whether a tree is decided among others. ``answered(draws)`` is the context of the call; by
+    default it intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:

@@ -82,9 +82,9 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return the conventions of ``family`` that fit all answers of ``items``, the graded answers that depend on it.
+    """Return which conventions of ``family`` fit the graded answers ``items``, all of which depend on the family.
 
-    If no convention does, the result has for each convention that occurs a vector whose answer follows it.
+    If none fits all of them, the result has, for each convention that some answer follows, the id of one such vector.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

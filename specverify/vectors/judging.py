@@ -22,7 +22,7 @@ Same = Callable[[Answer, Answer], Judged]
 
 
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer by comparing it with each right answer of the vector.
+    """Grade ``answer`` by comparing it with each right answer of ``vector``; the best of these grades counts.
 
     ``same(expected, answer)`` grades one comparison.
 

@@ -93,7 +93,10 @@ def _banned(parameters: Parameters, tokens: Tokens, prompt: Tokens, eos: Tokens)
 
 
 def _against(parameters: Parameters, new: Tokens) -> set[int]:
-    """Return the tokens that the allowed tokens, or the grammar, in ``parameters`` forbid after the ``new`` tokens."""
+    """Return the tokens that must not come next after the ``new`` tokens, by two of the ``parameters``.
+
+    These are the list of allowed tokens, and the grammar; if neither is given, no token is forbidden.
+    """
     banned: set[int] = set()
     if "allowed" in parameters:
         banned |= set(range(parameters["vocabulary"])) - set(parameters["allowed"])

@@ -62,8 +62,9 @@ def expected(call: Call) -> Tokens:
 
 
 def agreed(way: str, calls: Sequence[Call]) -> str:
-    """Return a sentence: how many tokens of the expected texts of ``calls`` are those that the draft model would draft.
+    """Return a sentence with how often the draft model agrees with the expected texts of ``calls``.
 
+    A token of a text counts if the draft model's largest logit after the tokens before it is that of this token.
     ``way``, a key of ``WAYS``, selects the draft model.
     """
     network = networks()[NETWORKS.get(way, "near")]

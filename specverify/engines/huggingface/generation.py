@@ -45,7 +45,8 @@ class GenerateCall(NamedTuple):
     beside: Mapping[str, Any] = {}
     """Further objects of the caller, by name, that may be reused: tokenizers, generation configs."""
     newest: tuple[list[GenerateCall], Callable[[], None]] | None = None
-    """If a call changes the models for good: a list with the current copy, and a function that renews it."""
+    """For a call that changes its models for good: a list with this call on the latest copies of the models, and a
+    function that copies them anew. None for other calls."""
 
     @property
     def target(self) -> Any:
@@ -54,7 +55,11 @@ class GenerateCall(NamedTuple):
 
     @property
     def now(self) -> GenerateCall:
-        """Return this call with the current copies of the models. The next call of ``generate`` uses them."""
+        """Return this call with its current models.
+
+        Where a call changes its models for good, they are copied before each speculative call (``newest``), and the
+        result has the latest copies. Otherwise it is this call itself.
+        """
         return self if self.newest is None else self.newest[0][0]
 
     def renew(self) -> None:

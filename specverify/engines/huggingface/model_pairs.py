@@ -44,7 +44,8 @@ def universal_pair_engine(
     """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
     ``order`` is the order in which the assistant's tokenizer lists its vocabulary. ``architecture`` is the key of both
-    models in ``ARCHITECTURES``. ``before`` is called before each text with the call that is about to decode it.
+    models in ``ARCHITECTURES``. ``before(engine)`` is called before each text; ``engine`` is the call that decodes the
+    text, with the copies of the models that it will use.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

@@ -58,7 +58,7 @@ four tokens in the vocabulary."""
 def assisted_programs() -> tuple[EngineProgram, ...]:
     """Return assisted generation as a program at every enumerated setting.
 
-    Settings with five new tokens are not observed while they run.
+    In the setting with five new tokens, passes and caches are not observed while the program runs.
     """
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),

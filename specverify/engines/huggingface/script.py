@@ -125,7 +125,10 @@ def _common(calls: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _is_data(value: Any) -> bool:
-    """Return whether a value can be shared by two calls without changing the second one."""
+    """Return whether ``value`` is plain data: a number, a text, None or a tensor.
+
+    Two calls can share such an argument, because the first call does not change it.
+    """
     return value is None or isinstance(value, (bool, int, float, str, torch.Tensor))
 
 
@@ -211,9 +214,10 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 
 
 def _source(function: Any, written: Written) -> str:
-    """Add the source of ``function`` to ``written`` and return the expression for it in the script.
+    """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    If a factory returned the function, the source of the factory is added.
+    If another function made ``function`` and returned it, the source of that one is added, and the expression is a call
+    of it. Raises ``NoScript`` if the source cannot be found, or if the maker needs arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
@@ -317,9 +321,9 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls, and a flag.
+    """Return the recorded arguments of the calls of ``generate``, and whether a new call has new argument objects.
 
-    The flag states whether the engine creates new argument objects for every speculative call, instead of using the
+    The flag is True if the engine creates its argument objects anew for every speculative call, instead of passing the
     first ones again. ``extra`` are further arguments of the calls.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
@@ -360,9 +364,10 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return the further arguments of the call with which the script can show ``fault``.
+    """Return the further arguments of ``generate`` that the script needs to show ``fault``, by name.
 
-    They make the call return the value that is wrong, or record the inputs of the logits processors.
+    If the fault is in a value beside the tokens, they make the call return this value. If it is in the inputs of the
+    logits processors, they add a processor that records its inputs. Otherwise there are none.
     """
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}

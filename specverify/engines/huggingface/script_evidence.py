@@ -279,7 +279,11 @@ def _sampled_code(fault: Fault, start: int) -> str:
 
 
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:
-    """Return the code that converts the models called ``names`` to float64, in which the values are compared."""
+    """Return the code that converts models to float64, so that rounding does not hide what the script compares.
+
+    ``names`` are the names of the models in the script. If ``fault`` is in the attentions, the models also get eager
+    attention, which alone returns them.
+    """
     eager = fault.returned == "attentions" and bool(engine.inputs["attention_mask"].all())
     alone = '.set_attn_implementation("eager")  # it alone returns attentions' if eager else ""
     if len(names) == 1:
@@ -318,7 +322,10 @@ def interrupt_code(engine: GenerateCall) -> str:
 
 
 def contents_code(fault: Fault) -> str:
-    """Return the code of a function that reads the objects that the fault changes, and the code of its first call."""
+    """Return the code of a function that reads the objects that the fault changes, and of its call before ``generate``.
+
+    Raises ``NoScript`` if one of these objects is no part of a model.
+    """
     parts = []
     for name in fault.changed:
         if is_broken_off(fault) or not name.endswith(BROKEN):

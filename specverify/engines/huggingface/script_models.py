@@ -135,7 +135,11 @@ def _recipe(model: Any) -> tuple[int, float] | None:
 
 
 def _config_code(config: Any, like: Any, written: Written) -> str:
-    """Return a config as a call of its class with the fewest entries, or as changes of the config ``like``."""
+    """Return the code of ``config``: a call of its class, or a copy of the config ``like`` with changes.
+
+    The copy is used if ``like`` is a config of the same class and the changes fit in a line. Raises ``NoScript`` if the
+    entries of the config do not reproduce it.
+    """
     kind = type(config)
     written.imports.add(kind.__name__)
     wanted = config.to_dict()
@@ -170,9 +174,10 @@ def _config_code(config: Any, like: Any, written: Written) -> str:
 
 
 def settings_code(model: Any, name: str) -> Iterator[str]:
-    """Yield the statement that sets the generation config of ``model``, which is called ``name`` in the script.
+    """Yield the statement that sets the generation config of ``model``; nothing is yielded if it has only defaults.
 
-    The statement is repeated at every call, because calls write to the config.
+    ``name`` is the model's name in the script. The script executes the statement before every call, because calls write
+    to the config.
     """
     config = getattr(model, "generation_config", None)
     if config is None:

@@ -31,10 +31,10 @@ class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
 def with_arguments(
     build: Build, arguments: Callable[[GenerateCall], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
 ) -> Build:
-    """Return a builder of the call with the additional arguments ``arguments(engine)``, created anew for every call.
+    """Return a builder of the call with additional arguments of ``generate``: those that ``arguments(engine)`` returns.
 
-    With ``prompt`` these arguments are the prompt, and the call must not change them. With ``echoed=False`` the library
-    returns only the new tokens, without the prompt.
+    They are created anew for every call. With ``prompt`` they replace the prompt, and it is examined whether the call
+    changes them. With ``echoed=False`` the library returns only the new tokens, without the prompt.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:

@@ -15,7 +15,7 @@ HOT = 3.0
 
 
 class ProgramSource(NamedTuple):
-    """The setting of a program, and functions that build it, for the writer of scripts.
+    """A program and its setting, from which smaller programs and scripts are made.
 
     ``generation()`` returns the call of ``generate`` at this setting.
     """

@@ -195,7 +195,10 @@ def _glm4_moe(vocabulary: int, layers: int) -> Any:
 
 
 def _checkpoint_name(name: str, model: Any) -> str:
-    """Return the name of a prediction layer's weight in a released checkpoint; ``name`` is its name in ``model``."""
+    """Return the name that a weight of a prediction layer has in the released checkpoints of the class of ``model``.
+
+    ``name`` is the name of the weight in ``model``.
+    """
     if isinstance(model, _library.MellumForCausalLM):
         return f"mtp.{name}"
     _, number, rest = name.split(".", 2)

@@ -134,10 +134,10 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
-    """Return the arguments that make the call return further values.
+    """Return the arguments that make ``generate`` return more than the tokens, as name -> True or False.
 
-    Hidden states and attentions are requested only if a plain call returns them, attentions also only if
-    ``attentions``.
+    Hidden states are requested if a call without speculation returns them for every layer. For attentions,
+    ``attentions`` must be True in addition.
     """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)

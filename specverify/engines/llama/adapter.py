@@ -37,7 +37,10 @@ def model(precise: bool = True) -> Any:
 
 
 def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
-    """Return a drafter of ``gamma`` tokens: ``script(tokens)`` returns the next draft after all earlier tokens."""
+    """Return a drafter of ``gamma`` tokens, the next of which is always ``script(tokens)``.
+
+    ``tokens`` are all tokens before it: those of the text, and the drafts so far.
+    """
 
     def drafts(input_ids: Any, /, **options: Any) -> Any:
         tokens = input_ids.tolist()

@@ -104,7 +104,11 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def _branches(result: Any) -> list[tuple[float, Any]]:
-    """Return the results of a sampler as (probability, logits); most samplers have one result."""
+    """Return ``result``, which a sampler returned, as a list of pairs (probability, logits).
+
+    Most samplers return logits alone, which become one pair with probability 1. A sampler that acts at random returns a
+    list of pairs.
+    """
     return result if isinstance(result, list) else [(1.0, result)]
 
 

@@ -83,7 +83,10 @@ def generator(way: Way, decoding: Decoding, seed: int) -> Any:
 
 
 def continued(made: Any, tokens: int = -1) -> None:
-    """Let the generator ``made`` decode ``tokens`` tokens, or with -1 all tokens up to the end."""
+    """Let the generator ``made`` decode ``tokens`` further tokens; it stops earlier at the end of the text.
+
+    With -1 it decodes up to the end of the text.
+    """
     while not made.is_done() and tokens != 0:
         made.generate_next_token()
         tokens -= 1

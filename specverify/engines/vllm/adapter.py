@@ -166,7 +166,10 @@ RIGHT: Tokens = (1,)
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return a sampler whose outcomes are those of ``keep(way, asked, seeds)``, one for the text of each seed."""
+    """Return a sampler that tests a promise on each text; its outcomes are ``RIGHT`` or others.
+
+    ``keep(way, asked, seeds)`` decodes a text for each of ``seeds`` and returns an outcome for each of them.
+    """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)

@@ -41,9 +41,9 @@ def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like ``theirs``, a top-k function, that also accepts a step without drafts.
+    """Return a function like ``theirs``, a top-k function, that returns its logits unchanged if they have no rows.
 
-    A step has no drafts if it feeds prompts only.
+    This happens in a step that only feeds prompts and has no drafts.
     """
 
     @wraps(theirs)
@@ -118,14 +118,18 @@ def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
 
 @contextmanager
 def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
-    """In the ``with`` block, launch the functions in ``kernels`` instead of the kernels whose names are the keys."""
+    """In the ``with`` block, replace kernels of vLLM; ``kernels`` maps the name of a kernel to its replacement."""
     with around({name: lambda theirs, ours=ours: ours for name, ours in kernels.items()}):  # type: ignore[misc]
         yield
 
 
 @contextmanager
 def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> Iterator[None]:
-    """In the ``with`` block, launch ``makes[name](theirs)`` instead of each kernel ``theirs`` with this name."""
+    """In the ``with`` block, replace kernels of vLLM by functions that may call the original.
+
+    ``makes`` maps the name of a kernel to a function ``make``: the replacement is ``make(theirs)``, with the original
+    kernel ``theirs``.
+    """
     restored = [_put(name, make) for name, make in makes.items()]
     try:
         yield
@@ -135,7 +139,11 @@ def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def _put(where: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
-    """Replace the function at ``where``, or its stand-in, by ``make(theirs)``; return a function that undoes this."""
+    """Replace a kernel or a function of vLLM by ``make(theirs)``, where ``theirs`` is the original.
+
+    ``where`` is the name of the kernel in the dispatcher, or ``module.name``. Returns a function that undoes the
+    replacement.
+    """
     from vllm.triton_utils.dispatcher import KernelOverride, _resolve_kernel  # noqa: PLC0415 - after its environment
 
     owner, name = _resolve_kernel(where)

@@ -101,9 +101,9 @@ def _layer(prefix: str, model: Llama) -> dict[str, Array]:
 
 
 def _through(columns: int, place: int) -> Array:
-    """Return a matrix that maps ``columns`` concatenated hidden states to one.
+    """Return the matrix of a layer that maps ``columns`` hidden states, concatenated, to one.
 
-    The result is state number ``place`` plus a little of all of them.
+    The result is the hidden state with the index ``place`` plus a small random mixture of all of them.
     """
     numbers = np.random.default_rng(3)
     mixed = 0.1 * numbers.standard_normal((SIZES.width, columns * SIZES.width)) / np.sqrt(SIZES.width)

@@ -78,7 +78,10 @@ class Everything:
 
 
 class _AreOf(dict[type, bool]):
-    """A dictionary from a type to whether it is a subclass of one of ``kinds``; missing entries are computed."""
+    """A dictionary from a type to True if the type is a subclass of one of ``kinds``, else False.
+
+    An entry is computed when it is first requested.
+    """
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds

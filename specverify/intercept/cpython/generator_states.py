@@ -145,10 +145,10 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return the seed from which the generator's state in replay ``number`` is made if its own state is ``state``.
+        """Return the seed from which the generator gets its state in replay number ``number``.
 
-        The seed is the same in every process: only hashes of numbers are used, because hashes of bytes differ between
-        processes.
+        ``state`` is the generator's own state: equal states give equal seeds. The seed is the same in every process:
+        only hashes of numbers are used, because hashes of bytes differ between processes.
         """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)
@@ -209,9 +209,9 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return one of ``WORLDS`` fixed states for a generator of the type of ``generator``.
+    """Return a fixed state for ``generator``, one of the ``WORLDS`` states with which runs may start.
 
-    It is the state with the index ``seed`` modulo ``WORLDS``.
+    ``seed`` modulo ``WORLDS`` selects it. The state has the form that ``read`` returns for a generator of this type.
     """
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):

@@ -247,9 +247,10 @@ without end."""
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Call ``run`` and return its result; call it again as long as the last run added code to redirect (see ``met``).
+    """Call ``run`` until a call finds no further code to redirect (see ``met``), and return the last result.
 
-    In the next run, calls of ``float`` in this code accept symbolic numbers.
+    In each call, calls of ``float`` in the code that earlier calls found accept symbolic numbers. Exceptions are raised
+    only by the last call.
     """
     while True:
         before = len(PROCESS.float_code)
@@ -289,8 +290,10 @@ def met() -> None:
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
     """Context manager: while it is open, calls in the modules that ``met`` has noted are redirected.
 
-    ``answers`` maps floating types to the functions to which their calls go. Names bound to a key of ``functions``, an
-    original function, refer to the value, its substitute. Modules that are noted while it is open are not affected.
+    ``answers`` maps a floating type, such as ``float``, to the function that is called in its place. ``functions`` maps
+    original functions, such as ``math.log``, to their substitutes: a global name of such a module that is bound to an
+    original is bound to its substitute meanwhile. Modules that are noted while the context manager is open are not
+    affected.
     """
     modules = [*PROCESS.float_modules.values()]
     named = {TYPES[kind]: answer for kind, answer in answers.items()}
@@ -306,9 +309,10 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
 
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
-    """Replace each original function in a module by its substitute; with ``back``, put the originals back.
+    """Redirect the code of ``module``, and replace original functions in its global names by their substitutes.
 
-    ``functions`` maps originals to substitutes. Names that refer to neither are unchanged.
+    With ``back``, the original code and functions are restored. ``functions`` maps originals to substitutes. Code and
+    names that other code has changed meanwhile are left unchanged.
     """
     for result, *codes in module.functions:
         function = result()
@@ -397,9 +401,10 @@ def _is_abandoned(block: Block) -> bool:
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``hook``, an exception hook of threads, changed to print nothing for an abandoned path of ``block``.
+    """Return a hook that calls ``hook``, an exception hook of threads, unless the path of ``block`` is abandoned.
 
-    Refusals are recorded in any case.
+    So errors of threads are not printed after the run is over or refused. A refusal is passed to ``hook`` in any case
+    while the run lasts, so that it is recorded.
     """
 
     def invoke(thread: threading.Thread) -> None:
@@ -410,7 +415,10 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
-    """Wrap the function of a new thread (or, with ``pooled``, a task of a pool) so that it runs in the open block."""
+    """Return ``function``, the function of a new thread, changed so that it runs inside the block that is open now.
+
+    With ``pooled`` it is a task of a thread pool. If no block is open, ``function`` itself is returned.
+    """
     block = current()
     if block is None:
         return function

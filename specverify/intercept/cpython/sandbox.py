@@ -311,9 +311,9 @@ def _operations() -> Any:
 
 
 class _CallInC(NamedTuple):
-    """How calls of a C function are listed.
+    """How the calls of one C function are listed in an observed run.
 
-    ``kind`` is the field of ``Found`` in which they appear, and ``call`` the text of the entry.
+    ``kind`` is the field of ``Found`` to which a call is added, and ``call`` the text that is added.
     """
 
     kind: str
@@ -323,9 +323,10 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call of the C function ``function`` through ``note(kind, text)`` if the call may draw.
+    """Report a call of the C function ``function`` by ``note(kind, text)`` if the call may draw.
 
-    ``frame`` is the frame that calls. ``known`` caches how functions were classified.
+    ``frame`` is the Python frame that makes the call. ``known`` caches, by function, how its calls are listed; None
+    stands for a function that draws nothing.
     """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):

@@ -85,7 +85,8 @@ def _functions(found: Any) -> Sequence[Any]:
 def _once_for(memory: dict[int, tuple[Any, Answer]], closed: Any, answer: Callable[[Sequence[Any]], Answer]) -> Answer:
     """Return ``answer(equations)`` for the equations of the traced function ``closed``.
 
-    The answer is computed once for each function and stored in ``memory``.
+    The answer is computed once for each function. ``memory`` stores the answers: it maps the identity of a function to
+    the function and its answer.
     """
     jaxpr = getattr(closed, "jaxpr", closed)
     before = memory.get(id(jaxpr))
@@ -226,7 +227,10 @@ def _told(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return the array that represents all arrays with this content; ``array`` itself if it must not be cached."""
+    """Return one array for all arrays with the content of ``array``, so that equal operands are found in the cache.
+
+    This is the first array of this content that was seen. An array that must not be cached is returned itself.
+    """
     if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
@@ -494,10 +498,10 @@ def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
 
 
 class Follow(NamedTuple):
-    """Two functions that the rules of loops and conditions call.
+    """Two functions that the rules of loops and conditions get as an argument.
 
-    ``called(function, operands)`` evaluates a traced function, and ``made(elements, description)`` makes a symbolic
-    array.
+    ``called(function, operands)`` returns the results of a traced function on ``operands``. ``made(elements,
+    description)`` returns the symbolic array of ``elements`` with the shape and dtype of JAX's ``description``.
     """
 
     called: Callable[[Any, Sequence[Any]], list[Any]]

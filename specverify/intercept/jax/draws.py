@@ -52,8 +52,9 @@ class Source:
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
         """Create a random word of ``width`` bits, drawn at ``site``; ``draws`` answers comparisons of it.
 
-        ``draw(way)`` returns the draw of the word for one use: ``("uniform", width)`` or ``("rest", number, width)``.
-        ``word`` is its recorded value, if there is one.
+        ``draw(way)`` returns the ``Draw`` that records one use of the word. ``way`` is ``("uniform", width)`` for its
+        leading bits or ``("rest", number, width)`` for its remainder modulo ``number``. ``word`` is the value in a
+        recorded run, if the run repeats one.
         """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
@@ -77,9 +78,10 @@ class Bits(Deferred):
     """The leading bits of a random word as a symbolic integer, which is drawn when the program reads it."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """Represent the first ``kept`` bits of the word ``source``.
+        """Represent the first ``kept`` bits of the word ``source`` as an integer.
 
-        ``under`` is an integer whose bits stand before them, such as those of an exponent; 0 for none.
+        ``under`` is a number whose bits are placed above these bits and added to the integer, such as the exponent of a
+        float; 0 for none.
         """
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
@@ -96,7 +98,11 @@ class Bits(Deferred):
         )
 
     def placed_under(self, number: int) -> Any:
-        """Return the bits combined with the higher bits of ``number`` (bitwise or); ``Declined`` if the two overlap."""
+        """Return the bitwise or of these bits and ``number``, such as the bits of an exponent.
+
+        Returns ``Declined`` unless all bits of ``number`` are higher than these bits, and if other bits were placed
+        above them before.
+        """
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
             Bits(self.source, self.kept, number)
@@ -169,7 +175,10 @@ class JaxDraws:
     """Answers all random calls of JAX in one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """Answer by ``draws``; ``forced`` gives uniforms fixed values (None: they are symbolic)."""
+        """Answer random calls by the interpreter ``draws``.
+
+        ``forced`` gives uniforms fixed values (see ``boundary_of``); with None they are symbolic.
+        """
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = _KeyStreams()
         self._shapes: dict[Hashable, tuple[Any, str]] = {}

@@ -50,6 +50,7 @@ from specverify.intercept.symbolic.primitives import (
     with_rule,
 )
 from specverify.intercept.symbolic.rows import Ask
+from specverify.intercept.symbolic.steps import FLOOR
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, MULTIPLY
 from specverify.laws import rounding
 
@@ -92,7 +93,10 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return ``elements``, or the first ``Declined`` among them: the rule must apply to every element."""
+    """Return ``elements``, results of a rule that was applied to each element of an array.
+
+    If the rule declined for an element, return the first ``Declined`` instead, because the rule must apply to all.
+    """
     return next(filter(is_declined, elements.flat), elements)
 
 
@@ -484,7 +488,7 @@ def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
     return rows.reduced(total, products, [-1]).reshape([*batch, *rows_of, *columns_of])
 
 
-(_SUMS,) = PRIMITIVES["sum"].jax
+_SUMS = "reduce_sum"
 
 
 def _floor_divided(operands: list[Any], result: Any) -> Any:
@@ -499,7 +503,7 @@ def _floor_divided(operands: list[Any], result: Any) -> Any:
         smooth = isinstance(left, Continuous) and not left.clamped and not left.in_steps
         if not wide or not smooth or isinstance(right, (*SYMBOLIC, Bits)) or not 0 < known(right) < math.inf:
             return declined
-        return whole_part("floor", applied("divide", left, float(known(right))), caller())
+        return whole_part(FLOOR.name, applied("divide", left, float(known(right))), caller())
 
     return _whole(each(one, operands))
 

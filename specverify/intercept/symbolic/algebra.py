@@ -87,10 +87,12 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
-    """Return ``value`` unchanged, or refuse it if it may equal ``number`` with positive probability.
+    """Return ``value`` unchanged.
 
-    A clamped number may. At 0 the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf. ``what`` is the
-    beginning of the message.
+    Refuses it if it may equal ``number`` with positive probability, as a clamped number may.
+
+    A division calls this with 0, because the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf.
+    ``what`` is the beginning of the message.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")
@@ -438,10 +440,10 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the result of ``operation`` on a symbolic number, alone or with a plain number; results are cached.
+    """Return the result of ``operation`` on one symbolic number, or on one and a plain number, from a cache.
 
-    Returns ``Declined`` if the symbolic number was compared before, for any other operands, and if the operation is
-    refused. ``operation`` must not draw.
+    ``operation`` must not draw. Returns ``Declined`` for other operands, for a symbolic number that was compared before
+    (its interval is no longer the whole one), and for an operation that is refused.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

@@ -461,7 +461,10 @@ def lookups_at_large() -> AbstractContextManager[None]:
 
 
 class _Unreachable(SymbolicFloat):
-    """The content of the memory of an array of very many symbolic numbers: every operation on it is refused."""
+    """The object in every element of the memory of an array that stands for very many symbolic numbers.
+
+    It has no number: every operation on it is refused.
+    """
 
     __slots__ = ()
 

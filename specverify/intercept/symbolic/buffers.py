@@ -166,9 +166,9 @@ class Beside:
         return self.address <= address < self.address + self.bytes
 
     def fill(self) -> None:
-        """Create the object array of the elements, unless it exists.
+        """Create the object array of the elements with the numbers in the memory, unless it exists.
 
-        The memory is then overwritten with random bytes, so that a replay detects code that reads it.
+        The memory is then overwritten with random numbers, so that a replay detects code that reads it.
         """
         if self.elements is None:
             self.elements = self.memory.astype(object)
@@ -310,9 +310,9 @@ def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor like ``make`` that copies the symbolic elements of a buffer.
+    """Return a constructor like ``make`` that gets the elements of buffers, symbolic ones too, instead of the buffers.
 
-    ``make`` itself would read the buffer's memory.
+    ``make`` itself would read the memory of a buffer, which does not hold its symbolic elements.
     """
 
     def read(*args: Any, **kwargs: Any) -> Any:

@@ -152,10 +152,11 @@ class Continuous(NamedTuple):
         return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
-        """Return the value of the uniform at which the number crosses ``bound``.
+        """Return the bound for the uniform that corresponds to ``bound`` for this number.
 
-        The result is -inf or inf if all values of the number are on one side of the bound. ``or_equal`` states that the
-        comparison with the bound includes equality.
+        A comparison of the uniform with the result has the answer of the comparison of the number with ``bound``. The
+        result is -inf or inf if all values of the number are on one side of ``bound``. ``or_equal`` states that the
+        comparison includes equality.
         """
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
@@ -236,9 +237,9 @@ class Extreme(NamedTuple):
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return the element of ``values`` that has the rank of this order statistic when the values are sorted.
+        """Return the value with the index ``rank`` in the sorted ``values``: descending if ``largest``, else ascending.
 
-        There is one value for each part.
+        There is one value for each part, such as its upper bound.
         """
         return sorted(values, reverse=self.largest)[self.rank]
 

@@ -94,9 +94,10 @@ class Categorical(Deferred):
     """The symbolic outcome of a categorical draw; if the program never reads it, one run stands for all its values."""
 
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
-        """Store the draw, which ``draws`` answers: index j of ``pmf`` stands for the value ``first + j``.
+        """Store a draw from ``pmf``, which ``draws`` answers when the program reads it.
 
-        ``site`` names the decision, and ``draw`` records the generator state.
+        Index j of ``pmf`` stands for the value ``first + j``. ``site`` names the decision. ``draw`` records the
+        generator state from which the draw is made; None if it is not known.
         """
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
         coupled = mode().coupled

@@ -92,11 +92,12 @@ class DrawAmongMany:
         *,
         recorded: Callable[[Any, Any], int],
     ) -> None:
-        """Store the draw, named ``site``, which ``draws`` answers. ``law()`` returns its pmf, an array ``[outcomes]``.
+        """Store the draw named ``site``, which ``draws`` answers; ``law()`` returns its pmf, an array ``[outcomes]``.
 
-        ``draw`` records the generator state. ``settle(None)`` is called when the program first uses the draw, and
-        ``settle(outcome)`` when it reads the outcome. In a run that repeats a plain run, ``recorded(coupled, pmf)``
-        returns the outcome of the plain run; ``coupled`` is the interpreter that holds its record.
+        ``draw`` records the generator state. ``settle`` is called with None when the program first uses the draw, and
+        with the outcome when it reads the outcome. ``recorded`` is used only in a run that repeats a plain run:
+        ``recorded(coupled, pmf)`` returns the outcome of the plain run, from the record that the interpreter
+        ``coupled`` holds.
         """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked, self._recorded = law, 0, recorded
@@ -282,10 +283,10 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return, for each number of bounds at or below a symbolic number, the index of the first True of its comparisons.
+    """Return, for k = 0, 1, ..., the index of the first True if k of the bounds are at or below a symbolic number.
 
-    The number is compared with each bound as in ``crossing`` with the same ``above``. ``ranks`` has the rank of each
-    bound in ascending order. The index is 0 if no comparison is True.
+    The bools are the comparisons of the number with each bound, as in ``crossing`` with the same ``above``. ``ranks``
+    has the rank of each bound in ascending order. The index is 0 if no comparison is True.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -554,7 +555,11 @@ def _clocks(scores: Many) -> Clocks:
 
 
 def _stripped(scores: Many) -> Many:
-    """Return the scores without their last steps, as far as these steps increase and are the same for all scores."""
+    """Return the scores without their last steps, which do not change the order of the scores.
+
+    A step is removed if it increases and is the same for all scores; plain numbers and limits are mapped back
+    accordingly.
+    """
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores
@@ -668,9 +673,10 @@ def law_of(clocks: Clocks) -> Any:
 
 
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
-    """Return the probability that each clock rings first, an array ``[clocks]``.
+    """Return the probability that each of ``clocks`` rings first, an array ``[clocks]``.
 
-    ``moments`` are the different start times in increasing order, and clock i starts at ``moments[where[i]]``.
+    ``moments`` are the different times at which clocks start, in increasing order. Clock i starts at
+    ``moments[where[i]]``.
     """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)

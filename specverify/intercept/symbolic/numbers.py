@@ -197,11 +197,11 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def meets(*operands: Any) -> None:
-    """Record that a symbolic Python number is combined with ``operands``, which may be 16-bit floats.
+    """Widen the rounding bound for an operation of a symbolic Python number with 16-bit floats among ``operands``.
 
-    NumPy rounds a Python float to the dtype of the other operand and computes in that dtype; it does not round an
-    element of a float64 array. A symbolic number does not store which of the two it is. With a 16-bit operand half a
-    spacing is therefore added to the rounding bound.
+    NumPy rounds a Python float to the dtype of the other operand and computes in that dtype, but does not round an
+    element of a float64 array. A symbolic number does not store which of the two it is. So with a 16-bit operand half a
+    spacing of its dtype is added to the bound.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)

@@ -239,8 +239,8 @@ def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primit
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
     """Return the row of ``name``, a function of one number that ``formula`` computes from basic operations.
 
-    ``formula(x, value)`` uses the operations ``x``, which apply to scalars or to noise vectors. ``more`` are further
-    fields of the row.
+    ``formula(x, value)`` calls the operations ``x``. It is called with operations on scalars and with operations on
+    noise vectors, so it gives both rules of the row. ``more`` are further fields of the row.
     """
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
@@ -523,7 +523,10 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound b with which an integer is below b if and only if it is at most ``bound``."""
+    """Return the bound b for which an integer is below b exactly if it is at most ``bound``.
+
+    So a comparison "at most" of an integer becomes a comparison "below".
+    """
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
@@ -688,10 +691,11 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of ``name``, a reduction by the binary operation ``pair`` (sum by add, prod by multiply).
+    """Return the row of ``name``, a reduction that applies the operation ``pair`` to one element after another.
 
-    ``of_counts`` is the class of symbolic outcomes for the result of a row of counts, ``vector`` the rule for noise
-    vectors; ``more`` are further fields.
+    Examples are a sum by ``add`` and a product by ``multiply``. If all elements of a row are counts, the result is a
+    symbolic outcome of the class ``of_counts``. ``vector`` is the rule for noise vectors; ``more`` are further fields
+    of the table row.
     """
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)

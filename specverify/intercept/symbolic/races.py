@@ -177,9 +177,9 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, for each clock of ``running``, the probability that it rings first, and from ``begin`` to ``end``.
+    """Return, for each clock of ``running``, the probability that it rings first and does so from ``begin`` to ``end``.
 
-    The keys are the indices of the clocks. The condition is that no clock has rung before ``begin``.
+    The probability is conditional on no clock having rung before ``begin``. The keys are the indices of the clocks.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -276,9 +276,10 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that increase with the ring times, so that the clock that rings last has the largest.
+    """Return clocks for scores that increase with their ring times: the clock that rings last has the largest score.
 
-    Returns None if the scores have another form.
+    ``scores`` are the scores of a race. Plain numbers get clocks that never ring. Returns None if the scores have
+    another form, or if a plain number could be the largest.
     """
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
@@ -294,10 +295,10 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 
 
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
-    """Return clocks of rate 1 for scores that are all the same function of their own uniforms.
+    """Return a clock of rate 1 for each score, if all scores are the same function of their own uniforms.
 
-    A score that is a plain number gets a clock that never rings. Returns None if a comparison has narrowed the interval
-    of a uniform u. The ring time is -log u, or with ``flipped`` -log(1 - u).
+    The ring time of a clock is -log u for the uniform u of the score, or with ``flipped`` -log(1 - u). A plain number
+    gets a clock that never rings. Returns None if a comparison has narrowed the interval of a uniform.
     """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
@@ -542,11 +543,10 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
 
 
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return pairs (part, index of its score).
+    """Return the parts of all scores as pairs (part, index of its score).
 
-    A score that is a maximum has several parts, any other score is one part.
-
-    A part that occurs in several scores is returned once.
+    The parts of a maximum are the numbers whose maximum it is; any other score is one part. A part that occurs in
+    several scores is returned once.
     """
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
@@ -672,11 +672,12 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the clock that rings first in a second race of the same noise, with other ``rates``.
+    """Return the index of the largest score in a second race of the same noise with other weights, by the first ring.
 
-    ``runners`` are the clocks of the first race, ``drawn`` the uniforms of the second, and ``scores`` the numbers that
-    race in it. Afterwards the noise cannot be used again. Raises ``NeedsValue`` if more than the first clock is
-    requested (``once`` is False), or if the earlier race decided more than its first clock.
+    ``runners`` are the clocks of the first race, ``rates`` their rates in the second. ``drawn`` has the uniforms that
+    take part in the second race, and ``scores`` its numbers. Afterwards the noise cannot be used again. Raises
+    ``NeedsValue`` if more than the first clock is requested (``once`` is False), or if the earlier race decided more
+    than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -696,10 +697,10 @@ def _reweighted(
 
 
 def _and_numbers(scores: Sequence[Any], symbolic: list[int], number: int) -> list[int]:
-    """Return the indices of the ``number`` largest of ``scores``: of symbolic scores first, then of plain numbers.
+    """Return the indices of the ``number`` largest of ``scores``, the largest first.
 
-    ``symbolic`` has the indices of the symbolic scores, the largest first; every symbolic score exceeds every plain
-    number.
+    ``symbolic`` has the indices of the symbolic scores, the largest first. They come first in the result, because every
+    symbolic score exceeds every plain number. The plain numbers follow in descending order; equal ones are refused.
     """
     rest = [at for at in range(len(scores)) if at not in symbolic]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]

@@ -45,7 +45,10 @@ Answer = TypeVar("Answer")
 
 
 class Ask(NamedTuple):
-    """The operation of the foreign code from which an element results that is drawn later, when it is read."""
+    """The operation and line of the foreign code that a refusal names.
+
+    An element of the result may be drawn later, when it is read; a refusal then still names the operation that made it.
+    """
 
     operation: str = ""
     """Name of the operation in the user's library, for a refusal."""
@@ -134,7 +137,8 @@ def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -
 def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None) -> Elements:
     """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    ``move`` is called with the positions of the elements, counted from 1; a 0 in its result stands for ``fill``.
+    ``move`` is called with integer arrays in place of ``arrays``: they number all elements from 1 on. Each number in
+    its result stands for the element with this number, and a 0 for ``fill``.
     """
     return moved_apart(lambda *places: [move(*places)], arrays, fill)[0]
 
@@ -379,9 +383,10 @@ def _entry(order: Deferred, rank: int) -> int:
 
 
 def entry_at(row: Row, place: Any) -> Any:
-    """Return ``row[place]`` for a symbolic index: an outcome, drawn when it is read.
+    """Return ``row[place]`` for an index ``place`` that is a symbolic outcome.
 
-    If ``row`` has symbolic numbers, the index is drawn now.
+    The result is an outcome, and the index is drawn when it is read. If ``row`` has symbolic numbers, the index is
+    drawn now, and the result is the selected element.
     """
     if any_symbolic(row):
         return row[int(known(place))]

@@ -48,9 +48,9 @@ class Rule(NamedTuple):
 
 
 def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return a function of (low, high) that returns bounds of ``slope`` between these two numbers.
+    """Return a function of (low, high) that returns the least and the greatest value of ``slope`` between the two.
 
-    ``slope`` is an even function. With growing distance from 0 it decreases, or increases if ``rises``.
+    ``slope`` is an even function that decreases with growing distance from 0, or increases if ``rises``.
     """
 
     def slopes(low: Any, high: Any) -> tuple[Any, Any]:
@@ -312,9 +312,9 @@ second step."""
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether ``last`` and the following ``step`` must stay two steps, although a rule of ``_RULES`` joins them.
+    """Return whether ``last`` and the following ``step`` stay two steps, although a rule of ``_RULES`` could join them.
 
-    ``rest`` are the steps of the chain before them.
+    ``rest`` are the steps of the chain before ``last``.
     """
     if step.name == "rounded":
         return step.number < last.number

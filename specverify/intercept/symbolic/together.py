@@ -248,9 +248,9 @@ class Share(NamedTuple):
 
     @property
     def open(self) -> list[int]:
-        """Return the answers (0: yes, 1: no) that may be impossible, but of which this is not certain.
+        """Return the answers (0: yes, 1: no) of which it is not certain whether they are possible.
 
-        The volume of such an answer may be 0, but may also be too large to ignore.
+        The bounds of the volume of such an answer contain 0, and the upper bound is too large to ignore.
         """
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
@@ -411,9 +411,10 @@ def _is_plain(formula: Any) -> bool:
 
 
 def _beneath(slopes: Any, distance: Any) -> Any:
-    """Return the share of the unit cube in which the dot product of ``slopes`` and the point is below ``distance``.
+    """Return the share of the unit cube that lies below a plane, for each box.
 
-    The arguments and the result have one column for each box.
+    A point x of the cube lies below the plane if the dot product of x and ``slopes`` is below ``distance``. ``slopes``
+    is ``[uniforms, boxes]``; ``distance`` and the result are ``[boxes]``.
     """
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2
@@ -456,9 +457,9 @@ class _Segment(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """A quantity ``constant - rate * t``, where t is one arrival time; with ``exponential``, the exponential of this.
+    """A quantity ``constant - rate * t``, or the exponential of this if ``exponential`` is True.
 
-    The arrival time t is minus the logarithm of the product of ``numbers``.
+    t is an arrival time: minus the logarithm of the product of the uniforms in ``numbers``.
     """
 
     numbers: frozenset[tuple[int, bool]]
@@ -798,9 +799,9 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return what ``fact`` states about its quantity before the steps: (bound, whether it is below the bound).
+    """Return (bound, whether the quantity is below it): what ``fact`` states about its quantity before the steps.
 
-    Returns None for a quantity with limits, or with steps that have jumps.
+    The steps of the fact's formula are undone. Returns None for a quantity with limits, or with steps that have jumps.
     """
     formula = fact.formula
     if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):

@@ -102,9 +102,10 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Give the clocks ``runners``, whose order is known, the new ``rates``; return whether this is possible.
+    """Change the rates of the clocks ``runners`` to ``rates``, and return whether this is possible.
 
-    It is possible if all rates in a tree change by the same factor. Otherwise nothing is changed.
+    What is known of the clocks' order remains valid only if the rates of all clocks in a tree change by the same
+    factor. Otherwise the result is False, and nothing is changed.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -129,7 +130,10 @@ class Place(NamedTuple):
 
 
 def alike(runner: Runner) -> bool:
-    """Return whether all clocks in the tree of ``runner`` have one rate: they ring in the order of their uniforms."""
+    """Return whether all clocks in the tree of ``runner`` ring in the order of their uniforms.
+
+    They do if they have one rate and are all functions of u, or all of 1 - u.
+    """
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
 
 

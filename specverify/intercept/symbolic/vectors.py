@@ -374,17 +374,20 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with ``function`` applied to its plain numbers.
+    """Return ``value`` with other plain numbers: those of ``value`` are replaced by ``function`` of them.
 
-    In addition, the symbolic elements at which the mask ``where`` is True are replaced by the elements of ``numbers``,
-    which are plain.
+    In addition, the symbolic elements at which the mask ``where`` is True become plain: the elements of ``numbers`` at
+    the same indices.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Return ``np.where(condition, one, other)``; ``one`` itself if it is a float and the condition always True."""
+    """Return the elements of ``one`` where ``condition`` is True, and those of ``other`` elsewhere.
+
+    If ``one`` is a single number and the condition is True everywhere, return ``one`` itself, not an array.
+    """
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 

@@ -269,7 +269,8 @@ def _name(func: Any) -> str:
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of ``func(*args, **kwargs)``, a call that writes symbolic numbers into a tensor.
 
-    Returns ``Declined`` for any other call. ``filled`` are the tensors that hold symbolic numbers.
+    ``filled`` records which tensors hold symbolic numbers; the tensor that is written to is added. Returns ``Declined``
+    for any other call.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
@@ -293,7 +294,11 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
-    """Return whether ``value`` can be written into ``tensor`` at ``index`` without forcing symbolic numbers."""
+    """Return whether ``tensor[index] = value`` can be done without reading any element of ``value``.
+
+    This is so if ``value`` has symbolic numbers or unread outcomes. It is also so if ``tensor`` already holds symbolic
+    numbers.
+    """
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
 
@@ -304,9 +309,10 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether the in-place method ``name`` of ``tensor`` forces no outcome.
+    """Return whether the in-place method ``name`` of ``tensor`` can be done without reading an outcome.
 
-    It forces none if it moves elements or computes with integers. ``operands`` are the arguments of the method.
+    It can if the method moves elements or computes with integers, and if ``tensor`` or ``operands``, the arguments of
+    the method, have unread outcomes.
     """
     if name in _MOVES:
         return _undecided(*operands)

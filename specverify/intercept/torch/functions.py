@@ -504,10 +504,10 @@ def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: 
 def _equally(
     run: TorchDraws, call: str, ends: tuple[int, int], like: Any, generator: Any, advance: Callable[[], Any]
 ) -> Any:
-    """Return integers in ``[low, high)``, the pair ``ends``, in the shape of ``like``.
+    """Return equally likely integers in ``[low, high)``, the pair ``ends``, as a tensor in the shape of ``like``.
 
-    They are outcomes if there are few values to enumerate, else symbolic integers. ``run`` answers the draws, ``call``
-    is the name of the function, and ``advance`` draws from the real ``generator``.
+    They are outcomes if there are few possible values, else symbolic integers. ``run`` answers the draws, ``call`` is
+    the name of the function, and ``advance`` draws from the real ``generator``.
     """
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)

@@ -160,7 +160,7 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the rule for the index of a maximum or minimum, whose own row in the table of primitives is ``row``."""
+    """Return the rule for the index of an extreme element; ``row`` is the row of the table for the element itself."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 

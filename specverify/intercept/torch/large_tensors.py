@@ -68,7 +68,10 @@ def _as_tensors(condition: Any, *cases: Any) -> list[Any]:
 
 
 def _is_open(content: Any) -> bool:
-    """Return whether ``content`` is a ``Crossing`` (a comparison with many bounds) or an object array of elements."""
+    """Return whether ``content`` is an object array of elements, or a ``Crossing`` (a comparison with many bounds).
+
+    ``content`` is what ``content_of`` returns. The result is False for noise vectors and plain numbers.
+    """
     return isinstance(content, Crossing) or (isinstance(content, np.ndarray) and content.dtype.kind == "O")
 
 
@@ -170,10 +173,11 @@ def _is_all(dim: Any) -> bool:
 
 
 def _along(content: Any, dim: Any) -> Any:
-    """Return ``content`` in a form whose last axis is the dimension ``dim`` of a reduction.
+    """Return ``content`` in a form whose last axis is the one that a reduction over ``dim`` reduces.
 
-    A noise vector is flattened to one row if all dimensions are reduced. Returns ``Declined`` for other contents, and
-    for any other dimension than the last.
+    ``content`` is what ``content_of`` returns, and ``dim`` the argument of the reduction. If ``dim`` stands for all
+    dimensions, a noise vector is flattened to one row. Returns ``Declined`` if ``content`` is neither a noise vector
+    nor a ``Crossing``, and for any other dimension than the last.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
@@ -461,9 +465,10 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Handle ``where``: return ``left`` where ``condition`` is true, else ``right``; an unread condition is not forced.
+    """Handle ``where``: return ``left`` where ``condition`` is true, and ``right`` elsewhere, with unread outcomes.
 
-    Returns ``Declined`` without unread outcomes, and with symbolic numbers.
+    Nothing is read: an element of the result that depends on an unread outcome is unread too. Returns ``Declined`` if
+    the operands have no outcome, and if they have symbolic numbers.
     """
     given = _as_tensors(condition, left, right)
     held = _elements(given)

@@ -149,7 +149,10 @@ def outliving_inference() -> AbstractContextManager[Any]:
 
 
 class View(NamedTuple):
-    """The base of a view, a function that makes the view again, and the flat positions of its elements in the base."""
+    """A view of a symbolic tensor: its ``base``, and how to find its elements there.
+
+    ``places`` has the index of each element in the flattened base. ``again`` makes the same view of an ordinary tensor.
+    """
 
     base: SymbolicTensor
     again: Callable[[torch.Tensor], torch.Tensor]
@@ -415,7 +418,7 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 def _samples(content: Any) -> Any:
     """Return elements of ``content`` that show which types of elements it has.
 
-    These are all elements of an array, or one random element of a noise vector.
+    These are all elements of an array, the first symbolic element of a noise vector, and none of a ``Crossing``.
     """
     if isinstance(content, np.ndarray):
         return content.flat

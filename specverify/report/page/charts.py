@@ -99,9 +99,9 @@ def _picture(row: Level, largest: float) -> Markup:
 
 
 def evidence(found: EvidencePanel, name: str) -> Markup:
-    """Return the panel ``found`` as HTML: the curve of an e-value over the number of samples, and its points.
+    """Return the panel ``found`` as HTML: a curve of the e-value over the number of samples, and a table of its points.
 
-    ``name`` is the id of the panel on the page.
+    ``name`` is the id of the curve's HTML element, unique on the page.
     """
     rows = [(str(samples), _power(value)) for samples, value in found.points]
     points = element(

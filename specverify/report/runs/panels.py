@@ -129,9 +129,9 @@ def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...
 
 
 def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
-    """Return the panel that compares the observed with the detectable total variation of each setting.
+    """Return the panel that compares, for each setting, the observed total variation with the smallest detectable one.
 
-    ``rows`` are the results of the settings.
+    ``rows`` are the results of the settings, one mapping of JSON data for each.
     """
     levels = tuple(
         Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])

@@ -143,10 +143,10 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return claim -> (number of settled, of failed, of undecided verdicts on this claim).
+    """Return claim -> three numbers of the verdicts on this claim: settled, failed, undecided.
 
-    Verdicts that belong to no claim, because every subject must satisfy their checks, are counted last under a name of
-    their own.
+    Checks that every subject must satisfy, whatever it claims, belong to no claim. Their verdicts are counted last,
+    under a name of their own.
     """
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))

@@ -46,7 +46,10 @@ class DrawConvention(NamedTuple):
     verifier: Callable[[Inputs], Verifier]
     draws: Callable[[Inputs], Draws]
     numbers: Callable[[dict[Site, Fraction], int, random.Random, Sequence[tuple[Any, int]]], dict[str, Any]]
-    """``numbers(uniform by site, gamma, rng, [(weights, outcome) of the last draw])`` -> random numbers of inputs."""
+    """``numbers(uniforms, gamma, rng, last)`` returns the random numbers of a vector's inputs, by name.
+
+    ``uniforms`` maps the site of a draw to its uniform, and ``last`` lists (weights, outcome) of the last draw.
+    """
     notes: tuple[str, ...]
     deterministic: bool = False
     parameters: Mapping[str, str] = {}
@@ -193,7 +196,10 @@ def _of_shape(convention: DrawConvention, shape: str, gamma: int, vocabulary: in
 
 
 def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
-    """Return the possible paths of the convention's verifier for these inputs, each as the list of its decisions."""
+    """Return every possible path of the convention's verifier for the inputs of a vector.
+
+    Each path is the list of its draws, which have a site, weights and an outcome.
+    """
     verify = convention.verifier(inputs)
     return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
 
@@ -213,9 +219,10 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
 
 
 def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
-    """Return the random numbers of a vector's inputs with which the verifier makes these ``decisions``.
+    """Return the random numbers for a vector's inputs, by name, with which the verifier makes the ``decisions``.
 
-    ``gamma`` is the number of drafts. ``rng`` draws the numbers that the convention needs in addition, such as keys.
+    ``decisions`` are the draws of one path of the verifier, each with its site, weights and outcome. ``gamma`` is the
+    number of drafts. ``rng`` draws the numbers that the ``convention`` needs in addition, such as keys.
     """
     result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
