@@ -115,7 +115,7 @@ def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected:
     A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``. Both
     arrays ``[B, V]`` are read once, for the sums of their blocks. The residual is computed for rows that are not
     rejected too, and ignored there, because a compiler executes a test of single entries slowly. Then only the block
-    that contains the token is read.
+    that contains the token is read. ``xp`` is the array namespace.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)
@@ -138,7 +138,10 @@ def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected:
 
 
 def _in_blocks(xp: Any, weights: Any) -> Any:
-    """Return ``weights`` ``[B, V]`` as ``[B, blocks, block size]``, padded with zeros at the end."""
+    """Return ``weights`` ``[B, V]`` as ``[B, blocks, block size]``, padded with zeros at the end.
+
+    ``xp`` is the array namespace.
+    """
     rows, vocabulary = weights.shape
     blocks = 1 if vocabulary < SHORT else BLOCKS
     behind = -vocabulary % blocks
@@ -152,7 +155,8 @@ def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
 
     ``cumulative`` has the cumulative sums of ``weights``, and ``bounds`` one bound for each row. If there is no such
     position, the last position with positive weight is returned, or -1 if the row has no weight. Positions of zero
-    weight are masked explicitly, because a parallel scan may round two equal sums differently.
+    weight are masked explicitly, because a parallel scan may round two equal sums differently. ``xp`` is the array
+    namespace.
     """
     ids = xp.arange(weights.shape[-1], dtype=xp.int64, device=weights.device)[None, :]
     last = xp.max(xp.where(weights > 0, ids, -1), axis=-1)
@@ -160,12 +164,18 @@ def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
 
 
 def _leading(xp: Any, keep: Any) -> Any:
-    """Return for each row of ``keep`` the number of its leading entries that are true."""
+    """Return for each row of ``keep`` the number of its leading entries that are true.
+
+    ``xp`` is the array namespace.
+    """
     return xp.sum(xp.cumulative_sum(xp.astype(~keep, xp.int64), axis=-1) == 0, axis=-1, dtype=xp.int64)
 
 
 def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
-    """Return the result of the batch, in which each row has its accepted drafts, its final token, and padding."""
+    """Return the result of the batch, in which each row has its accepted drafts, its final token, and padding.
+
+    ``xp`` is the array namespace.
+    """
     final = xp.astype(final, xp.int64)[:, None]
     drafts = xp.concat([xp.astype(draft_tokens, xp.int64), final], axis=1)
     behind = xp.arange(drafts.shape[1], device=drafts.device)[None, :] - accepted[:, None]
@@ -186,7 +196,10 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
 
 
 def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
-    """Raise ``ValueError`` for an array whose dtype is not of ``kind``; values are not read from the device."""
+    """Raise ``ValueError`` for an array whose dtype is not of ``kind``; values are not read from the device.
+
+    ``xp`` is the array namespace.
+    """
     for name, values in arrays.items():
         if not xp.isdtype(values.dtype, kind):
             raise ValueError(f"{name} holds {values.dtype}, expected {'integers' if kind == 'integral' else 'floats'}")

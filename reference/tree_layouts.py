@@ -87,9 +87,9 @@ def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
 
 
 def child_lists(parents: Any) -> list[list[int]]:
-    """Return the rows of the children of every row, beginning with the root's, for ``parents`` ``[nodes]``.
+    """Return, for every row, the list of the rows of its children; the first list is the root's.
 
-    Sequoia calls these lists successors.
+    ``parents`` ``[nodes]`` is the tree. Sequoia calls these lists successors.
     """
     return _child_lists(parents.tolist())
 

@@ -72,7 +72,10 @@ def checked_token(token: Any, size: int) -> int:
 
 
 def checked_tokens(tokens: Any, name: str) -> Tokens:
-    """Return ``tokens`` as a tuple of ``int``. Raises ``ValueError`` unless it is a sequence of integers >= 0."""
+    """Return ``tokens`` as a tuple of ``int``. Raises ``ValueError`` unless it is a sequence of integers >= 0.
+
+    ``name`` is their name in the message.
+    """
     try:
         result = tuple(tokens)
     except TypeError:

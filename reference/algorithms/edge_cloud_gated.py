@@ -68,8 +68,9 @@ def declared_law(
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
     """Yield each outcome of a block of ``count`` drafts with its probability.
 
-    An outcome is the block committed unverified (if it is easy by ``gate`` and ``most``), the block cut at a rejection,
-    or the block followed by a bonus token.
+    An outcome is the block committed unverified, the block cut at a rejection, or the block followed by a bonus token.
+    ``gate`` states which tokens are hard; a block is committed unverified if at most the share ``most`` of its
+    tokens is hard. ``prefix`` is the text before the block.
     """
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)
@@ -91,7 +92,10 @@ def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) 
 
 
 def _blocks(task: Task, prefix: Tokens, count: int) -> list[tuple[Tokens, tuple[Pmf, ...], Any]]:
-    """Return every block of ``count`` drafts with its rows of q and its probability under q."""
+    """Return every block of ``count`` drafts with its rows of q and its probability under q.
+
+    ``prefix`` is the text before the block.
+    """
     draft = draft_model(task)
     blocks: list[tuple[Tokens, tuple[Pmf, ...], Any]] = [((), (), 1)]
     for _ in range(count):

@@ -50,7 +50,8 @@ def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
 def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
     """Return the law of the replacement after ``token`` is rejected: p without it and its nearest neighbours.
 
-    No neighbour is removed if even the nearest has a probability above ``delta``.
+    The law is normalised. ``neighbours`` + 1 neighbours are removed, but none if ``neighbours`` is 0 or the nearest has
+    a probability above ``delta``. If no mass is left, the law is uniform.
     """
     closed = {token}
     if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):

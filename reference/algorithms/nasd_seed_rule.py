@@ -18,7 +18,10 @@ from ..verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
-    """Return the decoder that drafts up to ``gamma`` tokens from n-grams up to ``order``, accepted if p's argmax."""
+    """Return the decoder that drafts up to ``gamma`` tokens from n-grams up to ``order``.
+
+    A draft is accepted if it is the argmax of p.
+    """
     return Parts(ngram_drafter(ngram_table(order)), constant(gamma), match_argmax_then_sample)
 
 

@@ -13,7 +13,8 @@ from ..verifiers.sample_and_match import sample_and_match
 def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
     """Return the decoder that copies up to ``gamma`` tokens from earlier in the text.
 
-    They follow the first earlier occurrence of the last tokens, at most ``max_ngram`` of them.
+    The last tokens of the text, at most ``max_ngram``, are looked up earlier in the text, and the tokens after their
+    first occurrence are copied.
     """
     return Parts(prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), sample_and_match)
 

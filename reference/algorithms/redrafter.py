@@ -21,7 +21,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def beam_search(draft: LanguageModel, prefix: Tokens, beams: int, depth: int) -> list[Tokens]:
-    """Return the ``beams`` best paths of ``depth`` tokens by beam search, the best first."""
+    """Return the ``beams`` best paths of ``depth`` tokens by beam search, the best first.
+
+    The paths follow the text ``prefix``, and ``draft`` is the model.
+    """
     kept: list[tuple[Tokens, Any]] = [((), 1)]
     for _ in range(depth):
         grown = []

@@ -20,7 +20,10 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def best_paths(draft: LanguageModel, prefix: Tokens, budget: int, depth: int) -> list[Tokens]:
-    """Return the ``budget`` most probable paths of at most ``depth`` tokens, parents before children."""
+    """Return the ``budget`` most probable paths of at most ``depth`` tokens, parents before children.
+
+    The paths follow the text ``prefix``, and ``draft`` is the model.
+    """
     added: list[Tokens] = []
     waiting: dict[Tokens, Any] = {(): 1} if depth > 0 else {}
     while waiting and len(added) <= budget:

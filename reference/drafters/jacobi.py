@@ -15,7 +15,10 @@ from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 
 
 def sweep(target: LanguageModel, prefix: Tokens, guess: Tokens) -> Tokens:
-    """Return the block after one sweep: the target's argmax at every position, given the tokens of ``guess``."""
+    """Return the block after one sweep: the target's argmax at every position, given the tokens of ``guess``.
+
+    The block follows the text ``prefix``.
+    """
     return tuple(argmax(target(prefix + guess[:i])) for i in range(len(guess)))
 
 

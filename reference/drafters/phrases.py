@@ -62,12 +62,18 @@ def greedy(model: LanguageModel, prefix: Tokens, count: int) -> Tokens:
 
 
 def said(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax at the position of every drafted token, given the drafts before it."""
+    """Return the target's argmax at the position of every drafted token, given the drafts before it.
+
+    The drafts ``drafted`` follow the text ``prefix``.
+    """
     return tuple(argmax(target(prefix + drafted[:i])) for i in range(len(drafted)))
 
 
 def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax after every drafted token, given the drafts up to it."""
+    """Return the target's argmax after every drafted token, given the drafts up to it.
+
+    The drafts ``drafted`` follow the text ``prefix``.
+    """
     return tuple(argmax(target(prefix + drafted[: i + 1])) for i in range(len(drafted)))
 
 
@@ -75,8 +81,8 @@ def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
     """Return the phrases of ``length`` tokens that a pass adds to the pool, in the order of their first tokens.
 
     ``drafted`` are the drafts of the pass from the first mismatch on, and ``behind[i]`` is the target's argmax after
-    ``drafted[i]``. Each draft may begin a phrase; the target's argmaxes after it and after the next drafts follow. Only
-    phrases of full length count, in which all these drafts but the first equal the argmaxes.
+    ``drafted[i]``. A phrase is one draft followed by the argmaxes after it and after the next drafts, as long as each
+    next draft equals the argmax before it. Shorter phrases are left out.
     """
     phrases = []
     for i in range(len(drafted) - length + 2):

@@ -78,7 +78,8 @@ def sequoia_tree(acceptance: Sequence[Any], size: int, depth: int) -> PlannedTre
 def tree_value(acceptance: Sequence[Any], parents: Sequence[int]) -> Any:
     """Return the mean number of tokens that a tree emits: 1 plus the sum over nodes of the products along their paths.
 
-    The factor of a node on a path is ``acceptance[k]``, where k is its rank among its siblings.
+    The factor of a node on a path is ``acceptance[k]``, where k is its rank among its siblings. ``parents`` has the
+    parent of each node, -1 for the root.
     """
     reached: list[Any] = []
     for node, parent in enumerate(parents):

@@ -71,8 +71,8 @@ def decide(
     """Return the reply to ``request``.
 
     A new request is decided by ``draws``, or by the shared noise ``noise(seed)`` if the session has a seed; a repeated
-    one without draws. ``state`` is None before the session is open. Raises ``ValueError`` for an unknown mode, a mode
-    without its seed, or a draft that does not fit the mode.
+    one without draws. ``state`` is None before the session is open. ``target`` is the target model. Raises
+    ``ValueError`` for an unknown mode, a mode without its seed, or a draft that does not fit the mode.
     """
     repeated = earlier_reply(state, request)
     if repeated is not None:
@@ -135,7 +135,7 @@ def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | No
 def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: int) -> list[Pmf]:
     """Return the last ``count`` rows, pmfs ``[V]``, of a pass over the text and ``draft``.
 
-    Only the tokens missing from the cache are fed.
+    Only the tokens missing from the cache are fed. ``target`` is the target model.
     """
     fed = tokens_to_feed(state.tokens + draft, len(state.cache))
     ends = range(len(fed) - count + 1, len(fed) + 1)

@@ -24,9 +24,9 @@ class SparsePmf(NamedTuple):
 
 
 class Open(NamedTuple):
-    """From the edge: open the session, or open it again, with these tokens.
+    """From the edge: open the session with these tokens, or open it again under a larger epoch.
 
-    A session with a larger epoch replaces it.
+    The session with the larger epoch replaces the earlier one.
     """
 
     session: str

@@ -17,6 +17,9 @@ def constant(gamma: int) -> LengthRule:
 
 
 def check_gamma(gamma: int, name: str) -> None:
-    """Raise ``ValueError`` unless ``gamma`` is an integer >= 0."""
+    """Raise ``ValueError`` unless ``gamma`` is an integer >= 0.
+
+    ``name`` is its name in the message.
+    """
     if isinstance(gamma, bool) or not isinstance(gamma, int) or gamma < 0:
         raise ValueError(f"{name} is {gamma!r}, expected an integer >= 0 (the number of drafted tokens)")

@@ -41,7 +41,7 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur in the sums ``wins``, and the coefficients ``[sums, rates]``.
+    """Return the rates that occur in ``wins``, sums of exponentials in T, and the coefficients ``[sums, rates]``.
 
     The coefficients of one sum are a row, with 0 for a rate that the sum lacks. The arrays have the number type of
     ``like``.

@@ -35,7 +35,10 @@ class Prefix(NamedTuple):
 
 
 def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: Tokens) -> list[Prefix]:
-    """Return all prefixes of ``block`` after ``text``, the empty one first."""
+    """Return all prefixes of ``block`` after ``text``, the empty one first.
+
+    ``target`` gives p and ``draft`` gives q.
+    """
     result: list[Prefix] = []
     proposed: Any = 1
     mass: Any = 1

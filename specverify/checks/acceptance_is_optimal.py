@@ -131,7 +131,7 @@ def _not_optimal(
 def _chance_of_equal(situation: InScenario, tokens: Tokens) -> Any:
     """Return the probability that a draw from p and an independent draw from q are the same token.
 
-    p and q are the rows of the scenario's target and draft model after the text ``tokens``.
+    p and q are the rows of the target and of the draft model of ``situation`` after the text ``tokens``.
     """
     p, q = situation.task.target(tokens), draft_model(situation.task)(tokens)
     return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))

@@ -24,7 +24,8 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
     """Compute the law of the tokens that the call ``given`` emits, and compare it with the law of the rule.
 
     A law that differs from the rule's refutes if the program follows the rule on small rows. If it does not, or does
-    not run on them, ``_of_another_rule`` returns the verdict.
+    not run on them, the law refutes only if the program misses the target's law on small rows; else the result is
+    undecided. ``conditions`` has the seed of the runs.
     """
     opened = given.open()
     law = law_of(opened, conditions.seed)

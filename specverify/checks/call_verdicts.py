@@ -74,8 +74,8 @@ class Part(NamedTuple):
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
     """Describe a result of a call that is wrong under every rule; None if there is none.
 
-    Such a result is an error, an emitted number that is no token, or an emitted token with p = 0. ``rows`` are p, q and
-    the drafts of the call.
+    Such a result is an error, an emitted number that is no token, or an emitted token with p = 0. ``law`` is the law of
+    the results, and ``rows`` are p, q and the drafts of the call.
     """
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
@@ -93,6 +93,7 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
     """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
     ``weight`` is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored.
+    ``rows`` are p, q and the drafts of the call.
     """
     if not weight > spare:
         return None
@@ -109,7 +110,7 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
     """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
 
     ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if neither is the
-    case.
+    case. ``rows`` are p, q and the drafts of the call.
     """
     for number, mass in found.outside.items():
         if mass > spare:
@@ -243,7 +244,7 @@ def _told(part: Part, rows: Rows, expected: Any, outside: Any) -> str:
 def _few_bits(found: float, expected: float) -> str:
     """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
-    A uniform of n bits is 0 with probability 2^-n, and 0 accepts also a draft with a smaller bound. The remark is
+    A uniform of n bits is 0 with probability 2^-n, and then a draft is accepted however small its p/q is. The remark is
     returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
     rule.
     """

@@ -159,7 +159,10 @@ class Check(NamedTuple):
 
 
 def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject], Examine]:
-    """Return a function of the subject that ignores the subject and returns ``examine``."""
+    """Return a function of the subject that ignores the subject and returns ``examine``.
+
+    It becomes ``ExaminedPart.examine_for`` if a situation is examined in the same way for every subject.
+    """
     return lambda _: examine
 
 
@@ -245,7 +248,8 @@ def law_in(here: InScenario, runs: int) -> Law:
 
     If the calls of a verifier are memoised, each of its rounds depends on the text alone. If the horizon is above
     ``SEVERAL_ROUNDS``, only its first round is enumerated, and the later tokens are drawn from the target: this decides
-    the law of the whole text. Greedy texts have few paths, so all of their rounds are enumerated.
+    the law of the whole text. Greedy texts have few paths, so all of their rounds are enumerated. ``here`` is the
+    decoder in its scenario.
     """
     has_few_paths = here.scenario.greedy or here.scenario.horizon <= SEVERAL_ROUNDS
     if here.variant.remembered is None or has_few_paths:
@@ -291,7 +295,8 @@ def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws
 def runs_by_round(here: InScenario) -> float:
     """Return the approximate number of runs that give the law of a decoder round by round.
 
-    It is the number of texts shorter than the horizon times the paths of the first round.
+    It is the number of texts shorter than the horizon times the paths of the first round. ``here`` is the decoder in
+    its scenario.
     """
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)
@@ -305,6 +310,7 @@ def paths_of_one_row(here: InScenario) -> float:
 
     The scenario is one of ``ONE_ROW_SCENARIOS``, in which the models' pmfs are one-hot after every text but one. A
     program that sorts all tokens has a path for each order of the tokens, so the number may be large even there.
+    ``here`` is the decoder in its scenario.
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)
@@ -312,7 +318,10 @@ def paths_of_one_row(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_whole(here: InScenario) -> float:
-    """Return the approximate number of paths of a whole decode in a scenario, if equal states are not merged."""
+    """Return the approximate number of paths of a whole decode in a scenario, if equal states are not merged.
+
+    ``here`` is the decoder in its scenario.
+    """
     return estimated_paths(whole_run(here.decoder, here.prompt))
 
 

@@ -68,12 +68,12 @@ class LawBearing(NamedTuple):
 
 
 def bearing_of(situation: InScenario | EngineProgram) -> LawBearing:
-    """Return a decoder in a scenario, or an engine at one setting, as ``LawBearing``."""
+    """Return ``situation``, a decoder in a scenario or an engine at one setting, as ``LawBearing``."""
     return of_decoder(situation) if isinstance(situation, InScenario) else of_engine(situation)
 
 
 def of_decoder(situation: InScenario) -> LawBearing:
-    """Return the enumerated and the expected law of a decoder in a scenario."""
+    """Return the enumerated and the expected law of ``situation``, a decoder in a scenario."""
     declared = situation.variant.declared_law
     return LawBearing(
         law=lambda conditions: law_in(situation, conditions.runs),
@@ -99,7 +99,7 @@ def _covered(law: Law) -> Mapping[str, Any]:
 
 
 def of_engine(program: EngineProgram) -> LawBearing:
-    """Return the enumerated and the expected law of an engine at one setting."""
+    """Return the enumerated and the expected law of ``program``, an engine at one setting."""
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
@@ -169,7 +169,8 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
     """Enumerate the law of ``bearing`` and compare it with ``expected``.
 
-    A refutation has a counterexample. ``what`` is a phrase for the expected law in messages.
+    A refutation has a counterexample. ``what`` is a phrase for the expected law in messages. ``conditions`` limits the
+    enumeration.
     """
     law = bearing.law(conditions)
     result = compare_laws(law, expected, what)
@@ -212,7 +213,10 @@ def differ(one: Law, other: Law) -> bool:
 
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
-    """Return the law of an engine at one setting; the result is shared by several checks."""
+    """Return the law of an engine at one setting; the result is shared by several checks.
+
+    ``program`` is the engine, and ``conditions`` has the largest number of runs and the number of processes.
+    """
     return law_of_opened(program.open, conditions.runs, conditions.jobs)
 
 

@@ -170,7 +170,7 @@ def _ordered(tokens: Tokens, tree: bool) -> Tokens:
 def _undeclared(situation: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
     """Return the refutation by a draft whose probability differs from the declared one; None if there is none.
 
-    ``proposed`` is the law of the drafting step in ``state``.
+    ``proposed`` is the law of the drafting step in ``state``. ``situation`` is the decoder in its scenario.
     """
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
@@ -190,7 +190,7 @@ def _another_draft(situation: InScenario, done: FirstRound, proposed: ProposalLa
     """Return the refutation by a draft whose probability in a round differs from that in the drafting step.
 
     Returns None if there is no such draft. ``done`` is the enumerated first round, and ``proposed`` the law of the
-    drafting step from the same state.
+    drafting step from the same state. ``situation`` is the decoder in its scenario.
     """
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():

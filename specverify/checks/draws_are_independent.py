@@ -109,7 +109,10 @@ def _verifier_of(subject: Subject) -> Examine:
 
 
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine one engine program: follow its paths, and search for a random number that is used twice."""
+    """Examine one engine program: follow its paths, and search for a random number that is used twice.
+
+    ``conditions`` limits the number of paths.
+    """
     roles = partial(_shared_by, program)
     own_models = program.trace is None
     other = partial(_chosen_token, program)
@@ -125,7 +128,7 @@ def examine(
     No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
     of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
     contain; it returns "" if there is none. Raises the refusal of a path that could not be followed, if the paths
-    before it decide nothing.
+    before it decide nothing. ``conditions`` limits the number of paths.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -154,7 +157,7 @@ def _by_its_law(
     two cases: if it has models of its own, because their law shows nothing about other models, and if it uses a
     generator state twice, because a later request may get the same numbers. If the law cannot be enumerated, an engine
     is undecided, because its drafting and its decisions may be coupled on purpose; a verifier shares no draws with
-    other code and is refuted.
+    other code and is refuted. ``conditions`` limits the number of paths.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -208,7 +211,10 @@ def _role(here: InScenario, reuse: Reuse) -> str:
 
 
 def _chosen_token(program: EngineProgram) -> str:
-    """Return the sentence that an engine chooses a token of a round without a draw; "" if it does not."""
+    """Return the sentence that an engine chooses a token of a round without a draw; "" if it does not.
+
+    ``program`` is the engine.
+    """
     with program.open() as run:
         return or_none(token_without_draw, program, KeptPaths(run)) or ""
 
@@ -217,7 +223,7 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
     """Return the sentence that requests or rows of an engine share a random number.
 
     ``reuse`` is the reuse found when they are served together. Returns "" if one request alone also uses a number
-    twice, or if the engine cannot serve one alone.
+    twice, or if the engine cannot serve one alone. ``program`` is the engine.
     """
     if program.alone is None:
         return ""
@@ -230,7 +236,10 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
 
 
 def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsValue:
-    """Return how the law of a block compares with the expected one, or why it cannot be enumerated."""
+    """Return how the law of a block compares with the expected one, or why it cannot be enumerated.
+
+    ``conditions`` limits the number of paths.
+    """
     if block.promised is None:
         return NeedsValue("no-promise", "no law is promised")
     promised = block.promised()
@@ -272,7 +281,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
     """Return a program that decodes a whole text with all calls in one interception block.
 
     ``intercepted`` builds the decoder and the block. The decode ends at an invalid token. If the last token is never
-    read, one run stands for all of its values.
+    read, one run stands for all of its values. ``here`` is the verifier in its scenario.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
@@ -296,7 +305,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
     """Describe the reuse that occurs if a verifier decides the first round twice; "" if there is none.
 
-    Reuse whose sentence is in ``known`` is ignored.
+    Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario.
     """
     if (intercepted := here.variant.intercepted) is None:
         return ""

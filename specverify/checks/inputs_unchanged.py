@@ -13,7 +13,10 @@ SHAPES = {"generic", "zeros", "point_draft"}
 
 
 def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
-    """Return the names of the objects that a run changes although no documentation announces it."""
+    """Return the names of the objects that a run changes although no documentation announces it.
+
+    ``program`` lists the changes that its engine documents.
+    """
     return tuple(name for name in run.seen.changed if name not in program.documented)
 
 

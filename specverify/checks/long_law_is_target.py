@@ -42,7 +42,7 @@ def _rounds(situation: InScenario, budget: int) -> Rounds:
     """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
 
     The number of these tokens is the number that the models read, or slightly larger. At most ``budget`` runs are made.
-    Raises ``DoesNotApply`` if the states cannot be merged.
+    ``situation`` is the decoder in its scenario. Raises ``DoesNotApply`` if the states cannot be merged.
     """
     for more in MORE:
         try:
@@ -60,7 +60,10 @@ def _plain(scenario: Scenario) -> Rounds:
 
 
 def examine(situation: InScenario, conditions: Conditions) -> Examination:
-    """Compare the fingerprint of the law of the output with that of the target's law."""
+    """Compare the fingerprint of the law of the output with that of the target's law.
+
+    ``situation`` is the decoder in its scenario, and ``conditions`` has the largest number of runs and the seed.
+    """
     rounds, plain = _rounds(situation, min(RUNS, conditions.runs // 4)), _plain(situation.scenario)
     pattern = difference(rounds, plain, situation.scenario.vocabulary, conditions.seed)
     figures = {"runs": rounds.runs, "new_tokens": rounds.horizon, "miss": rounds.horizon / 2**61}

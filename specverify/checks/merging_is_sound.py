@@ -21,7 +21,10 @@ from specverify.subjects.subject import InScenario
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Compare the law of whole decodes, enumerated path by path, with the law in which equal states are merged."""
+    """Compare the law of whole decodes, enumerated path by path, with the law in which equal states are merged.
+
+    ``here`` is the decoder in its scenario. ``conditions`` has the largest number of runs.
+    """
     merged = law_in(here, conditions.runs)
     unmerged = _unmerged(here, conditions.runs)
     rational = is_rational(merged) and is_rational(unmerged)
@@ -42,7 +45,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def _unmerged(here: InScenario, runs: int) -> Law:
     """Return the law of whole decodes without merging, by at most ``runs`` runs.
 
-    A run whose last token is unread counts once per outcome.
+    A run whose last token is unread counts once per outcome. ``here`` is the decoder in its scenario.
     """
     ends = 0
 

@@ -50,7 +50,10 @@ NOT_OBSERVED = "its forward passes are not recorded while it runs"
 
 
 def needs_told(field: str) -> tuple[Need, ...]:
-    """Return the conditions under which an engine's program is examined: its observer records ``field``."""
+    """Return the conditions under which an engine's program is examined: its observer records ``field``.
+
+    ``field`` is the name of a field of ``Observed``.
+    """
     return (
         Need(lambda _, program: program.watch, NOT_OBSERVED),
         Need(lambda _, program: field in program.tells, f"its {field} are not reported"),
@@ -58,7 +61,7 @@ def needs_told(field: str) -> tuple[Need, ...]:
 
 
 def watched(field: str, examine: ExamineRuns, *needs: Need) -> ExaminedPart:
-    """Return the part of a check that examines the programs whose observer records ``field``.
+    """Return the part of a check that examines the programs whose observer records ``field``, a field of ``Observed``.
 
     A program must also meet the further conditions ``needs``. ``examine`` examines one observed program.
     """

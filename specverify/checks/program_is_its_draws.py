@@ -135,7 +135,8 @@ def _drafting(scenario: Scenario) -> bool:
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Run a decoder twice with the same outcomes of its draws, and compare the new tokens; a difference refutes.
 
-    The outcomes are those of enumerated paths, and those that equal tapes of uniforms give.
+    The outcomes are those of enumerated paths, and those that one sequence of uniforms, given to both runs, selects.
+    ``here`` is the decoder in its scenario. ``conditions`` has the seed.
     """
     try:
         fault = _difference(here, conditions.seed)
@@ -156,7 +157,7 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
     """Run foreign code again with the same outcomes, while every other possible source of randomness is changed.
 
     Its runs are also compared with plain runs, and with runs on plain numbers in place of symbolic ones. A difference
-    makes the result unknown.
+    makes the result unknown. ``here`` is the decoder in its scenario. ``conditions`` has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -184,14 +185,17 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
     """Return the text of a decode whose random numbers are plain values from ``boundary`` and not symbolic.
 
-    ``intercepted`` builds the decoder, and ``draws`` answers its other draws.
+    ``intercepted`` builds the decoder, and ``draws`` answers its other draws. ``here`` is the decoder in its scenario.
     """
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Run an engine program again while other sources of randomness are changed, with and without speculation."""
+    """Run an engine program again while other sources of randomness are changed, with and without speculation.
+
+    ``conditions`` has the number of replays and the seed.
+    """
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
@@ -220,7 +224,7 @@ def _numbers_for(program: EngineProgram, replays: Replays, cases: int, condition
     """Return how many coupled and fed runs an engine program gets: about a tenth of the runs made for ``replays``.
 
     ``cases`` is the number of programs of the subject. If no replay drew from a library, few runs suffice, because no
-    rule of interception is tested.
+    rule of interception is tested. ``conditions`` has the largest number of replays.
     """
     if replays.by_name:
         return BY_NAME
@@ -234,7 +238,7 @@ def _numbers_for(program: EngineProgram, replays: Replays, cases: int, condition
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
     """Run the user's call ``given`` again, and similar small calls more often, and compare the results.
 
-    The call has the vocabulary and the number of drafts that the user chose.
+    The call has the vocabulary and the number of drafts that the user chose. ``conditions`` has the seed.
     """
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]

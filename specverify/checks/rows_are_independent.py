@@ -47,7 +47,10 @@ def _small_pairs(subject: Subject) -> Iterator[InScenario]:
 
 
 def examine(situation: InScenario, conditions: Conditions) -> Examination:
-    """Compare the joint law of the rows of one call with the product of their targets' laws."""
+    """Compare the joint law of the rows of one call with the product of their targets' laws.
+
+    ``situation`` is a verifier of batches in a scenario, and ``conditions`` limits the enumeration.
+    """
     assert situation.variant.joint is not None
     program = situation.variant.joint(situation.task, situation.prompt)
     rows, expected, alone = of_engine(program), program.law(), conditions._replace(jobs=1)  # too few paths to share

@@ -26,7 +26,8 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
     """Compare samples of the two calls of ``pair``, with and without speculation.
 
     ``subject`` is the name of the engine. A difference refutes, unless the greedy texts first differ at nearly tied
-    logits: then the result is unknown. It is also unknown if the negative control was not rejected.
+    logits: then the result is unknown. It is also unknown if the negative control was not rejected. ``conditions`` has
+    the error probabilities and the seed.
     """
     ours, theirs = Counter[Tokens](), Counter[Tokens]()
     result = agreement(

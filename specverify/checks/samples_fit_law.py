@@ -56,7 +56,8 @@ def fit_row(
 ) -> FitRow:
     """Sample ``setting`` and test it against ``law``; a suspicious result is confirmed on fresh samples.
 
-    ``subject`` and ``against`` are the names of the subject and of the law in the returned row.
+    ``subject`` and ``against`` are the names of the subject and of the law in the returned row. ``conditions`` has the
+    error probabilities and the seed.
     """
     seed = crc32(f"{conditions.seed}/{subject}/{setting.name}/{setting.method}/{against}".encode())
     samples = samples_for(law, setting.detect, stage_level(conditions.false_alarm), conditions.miss / 2)
@@ -92,7 +93,8 @@ def fit_row(
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
     """Return the result of ``setting`` against its law.
 
-    For a declared bias that is large enough to be detected, the result against the target's law is added.
+    For a declared bias that is large enough to be detected, the result against the target's law is added. ``subject``
+    is the name of the subject, and ``conditions`` has the error probabilities and the seed.
     """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]

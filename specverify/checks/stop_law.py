@@ -14,7 +14,10 @@ from specverify.subjects.subject import EngineProgram
 
 
 def examine(program: EngineProgram, conditions: Conditions) -> Examination:
-    """Compare the end of every output with the ends that are possible without speculation."""
+    """Compare the end of every output with the ends that are possible without speculation.
+
+    ``program`` is the engine, and ``conditions`` limits the enumeration.
+    """
     law, promised = enumerated(program, conditions), program.law()
     stops = stops_of(promised)
     figures = {"runs": law.runs}
@@ -35,7 +38,7 @@ def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
 
 
 def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
-    """Return the length at which ``new`` should have stopped; None if it does not continue after one of ``stops``."""
+    """Return the length at which ``new`` should have stopped; None if ``new`` does not go on after one of ``stops``."""
     return next((length for length in range(len(new)) if new[:length] in stops), None)
 
 

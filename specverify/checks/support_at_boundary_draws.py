@@ -63,7 +63,7 @@ class AtBoundary(NamedTuple):
 def at_boundaries(program: EngineProgram, runs: int) -> Iterator[AtBoundary]:
     """Yield the outcomes with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated, by at most ``runs`` runs.
+    Other draws are enumerated, by at most ``runs`` runs. ``program`` is the engine.
     """
     supported = _supported(program)
     for uniform, said in BOUNDARIES.items():
@@ -126,7 +126,7 @@ NO_UNIFORMS = "it draws no uniforms: it draws outcomes directly"
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Examine an engine program with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated.
+    Other draws are enumerated. ``conditions`` has the largest number of runs.
     """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):
@@ -147,7 +147,8 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
     """Return an upper bound on the probability of a forbidden token that uniforms near an end of their range cause.
 
-    ``end`` is 0 or 1 and selects the end; ``runs`` is the largest number of runs of one enumeration.
+    ``end`` is 0 or 1 and selects the end; ``runs`` is the largest number of runs of one enumeration. ``program`` is the
+    engine.
     """
     boundaries = list[Boundary]()
 
@@ -217,7 +218,8 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
 def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
     """Set each random number of the user's call ``given`` to both extreme values, and examine the output.
 
-    The call has the vocabulary and the number of drafts that the user chose.
+    The call has the vocabulary and the number of drafts that the user chose. A fault refutes, or becomes a note if its
+    probability per draft is below ``Conditions.edge``.
     """
     opened, runs, edges = given.open(), 0, dict[str, Any]()
     for end, place in product(BOUNDARIES, places_of(opened)):

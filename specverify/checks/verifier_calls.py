@@ -108,7 +108,7 @@ def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Cam
 
 
 def starting_texts(situation: InScenario) -> tuple[Tokens, ...]:
-    """Return the prompt of a scenario, and the prompt followed by each token of the vocabulary."""
+    """Return the prompt of the scenario of ``situation``, and the prompt followed by each token of the vocabulary."""
     return (situation.prompt, *((*situation.prompt, token) for token in range(situation.scenario.vocabulary)))
 
 
@@ -165,7 +165,10 @@ def rounds_after(
 
 
 def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
-    """Return lines about the call in the round ``came``: the scenario, the rows of p and q, and the drafts."""
+    """Return lines about the call in the round ``came``: the scenario, the rows of p and q, and the drafts.
+
+    ``situation`` is the verifier in its scenario.
+    """
     propose, prefix = situation.decoder.propose, came.state.tokens
     draft = chain((), ()) if propose is None else propose(Replayed(came.choices), came.state)
     drafted = drawn(draft) if is_tree(draft) else str(draft.tokens)

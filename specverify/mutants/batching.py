@@ -153,7 +153,8 @@ confidence_sees_its_draft = planted(
 def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> Decoder:
     """D-Cut that draws the bonus token after the whole drafted block, including drafts that were cut from it.
 
-    If all verified drafts are accepted, the bonus row is found by the length of the uncut block.
+    If all verified drafts are accepted, the bonus row is found by the length of the uncut block. ``options`` are those
+    of ``reference.algorithms.d_cut``.
     """
     q = draft_model(task)
 

@@ -43,7 +43,7 @@ def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafte
     killed_by="cache_equals_prefill",
 )
 def last_draft_never_written(fed: int, drafts: int) -> int:
-    """Return one cache entry fewer than tokens were fed, if there are drafts.
+    """Return the number of cache entries that a pass writes: one fewer than the ``fed`` tokens if there are ``drafts``.
 
     Blocks are counted without the drafts, so the entry of the last draft is missing once it is accepted.
     """

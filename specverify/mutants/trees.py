@@ -89,7 +89,10 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     killed_by="law_is_target",
 )
 def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
-    """ReDrafter that draws a target token per path independently, and once more after the longest match."""
+    """ReDrafter that draws the target's token for a position once for each path, where all paths need one common draw.
+
+    The path with the longest match is kept, and the token after the match is drawn again.
+    """
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
 
 
@@ -124,7 +127,10 @@ bonus_of_the_last_node = planted(
     killed_by="law_is_target",
 )
 def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
-    """SpecExec that draws a target token per path independently, and once more after the longest match."""
+    """SpecExec that draws the target's token for a position once for each path, where all paths need one common draw.
+
+    The path with the longest match is kept, and the token after the match is drawn again.
+    """
     return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), one_draw_a_row)
 
 
@@ -610,7 +616,10 @@ def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     killed_by="law_is_target",
 )
 def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:
-    """Token Recycling that draws a target token per path independently, and once more after the longest match."""
+    """Token Recycling that draws the target's token for a position once for each path instead of once for all paths.
+
+    The path with the longest match is kept, and the token after the match is drawn again.
+    """
     return tree_decoder(task, recycling_drafter(template, width), one_draw_a_row)
 
 

@@ -35,7 +35,8 @@ LONG: Final = Scenario("generic", 3, (0, 1, 0), 10, seed=7)
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
     """Search the possible texts of ``program`` for one that the constraint of the engine ``make`` forbids.
 
-    ``scenarios`` are the scenarios of the program's requests, in order.
+    ``scenarios`` are the scenarios of the program's requests, in order. ``conditions`` limits the enumeration of the
+    texts.
     """
     law = enumerated(program, conditions)
     figures = {"runs": law.runs}
@@ -59,7 +60,8 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
 def examine_runs(make: Make, conditions: Conditions) -> Examination:
     """Search sampled texts of the engine ``make`` in ``LONG`` for a token that its constraint forbids.
 
-    A text with a place where the constraint allows nothing is left out: no token is right there.
+    A text with a place where the constraint allows nothing is left out: no token is right there. The seed in
+    ``conditions`` selects the texts.
     """
     scenario = widened(make, LONG)
     pairing, allowed = pairing_in(make, scenario), made_in(make, scenario).allowed

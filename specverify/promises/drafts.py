@@ -170,7 +170,11 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 
 
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
-    """Return the length of the last text that was drafted from before a long gap without drafts; None: no gap."""
+    """Return the length of the last text that is drafted from before a gap of more than ``_LONGEST_ROUND`` tokens.
+
+    A text counts if the draft model was queried with it before the target. The result is the length of the prompt if no
+    such text comes before the gap, and None if there is no gap or if there are several requests.
+    """
     if requests.others:
         return None
     size = len(requests.scenario.prompt)

@@ -174,7 +174,10 @@ OF_PROMISE: Final = {
 
 
 def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Examination:
-    """Compare the texts of all pairs of runs for ``promise`` in the scenario ``pairing``."""
+    """Compare the texts of all pairs of runs for ``promise`` in the scenario ``pairing``.
+
+    The seed in ``conditions`` selects the seeds of the runs.
+    """
     if reason := promise.lacks(pairing):
         return Examination(reason, unknown=True, rational=False)
     first, number = 1 + 7919 * conditions.seed, 1 if pairing.certain else PAIRS

@@ -101,7 +101,7 @@ def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions
     """Compare the texts of all ``size`` ranks of the engine ``make``.
 
     ``case`` selects the scenarios, by a key of ``SCENARIOS``. ``gloo`` states whether the ranks communicate by
-    ``torch.distributed``.
+    ``torch.distributed``. The seed in ``conditions`` selects the seeds of the calls.
     """
     scenarios, seeds = SCENARIOS[case]
     form, compared = form_in(make, "speculative"), 0

@@ -94,7 +94,11 @@ def judge_values(
 
 
 def _facts(law: Any) -> Facts | None:
-    """Return the facts about a request that ``law`` determines; None if it does not list all outcomes."""
+    """Return the data with which values are compared if ``law`` is the expected law of the new tokens; None if none.
+
+    ``law`` is a pmf of the one new token, or a mapping from texts to probabilities. The result is None if ``law`` is
+    None, or if it has an entry ``OTHERS`` for all texts that it does not list.
+    """
     if law is None or (isinstance(law, Mapping) and OTHERS in law):
         return None
     if isinstance(law, Mapping):

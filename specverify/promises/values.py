@@ -216,7 +216,7 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
     """Return the fault of the first value that differs from that on an earlier path with the same tokens; else None.
 
     ``seen`` holds the values of earlier paths and is updated; ``place`` is the index of the request. Only the values
-    named in ``promises`` are compared.
+    named in ``promises`` are compared. ``answer`` is the answer on the present path.
     """
     for name in promises.keys() & answer.values.keys():
         value = answer.values[name]
@@ -389,6 +389,7 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
     """Return the sentences that explain the wrong logarithm ``found`` at ``place`` by another pmf that gives it.
 
     ``known`` has the models and the law, from which such pmfs are computed. Returns () if none of them gives it.
+    ``answer`` has the tokens.
     """
     facts = known.facts
     if facts is None:
@@ -631,7 +632,7 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     """Return the fault of a text, of the chunks of a stream, or of its snapshots.
 
     ``name`` selects which of these ``value`` is. ``known`` has the data that determine the right text. Returns None if
-    they agree with the text of the tokens.
+    they agree with the text of the tokens. ``kind`` is the promise, and ``answer`` has the tokens.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -706,7 +707,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
     The function is ``kind``, the promise for the value called ``name``, if that is a function. ``known`` has the values
     of the call without speculation. Returns None if both agree, if there is nothing to compare with, or if the text
-    goes on beyond the horizon.
+    goes on beyond the horizon. ``answer`` has the tokens.
     """
     if callable(kind):
         expected = kind(answer.new)
@@ -770,7 +771,8 @@ def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off,
 def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
     """Return the refutation by one answer with the fault ``off``, found after ``runs`` paths.
 
-    ``answering`` is the engine program that returned the answer. ``let`` lists the deciding pmfs or numbers.
+    ``answering`` is the engine program that returned the answer. ``let`` are lines of the counterexample that state the
+    pmfs or numbers by which the fault is recognised.
     """
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
     example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)

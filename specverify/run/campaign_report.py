@@ -81,7 +81,8 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
 def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
     """Yield a subject's stored blocks in order, up to the first that is missing; append its number to ``missing``.
 
-    ``key`` is the database key of the subject, and ``blocks`` the number of blocks in the plan.
+    ``key`` is the database key of the subject, and ``blocks`` the number of blocks in the plan. ``file`` is the open
+    results file.
     """
     for index in range(blocks):
         result = block_of(file, key, index)

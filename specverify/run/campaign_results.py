@@ -70,8 +70,8 @@ def _opened(results: Path, name: str) -> Iterator[sqlite3.Connection]:
 def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[str, Any]) -> None:
     """Store the result ``found`` of the block with number ``block`` of the subject with the key ``key``.
 
-    A block that is already stored stays unchanged. Raises ``NotStored`` with one sentence on failure, for example on a
-    full disk.
+    A block that is already stored stays unchanged. ``file`` is the open results file. Raises ``NotStored`` with one
+    sentence on failure, for example on a full disk.
     """
     try:
         file.execute(
@@ -84,7 +84,7 @@ def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[st
 def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
     """Return the stored result of the block with number ``block`` of a subject; None if it is not stored.
 
-    ``key`` is the database key of the subject.
+    ``key`` is the database key of the subject. ``file`` is the open results file.
     """
     row = file.execute(
         "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, block)
@@ -93,7 +93,10 @@ def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
 
 
 def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
-    """Return the number of stored blocks of the subject with this key."""
+    """Return the number of stored blocks of the subject with this key.
+
+    ``file`` is the open results file.
+    """
     result = file.execute("SELECT COUNT(*) FROM blocks WHERE subject = ? AND setting = ?", key).fetchone()
     return int(result[0])
 
@@ -108,6 +111,9 @@ def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]])
 
 
 def asked_in(file: sqlite3.Connection) -> Mapping[Key, Mapping[str, Any]]:
-    """Return the plan of the campaign in the order of its subjects."""
+    """Return the plan of the campaign in the order of its subjects.
+
+    ``file`` is the open results file.
+    """
     rows = file.execute("SELECT subject, setting, asked FROM asked ORDER BY place").fetchall()
     return {Key(subject, setting): json.loads(asked) for subject, setting, asked in rows}

@@ -134,7 +134,7 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the data that is needed to evaluate a subject's stored blocks without the plan file.
 
-    ``made`` is that of ``run_campaign``.
+    ``made`` holds the command and the versions of packages, which are stored too.
     """
     law = known_law(subject.law)
     return {
@@ -215,7 +215,8 @@ def judged(
 def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
     """Yield the blocks of a subject in order.
 
-    Blocks that are not stored are sampled when they are needed, in ``jobs`` processes.
+    Blocks that are not stored are sampled when they are needed, in ``jobs`` processes. ``campaign`` has the plan, and
+    ``file`` is the open results file.
     """
     key = key_of(campaign, subject)
     for index in range(campaign.blocks):
@@ -229,7 +230,7 @@ def _sample_missing(
 ) -> None:
     """Sample those of the blocks numbered ``wanted`` that are not stored, in ``jobs`` processes.
 
-    Each block is stored as soon as it is complete.
+    Each block is stored as soon as it is complete. ``campaign`` has the plan, and ``file`` is the open results file.
     """
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]

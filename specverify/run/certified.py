@@ -108,7 +108,8 @@ class CertifiedPath(NamedTuple):
 class _WithConstraints:
     """Draws that get each outcome from other draws, ``draws``, and record the constraint of each draw.
 
-    A constraint states which uniforms lead to an outcome of the draw.
+    A constraint states which uniforms lead to an outcome of the draw. Interception notes it by the site of the draw,
+    directly before the draw is made.
     """
 
     def __init__(self, draws: Draws) -> None:
@@ -119,7 +120,10 @@ class _WithConstraints:
         """The constraint of each draw so far; an empty one for an outcome of a library call."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Record the constraint that was noted for ``site``, and return the outcome that ``draws`` gives there."""
+        """Return the outcome that ``draws`` gives at ``site``, and record the constraint of this draw.
+
+        It is the constraint that interception noted for the site, or an empty one if it noted none.
+        """
         self.constraints.append(self.noted.pop(site, Constraint(())))
         return self._draws.categorical(pmf, site)
 

@@ -118,7 +118,11 @@ def name_of_case(case: Case) -> CaseName:
 
 
 def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName]]) -> list[CaseName]:
-    """Return the names of cases for a check without a plan: those of ``law_is_target``, and evenly spaced ones."""
+    """Return the names of cases to examine for a check that the plan does not list.
+
+    They are cases of the plan's list for ``law_is_target``, followed by evenly spaced ones; all are among ``cases``,
+    the cases of the check. ``plan`` maps each listed check to the names of its cases.
+    """
     names = {name_of_case(case) for case in cases}
     mine = [name for name in plan["law_is_target"] if name in names]
     return [*mine[:FEW_CASES], *map(name_of_case, spread(cases, FEW_CASES))]

@@ -20,7 +20,10 @@ class Again(NamedTuple):
 
 
 def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
-    """Return the identifier of a case of a check; ``named_by`` parses it."""
+    """Return the identifier of a case of a check; ``named_by`` parses it.
+
+    ``conditions`` has the settings that the identifier contains, such as the seed.
+    """
     return pack_replay(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed, conditions.edge))
 
 

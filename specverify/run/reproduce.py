@@ -53,8 +53,8 @@ def reproduction(
 ) -> Reproduction:
     """Return a script for a case that ``check`` refutes, in the smallest failing setting found within ``seconds``.
 
-    ``progress`` is called with a sentence about each attempt. Raises ``NoScript`` if nothing is refuted, or if a script
-    cannot show the refutation.
+    ``progress`` is called with a sentence about each attempt. ``conditions`` are the settings of the check. Raises
+    ``NoScript`` if nothing is refuted, or if a script cannot show the refutation.
     """
     if check.name not in FAULTS:
         raise NoScript(f"{', '.join(FAULTS)} and what raises are written as scripts, not {check.name}")
@@ -177,7 +177,10 @@ def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Writt
 
 
 def _fault(subject: Subject, check: Check, conditions: Conditions, program: EngineProgram) -> Fault | None:
-    """Return the fault that ``check`` finds in the case of ``program``; None if the check does not refute it."""
+    """Return the fault that ``check`` finds in the case of ``program``; None if the check does not refute it.
+
+    ``conditions`` are the settings of the check.
+    """
     case = case_of_program(check, subject, program)
     if case is None or not (examined := case.examine(conditions)).failed:
         return None

@@ -272,7 +272,7 @@ def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
     """Return one labelling of the outcomes for each of the first ``POSITIONS`` tokens.
 
     The result maps the name of a position to an integer for each outcome, equal where the tokens at the position are
-    equal. Outcomes that are shorter than that, or are strings, have one integer together. The result is {} if no
+    equal. All outcomes without a token at the position, such as ``OTHERS``, have one integer. The result is {} if no
     outcome has two tokens.
     """
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)

@@ -94,8 +94,8 @@ def plan_statistics(
     """Return the plan of the named ``subjects``; by default all registry algorithms and all engines.
 
     ``alarm`` is the false-alarm probability of the whole run, ``scope`` the total variations to detect, and ``miss``
-    the probability with which such a bias is missed. Raises ``UnusableSubject`` for an unknown name, and for a named
-    subject without a setting to sample.
+    the probability with which such a bias is missed. ``seed`` is the seed of all samples. Raises ``UnusableSubject``
+    for an unknown name, and for a named subject without a setting to sample.
     """
     names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else engine_subjects()))
     settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope, name in subjects))

@@ -73,7 +73,8 @@ def verify_subject(
 
     ``spent`` is the loading time of the subject in seconds, and ``changes`` are the changes that loading made to the
     process. Verdicts in ``known`` are not computed again. Exact verdicts rest on the check ``program_is_its_draws``, so
-    this check always runs; if the checklist does not contain it, it is reported only if it fails.
+    this check always runs; if the checklist does not contain it, it is reported only if it fails. ``progress(check,
+    examined, cases)`` is called while a check examines its cases.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
     subject, result = _settled_in_time(subject, left_until(deadline))
@@ -189,7 +190,10 @@ def run_check(
 
 
 def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
-    """Run one check on one case, as a replay does, within ``seconds``."""
+    """Run one check on one case, as a replay does, within ``seconds``.
+
+    ``conditions`` are the settings of the check.
+    """
 
     def examined() -> Verdict:
         return _judge(case.subject, check, [(case, case.examine(conditions))], conditions)
@@ -200,7 +204,8 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
     """Return the verdict of ``examine``, with the changes that the examination made to the process.
 
-    If there is no verdict within ``seconds``, return a verdict of ``check`` with the reason.
+    If ``examine`` raises an error, or returns no verdict within ``seconds``, the result is a verdict of ``check`` on
+    ``subject`` with the reason.
     """
     foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
@@ -328,7 +333,8 @@ def _with_cause(
 
     ``examined`` are the examined cases of the check with their examinations: the last is refuted and shows no cause,
     and those before it hold. ``cases`` are all cases of the check. Returns a list with the case found and its
-    examination; [] if there is none. With ``quick``, a case with too many runs is skipped.
+    examination; [] if there is none. With ``quick``, a case with too many runs is skipped. ``conditions`` are the
+    settings of the check.
     """
     known = {name_of_case(case) for case, _ in examined}
     others = (
@@ -350,7 +356,8 @@ def _with_cause(
 def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
     """Return the examination of a case, or the reason why there is none.
 
-    With ``quick``, a case with too many runs is skipped and raises no error.
+    With ``quick``, a case with too many runs is skipped and raises no error. ``conditions`` are the settings of the
+    check.
     """
     if beyond_reach(case):
         return _NotExamined.OUT_OF_REACH
@@ -373,7 +380,7 @@ def _words_of(case: Case) -> str:
 def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
     """Return whether a case is undecided because the enumeration of its law exceeded the run limit.
 
-    ``examination`` is the result of the check on this case.
+    ``examination`` is the result of the check on this case. ``conditions`` has the limit.
     """
     figures = examination.figures
     return examination.unknown and figures.get("missing", 0) > 0 and figures.get("runs", 0) >= conditions.runs

@@ -108,7 +108,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 
 
 def printed_file(report: str) -> Path:
-    """Return the file with the printed output of the process whose death report is the file ``report``."""
+    """Return the file with the printed output of a process; ``report`` is the file for the report of its death."""
     return Path(f"{report}.printed.txt")
 
 
@@ -156,7 +156,7 @@ def examine(
     """Run ``checks`` on the subject ``name`` within ``seconds``, and send each verdict by ``tell``.
 
     Each check is announced first. ``quick``: only the cases of the quick plan are examined. If the subject cannot be
-    loaded, only the reason is sent.
+    loaded, only the reason is sent. ``conditions`` are the settings of the checks.
     """
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):

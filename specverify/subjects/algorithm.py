@@ -53,7 +53,7 @@ def sampled_setting(
     detect: float = DETECT,
     method: Method = Method.DIVIDED,
 ) -> SampledSetting:
-    """Return a float64 setting to sample of ``algorithm``, with the options of its last example.
+    """Return a setting in which ``algorithm`` is sampled with float64 models, with the options of its last example.
 
     ``vocabulary``, ``temperature``, ``top_k`` (None: no truncation) and ``horizon`` are those of the models and texts.
     ``detect`` is the total variation to detect. ``method`` chooses between dividing the samples among paths and drawing
@@ -138,7 +138,10 @@ def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prom
 
 
 def _product(task: Task, prompts: tuple[Tokens, ...]) -> Mapping[Any, Any]:
-    """Return the joint law of independent texts after two ``prompts``: the product of their laws."""
+    """Return the joint law of two independent texts, one after each of the two ``prompts``: the product of their laws.
+
+    The law of a text is that of the target of ``task`` alone, with the horizon of ``task``.
+    """
     first, second = (target_law(task, prompt) for prompt in prompts)
     return {(one, other): mass * share for one, mass in first.items() for other, share in second.items()}
 

@@ -46,7 +46,10 @@ from specverify.subjects.requests import Requests, requests_for
 
 
 class Facts(NamedTuple):
-    """Facts about one request that its answer does not contain: prompt, limits and law."""
+    """Data about one request that are not in its answer but are needed to check it: prompt, limits, law and models.
+
+    ``target`` and ``draft`` are the models; None if they are not known.
+    """
 
     prompt: Tokens
     horizon: int
@@ -65,7 +68,7 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 class Answering(NamedTuple):
     """An engine in one scenario: a program of draws that returns one answer for each request.
 
-    ``open`` returns a context manager that yields the program.
+    ``open()`` returns the program.
     """
 
     name: str

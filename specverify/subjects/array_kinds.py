@@ -256,7 +256,7 @@ def _in_tensors(given: Given) -> tuple[Any, ...]:
 
 
 def _in_jax(given: Given) -> tuple[Any, ...]:
-    """Return ``given`` as JAX arrays, in float32 unless ``jax_enable_x64`` is on."""
+    """Return the arguments ``given`` (name -> array) as JAX arrays, in float32 unless ``jax_enable_x64`` is on."""
     return tuple(sys.modules["jax"].numpy.asarray(array) for array in given.values())
 
 
@@ -266,7 +266,7 @@ def _in_float32(given: Given) -> tuple[Any, ...]:
 
 
 def _as_given(given: Given) -> tuple[Any, ...]:
-    """Return ``given`` as tensors of the same dtypes; float32 rows stay float32."""
+    """Return the arguments ``given`` (name -> array) as tensors of the same dtypes; float32 rows stay float32."""
     return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given.values())
 
 

@@ -119,7 +119,10 @@ CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> BatchRow:
-    """Return a row whose ``count`` drafts are all accepted with probability 1; one token can follow them."""
+    """Return a row whose ``count`` drafts are all accepted with probability 1; one token can follow them.
+
+    The pmfs have ``vocabulary`` tokens.
+    """
     first, last = _point_masses(vocabulary)
     return BatchRow(
         np.array([*[last] * count, first]),
@@ -129,7 +132,10 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
 
 
 def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
-    """Return a row with ``count`` drafts, the first rejected with probability 1, and one possible replacement."""
+    """Return a row with ``count`` drafts, the first rejected with probability 1, and one possible replacement.
+
+    The pmfs have ``vocabulary`` tokens.
+    """
     first, last = _point_masses(vocabulary)
     return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 

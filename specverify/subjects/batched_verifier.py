@@ -53,10 +53,12 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a row after the prompt and another row after a longer text.
 
-    ``arguments`` describes the arguments of ``verify``. The first row of the batch is rejected at once: an
-    implementation that compacts the remaining rows moves both. Paths multiply, so a vocabulary above 2 has one draft
-    per row. The second row has one draft fewer if ``verify`` takes lengths and there are two. The outcome is a pair of
-    texts of one more token than drafts; the target continues shorter ones, so each should have the law of the target.
+    ``arguments`` describes the arguments of ``verify``, and ``gamma`` is the largest number of drafts of a row. With
+    more than two tokens in the vocabulary each row has only one draft, because the numbers of paths multiply. If
+    ``verify`` takes lengths, the second row has one draft fewer where possible. A row before these two is rejected at
+    once: an implementation that moves the remaining rows to the front then moves both. The outcome is a pair of texts.
+    The target continues a shorter text to one more token than its row has drafts, so each text should have the law of
+    the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
@@ -114,8 +116,9 @@ def of_rows(
 ) -> EngineProgram:
     """Return one call that decides several rows, as a program whose outcome is the tuple of their texts.
 
-    ``rows`` holds the committed text of each row and its largest number of accepted drafts; ``decide(draws)`` returns
-    the emitted tokens of each row. The target continues shorter texts.
+    ``name`` is the name of the program. ``rows`` holds the committed text of each row and its largest number of
+    accepted drafts; ``decide(draws)`` returns the emitted tokens of each row. The target of ``task`` continues a
+    shorter text to one token more than this number.
     """
 
     @cache

@@ -28,7 +28,10 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 
 
 def _in_blocks(name: str) -> tuple[str, ...]:
-    """Return the paths of the statistic ``name`` in each of ``_BLOCKS``."""
+    """Return the paths at which vLLM may return the statistic ``name``.
+
+    It is in one of the fields ``_BLOCKS`` of the answer, or of the answer's first completion.
+    """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 
 
@@ -351,7 +354,10 @@ def _logarithm(item: Any) -> float:
 
 
 class Ranked(NamedTuple):
-    """The most probable tokens at one position, in the order in which an engine returns them."""
+    """The most probable tokens at one position, in the order in which an engine returns them.
+
+    ``ranks`` are the ranks that the engine reports for them (None: not reported); () if the form has no ranks.
+    """
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -361,9 +367,10 @@ class Ranked(NamedTuple):
 
 
 def ranked(entry: Any) -> Ranked:
-    """Return the list of the most probable tokens in an entry of ``top_logprobs``.
+    """Return the list of the most probable tokens in ``entry``, the entry of ``top_logprobs`` for one position.
 
-    Raises ``TypeError`` for other values.
+    ``entry`` is a mapping from tokens to log-probabilities, a list of pairs, an object with the fields ``indices`` and
+    ``values``, or one that holds such a value as ``top_logprobs``. Raises ``TypeError`` for other values.
     """
     if isinstance(entry, Mapping) and "top_logprobs" in entry:
         entry = entry["top_logprobs"]

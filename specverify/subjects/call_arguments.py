@@ -251,7 +251,10 @@ def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
 
 
 def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
-    """Return the function that makes a seed argument's value for n prompts; None if ``item`` needs no seed."""
+    """Return a function that makes the value of the argument ``item`` from new seeds; None if ``item`` needs no seed.
+
+    The function takes the number of prompts of the call: an argument for several seeds gets one for each prompt.
+    """
     if _names_seed(item.name):
         if item.name.lower().endswith("seeds"):
             return lambda size: [_next_seed() for _ in range(size)]

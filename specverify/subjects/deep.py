@@ -30,10 +30,10 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
 ) -> Deep:
-    """Return a function that returns the additional cases of a verifier at a large gamma.
+    """Return a function without arguments that returns the additional cases of a verifier at a large gamma.
 
-    ``variant(gamma)`` returns the variant to examine. Without ``gammas``, one call tests whether the verifier accepts
-    ``DEEP_GAMMA`` drafts; if it raises, fewer are used. With ``gammas``, the largest is used. ``more`` are further
+    ``variant(gamma)`` returns the variant to examine. The large gamma is the largest of ``gammas``, if they are given.
+    Otherwise it is ``DEEP_GAMMA``; if a call with so many drafts raises, a smaller number is used. ``more`` are further
     scenarios. ``plain(gamma)`` is the variant without truncation of p, for scenarios in which p and q are nearly equal.
     """
     return partial(_deep, variant, gammas, more, plain or variant)

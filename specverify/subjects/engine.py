@@ -147,8 +147,9 @@ def opened(
     """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon`` (None: not cut).
 
     Forward passes are cached for each model of ``models``, whose second item describes the data on which a pass
-    depends. ``forced_uniform`` is the value of all uniforms, if given. With ``anew``, every run constructs the call
-    again before its draws are counted. The outcome is one text, or as many rows as the call ``like`` returns.
+    depends. ``forced_uniform`` is the value of all uniforms, if given. With ``anew``, every run first constructs its
+    call by ``anew()``; draws that this makes are not part of the run. The outcome is one text; with ``like``, it has as
+    many rows as the call ``like`` returns.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:

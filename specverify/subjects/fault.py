@@ -16,7 +16,10 @@ class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class Drafted(NamedTuple):
-    """A draft that is emitted too often or too rarely, and the rounds that lead to it."""
+    """A draft that is emitted too often or too rarely, and the rounds that lead to it.
+
+    ``token`` is the draft, and ``p`` its probability after the text ``before`` under the expected law.
+    """
 
     rounds: tuple[int, ...]
     """The numbers of new tokens at which the rounds began, up to the round of the draft."""

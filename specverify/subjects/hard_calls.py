@@ -86,7 +86,7 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
     """Return weights of p and q; half the mass of p is at token ids next to the limits of narrow integer types.
 
     A program that stores such an id in a narrow type changes it to the id of another token. q has much less mass at
-    these ids than p.
+    these ids than p. The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
     """
     at = np.array(edges(vocabulary))
     p, q = rng.exponential(size=(2, vocabulary))
@@ -96,7 +96,10 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those of a confident model: one token has most of the mass, the others have rapidly less."""
+    """Return weights like those of a confident model: one token has most of the mass, the others have rapidly less.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
 
     def row() -> Any:
         result = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
@@ -107,7 +110,10 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights for which p/q is about 2^-13 at most drafts; a 16-bit uniform accepts such drafts too often."""
+    """Return weights for which p/q is about 2^-13 at most drafts; a 16-bit uniform accepts such drafts too often.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     p, q = rng.exponential(size=(2, vocabulary))
     drafted = rng.random(vocabulary) < 0.5
     drafted[-1] = True
@@ -117,14 +123,20 @@ def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those of an uncertain model: all of one order of magnitude, half of them tied."""
+    """Return weights like those of an uncertain model: all of one order of magnitude, half of them tied.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     p, q = rng.uniform(0.5, 1.5, size=(2, vocabulary))
     p[::2], q[::2] = 1.0, 0.75
     return p, q
 
 
 def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights like those after top-p: few tokens are possible, and not the same tokens under p and q."""
+    """Return weights like those after top-p: few tokens are possible, and not the same tokens under p and q.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
 
     def row(first: int, last: int) -> Any:
         result = np.zeros(vocabulary)
@@ -137,7 +149,10 @@ def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights that are 0 from the last multiple of 128 on, as in a vocabulary padded to whole blocks."""
+    """Return weights that are 0 from the last multiple of 128 on, as in a vocabulary padded to whole blocks.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     p, q = rng.exponential(size=(2, vocabulary)) ** 4
     real = (vocabulary - 1) // PADDED * PADDED if vocabulary > 2 * PADDED else vocabulary - 2
     p[real:] = q[real:] = 0.0
@@ -145,7 +160,10 @@ def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights whose residual p - q is spread over many tokens, each too small for float16."""
+    """Return weights whose residual p - q is spread over many tokens, each too small for float16.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     p, q = np.zeros((2, vocabulary))
     heads = rng.choice(vocabulary, min(32, vocabulary // 2), replace=False)
     p[heads] = q[heads] = rng.uniform(0.5, 1.5, len(heads))
@@ -156,19 +174,28 @@ def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def apart_by_rounding(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return weights of p and q that differ by a factor within 2^-30 of 1, so that p - q consists of rounding only."""
+    """Return weights of p and q that differ by a factor within 2^-30 of 1, so that p - q consists of rounding only.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     weights = np.exp(rng.normal(0, 2, vocabulary))
     return weights, weights * (1 + rng.uniform(-1, 1, vocabulary) * 2.0**-30)
 
 
 def equal(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return equal weights of p and q, as for a model that drafts for itself."""
+    """Return equal weights of p and q, as for a model that drafts for itself.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     weights = rng.exponential(size=vocabulary)
     return weights, weights
 
 
 def points(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Return one-hot p and q, as at temperature 0; they have the same token in half of the positions."""
+    """Return one-hot p and q, as at temperature 0; they have the same token in half of the positions.
+
+    The result has the weights of p and those of q, each ``[vocabulary]``; ``rng`` draws them.
+    """
     p, q = np.zeros((2, vocabulary))
     token = int(rng.choice(edges(vocabulary)))
     p[token] = 1.0

@@ -155,7 +155,8 @@ def positional(kernel: Kernel) -> tuple[str, ...]:
 def _with_parameters(kernel: Kernel) -> Kernel:
     """Return the kernel with the fields ``named`` and ``places`` set from its parameters.
 
-    Raises ``ValueError`` if the parameters do not fit the call.
+    Raises ``ValueError`` if the kernel cannot be called with the arguments of its convention, or if two of its named
+    parameters, or one of them and the convention, exclude each other.
     """
     try:
         signature = inspect.signature(kernel.call)

@@ -62,7 +62,7 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
     """Return the design with these kinds of batch rows and their relative frequencies ``shares``.
 
     ``draft_padding`` is the token id after the drafts of a row. Positions after a row's drafts have pmfs that must not
-    affect the result.
+    affect the result. ``vocabulary`` is the number of tokens.
     """
     ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
     p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
@@ -95,7 +95,7 @@ def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
 def sampled_situation(gamma: int, seed: int) -> Situation:
     """Return a situation with models whose probabilities are multiples of 1/16, exact in every float dtype.
 
-    Every pmf has several tokens.
+    Every pmf has several tokens. The round has ``gamma`` drafts, and ``seed`` selects the models.
     """
     target, draft = grid_tables(SIZE, 16, seed)
     return Situation(f"table {seed}, in 16ths, gamma={gamma}", target, draft, gamma, (0, 1))

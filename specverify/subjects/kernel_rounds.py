@@ -75,8 +75,9 @@ class KernelRounds(NamedTuple):
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
     """Return the kernel's rows for as many pairs of models as ``budget`` rows per evaluation allow.
 
-    ``within`` is passed to ``ids_of``, which chooses the three tokens with positive probability. Raises ``ValueError``
-    if not even the rows of one pair are allowed.
+    ``within`` is passed to ``ids_of``, which chooses the three tokens with positive probability. Rows have up to
+    ``gamma`` drafts, and the kernel's vocabulary has ``vocabulary`` tokens. Raises ``ValueError`` if not even the rows
+    of one pair are allowed.
     """
     tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
@@ -145,7 +146,11 @@ def _breakpoints(kernel: Kernel, gamma: int, case: DraftCase) -> list[Any]:
 def _batch(
     kernel: Kernel, cases: Sequence[DraftCase], gamma: int, ids: tuple[int, ...], vocabulary: int
 ) -> KernelBatch:
-    """Return a row for each case; the positions after its drafts hold pmfs and ids that must not affect the result."""
+    """Return a row for each case; the positions after its drafts hold pmfs and ids that must not affect the result.
+
+    ``gamma`` is the largest number of drafts. ``ids`` are the ids of the three tokens with positive probability, in the
+    vocabulary of ``vocabulary`` tokens that ``kernel`` gets.
+    """
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
     p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
@@ -174,7 +179,7 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
     """Return the kernel's tokens in one launch of the rows ``cases`` with these ``uniforms``, in this order.
 
-    Tokens are numbered as in ``launched``.
+    Tokens are numbered as in ``launched``. ``rounds`` has the kernel and its cases.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
@@ -184,7 +189,7 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
     """Return tokens with positive probability as 0, 1 and 2, others as their id plus 3.
 
-    Negative tokens stay unchanged.
+    Negative tokens stay unchanged. ``rounds`` has the ids of the tokens with positive probability.
     """
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
@@ -193,7 +198,10 @@ def in_small(rounds: KernelRounds, answer: Any) -> Any:
 
 
 def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Convert tokens of ``launched`` to ids of the kernel's vocabulary."""
+    """Convert tokens of ``launched`` to ids of the kernel's vocabulary.
+
+    ``rounds`` has the ids of the tokens with positive probability.
+    """
     return tuple(
         rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens
     )
@@ -203,6 +211,7 @@ def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any
     """Return the uniforms of the drafts and the random argument of the last draw, in the kernel's library.
 
     ``cases`` ``[rows]`` are the case numbers of the rows, and ``uniforms`` ``[rows, k]`` the numbers to convert.
+    ``rounds`` has the kernel and its cases.
     """
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
@@ -221,7 +230,7 @@ def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
     """Return the exponential noise ``[rows, V]`` of a race between the two tokens of each row's pair and a third token.
 
     The noise of the pair is ``share`` ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise
-    of the third token. ``cases`` ``[rows]`` are the case numbers of the rows.
+    of the third token. ``cases`` ``[rows]`` are the case numbers of the rows. ``rounds`` has the kernel and its cases.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()
@@ -235,7 +244,8 @@ def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
 def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
     """Return the tokens that the reference rule emits for ``case`` at these uniforms.
 
-    The last token is drawn by inverse CDF, or by the kernel's race if it has one.
+    The last token is drawn by inverse CDF, or by the kernel's race if it has one. ``rounds`` has the kernel and its
+    cases.
     """
     last = float(uniforms[rounds.gamma])
     answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
@@ -246,5 +256,8 @@ def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) ->
 
 
 def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
-    """Return the result of the reference rule on ``draft``, where ``p[i]`` and ``q[i]`` are the pmfs at position i."""
+    """Return the result of the reference rule on ``draft``, where ``p[i]`` and ``q[i]`` are the pmfs at position i.
+
+    The convention of ``kernel`` states which rule it is.
+    """
     return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

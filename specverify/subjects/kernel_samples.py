@@ -30,7 +30,7 @@ MOST_SEED = 2**30
 
 
 class Calls(NamedTuple):
-    """The numbers of rows and the seeds of the calls of a kernel."""
+    """How the sampled rows of a kernel are divided among its calls: rows per call, and seed and offset of each call."""
 
     rows: int = 2**18
     """The most rows of one call."""
@@ -51,9 +51,11 @@ class KernelAnswer(NamedTuple):
 
 
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
-    """Yield the results of as many calls as ``samples`` rows require, or of one call for each key in ``calls``.
+    """Yield the results of the calls of the kernel with rows of ``design``.
 
-    Without keys, calls differ only in the offset. ``seed`` is the seed of the rows and of the kernel.
+    If ``calls`` has no keys, there are as many calls as ``samples`` rows require. The kinds of their rows are drawn,
+    and the offset differs from call to call. If ``calls`` has keys, there is one call for each key, all with the same
+    rows. ``seed`` is the seed of the rows and of the kernel.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))
@@ -104,7 +106,10 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``: -1 to 3."""
+    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``: -1 to 3.
+
+    ``design`` has the ids of the tokens with positive probability.
+    """
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)
     for token, identity in enumerate(design.ids):
@@ -115,7 +120,9 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
     """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
 
-    ``text_of`` converts a column number to the tokens. ``samples`` is the number of rows, drawn by the calls ``calls``.
+    A kind of row is given by its p, q and drafts (``RowKind``), and ``text_of`` converts a column number to the tokens.
+    ``samples`` rows of ``design`` are drawn, with the seed ``seed``; ``calls`` states how they are divided among calls
+    of the kernel.
     """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
@@ -135,7 +142,10 @@ def binned(kernel: Kernel, keys: Any, length: int) -> Any:
 
 
 def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens of probability 0."""
+    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens of probability 0.
+
+    ``gamma`` is the largest number of drafts of a row.
+    """
     tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -143,7 +153,10 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the bit that each row of ``answer`` shows: 0 or 1, or 2 if the bit cannot be read from the row."""
+    """Return the bit that each row of ``answer`` shows: 0 or 1, or 2 if the bit cannot be read from the row.
+
+    ``design`` states for each kind of row which bit it shows.
+    """
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
     bits = 2 * xp.ones_like(kinds)

@@ -47,7 +47,7 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return the situations with the models number ``table`` at gamma drafts.
+    """Return the situations at ``gamma`` drafts with the pair of models that has the number ``table``.
 
     If the kernel's rows may differ in length, there is also one situation for each smaller number of drafts, from 0.
     """
@@ -98,7 +98,7 @@ def certain_but(
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) for a race: replacements, and the token after ``length`` drafts, are always in ``pair``.
 
-    Probabilities are multiples of 1/``denominator``.
+    Probabilities are multiples of 1/``denominator``. ``seed`` selects them.
     """
     (odd,) = {*range(SIZE)} - {*pair}
 

@@ -307,7 +307,8 @@ def _place(requests: Requests, index: int) -> int:
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
     """Return the pmf from which the draft after ``tokens`` should be drawn, as the observer of the engine states it.
 
-    The engine is created for ``scenario``. Raises ``UnusableSubject`` if its observer has no such pmf.
+    The engine is created for ``scenario``. ``make`` creates the engine. Raises ``UnusableSubject`` if its observer has
+    no such pmf.
     """
     observer = _made_once(make, scenario).observer
     if observer is None or observer.draft is None:
@@ -357,9 +358,10 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario with calls that need no arguments.
+    """Return the engine that ``make`` creates for ``scenario``, with its calls wrapped so that they need no arguments.
 
-    Raises ``UnusableSubject`` if the result of ``make`` is no engine.
+    A wrapped call decodes the prompt of the scenario. Raises ``UnusableSubject`` if the result of ``make`` is no
+    engine.
     """
     made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
@@ -369,7 +371,7 @@ def _made(make: Make, scenario: Scenario) -> Made:
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
     """Return a call without arguments that decodes the scenario's prompt and returns the row of new tokens.
 
-    ``which`` ("speculative" or "plain") selects the call of ``made``.
+    ``which`` ("speculative" or "plain") selects the call of ``made``. ``make`` creates the engine.
     """
     form = form_in(make, which)
 
@@ -391,7 +393,8 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 def form_in(make: Make, which: str) -> EngineForm:
     """Return the form in which the call ``which`` of the engine takes prompts and returns tokens.
 
-    ``which`` is "speculative" or "plain". The form is determined by calls in a few scenarios.
+    ``which`` is "speculative" or "plain". The form is determined by calls in a few scenarios. ``make`` creates the
+    engine.
     """
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
@@ -431,6 +434,7 @@ def _opened_serving(
     """Yield an engine that serves several requests, as a program of draws.
 
     ``which`` ("speculative" or "plain") selects the call. ``forced_uniform`` is the value of all uniforms, if given.
+    ``make`` creates the engine.
     """
     form = form_in(make, which)
 
@@ -451,7 +455,10 @@ def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageMode
 
 
 def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
-    """Return the tokens and model queries of one run in a scenario; ``choices`` are the outcomes of its draws."""
+    """Return the tokens and model queries of one run in a scenario; ``choices`` are the outcomes of its draws.
+
+    ``make`` creates the engine.
+    """
     return _traced_with(make, scenario, Replayed(choices))
 
 
@@ -518,14 +525,17 @@ class _Likeliest:
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return the tokens and the model queries of the run in which every draw has its most probable outcome."""
+    """Return the tokens and the model queries of the run in which every draw has its most probable outcome.
+
+    ``make`` creates the engine.
+    """
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
     """Return the tokens and model queries of one run with several requests.
 
-    ``choices`` are the outcomes of its draws.
+    ``choices`` are the outcomes of its draws. ``make`` creates the engine.
     """
     return _traced_requests(make, requests, Replayed(choices))
 
@@ -533,7 +543,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 def likeliest_traces(make: Any, requests: Requests) -> Trace:
     """Return the tokens and model queries of a run with several requests in turn, like ``likeliest_trace``.
 
-    Every draw has its most probable outcome. The calls of the engine must take the prompt.
+    Every draw has its most probable outcome. The calls of the engine must take the prompt. ``make`` creates the engine.
     """
     return _traced_requests(make, requests._replace(scenario=widened(make, requests.scenario)), _Likeliest())
 
@@ -578,7 +588,10 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    """Return the expected law of an engine in a scenario: its plain call's, else the target's under its constraint."""
+    """Return the expected law of an engine in a scenario: its plain call's, else the target's under its constraint.
+
+    ``make`` creates the engine.
+    """
     made = _made(make, scenario)
     if made.plain is None:
         task = handed_task(scenario, rational=False)
@@ -591,7 +604,10 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
-    """Return the expected law of the concatenated texts of several requests."""
+    """Return the expected law of the concatenated texts of several requests.
+
+    ``make`` creates the engine.
+    """
     return law_of_all(
         law_in_scenario(placed(make, place), each)
         for batch in requests.batches(requests.each)
@@ -640,7 +656,10 @@ class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:
-    """Return whether the constraint of an engine allows at least one possible token after every text of a scenario."""
+    """Return whether the constraint of an engine allows at least one possible token after every text of a scenario.
+
+    ``make`` creates the engine.
+    """
     made = made_in(make, scenario)
     if made.allowed is None:
         return True
@@ -653,14 +672,14 @@ def _has_law(make: Make, scenario: Scenario) -> bool:
 
 
 def constraint_of(make: Make) -> bool:
-    """Return whether the engine has a constraint on its tokens."""
+    """Return whether the engine that ``make`` creates has a constraint on its tokens."""
     return made_in(make, widened(make, SCENARIOS[0])).allowed is not None
 
 
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
     """Return (position, allowed tokens) of the first token of ``new`` that the engine's constraint forbids.
 
-    Returns None if the constraint forbids none of them.
+    Returns None if the constraint forbids none of them. ``make`` creates the engine.
     """
     allowed = made_in(make, scenario).allowed
     return None if allowed is None else first_forbidden(allowed, new)
@@ -706,7 +725,7 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
     """Count the texts of ``number`` calls in the last scenario.
 
-    The engine draws its own random numbers, seeded by ``seed``.
+    The engine draws its own random numbers, seeded by ``seed``. ``make`` creates the engine.
     """
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
@@ -717,7 +736,7 @@ def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
 def _warm(make: Make) -> None:
     """Call the engine once in the first and once in the last scenario, so that lazy initialisation is done.
 
-    Errors are ignored here; the checks report them.
+    Errors are ignored here; the checks report them. ``make`` creates the engine.
     """
     for scenario in map(partial(widened, make), (SCENARIOS[0], SCENARIOS[-1])):
         with seeded(0), run_seeds(), suppress(Exception):
@@ -735,7 +754,7 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
     """Return a hint for an engine that fails because the vocabulary is too small; "" for any other engine.
 
     Such an engine emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest
-    scenarios. With a larger vocabulary it does neither.
+    scenarios. With a larger vocabulary it does neither. ``make`` creates the engine.
     """
     given = make if isinstance(make, WithVocabulary) else WithVocabulary(make, SCENARIOS[0].vocabulary)
     wrong = _outside(given)
@@ -752,7 +771,7 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
 def _outside(make: WithVocabulary) -> str:
     """Describe an engine's failure in the smallest scenarios: a token outside the vocabulary, or a look-up error.
 
-    Returns "" if there is none.
+    Returns "" if there is none. ``make`` creates the engine.
     """
     called: Any = make
     for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):

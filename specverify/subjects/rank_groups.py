@@ -138,11 +138,12 @@ class Silent(NamedTuple):
 
 @contextmanager
 def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Callable[[Any], Any]]:
-    """Start ``size`` ranks; yield ``run(given)``, which runs ``job(given)`` on each and returns their results in order.
+    """Start ``size`` ranks; yield ``run(given)``, which runs one job on all ranks and returns their results in order.
 
-    With ``gloo`` the ranks form a group of ``torch.distributed``, else a simulated one. ``run`` returns ``Unlike`` or
-    ``Silent`` if the ranks do not end together, and then no further job runs. It raises ``UnusableSubject`` for an
-    error of a rank, or a rank that died.
+    ``job(given)`` returns the function that every rank calls with its number and its group. With ``gloo`` the ranks
+    form a group of ``torch.distributed``, else a simulated one. ``run`` returns ``Unlike`` or ``Silent`` if the ranks
+    do not end together, and then no further job runs. It raises ``UnusableSubject`` for an error of a rank, or a rank
+    that died.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         raise UnusableSubject("ranks are processes made by fork, which this system does not have")

@@ -65,7 +65,11 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Return the context in which a verifier's random calls are intercepted; ``memoised`` memoises calls in it."""
+    """Return the context in which a verifier's random calls are intercepted and answered by ``draws``.
+
+    A verifier whose context is this function is memoised by ``memoised``; with any other context it is called each
+    time.
+    """
     return answered_everywhere(draws)
 
 

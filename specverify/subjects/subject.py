@@ -37,7 +37,11 @@ class Intercepted(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A subject with fixed options, such as gamma, which ``label`` lists; its law can be enumerated."""
+    """A subject with fixed options, such as gamma, which ``label`` lists; its law can be enumerated.
+
+    ``build(task)`` returns its decoder. ``declared_law(task, prompt)`` returns the law that the subject declares in
+    place of the target's law; None if it declares none.
+    """
 
     label: str
     build: Callable[[Task], Decoder]
@@ -144,7 +148,10 @@ def committed_before(forward: Forward, prompt: Tokens) -> int:
 
 
 def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
-    """Return the drafts in the input of a forward pass, after the committed tokens."""
+    """Return the drafts in the input of a forward pass, after the committed tokens.
+
+    ``prompt`` is the prompt of the run.
+    """
     return forward.fed[committed_before(forward, prompt) - forward.held :]
 
 

@@ -108,8 +108,8 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
     """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
     ``trees`` are the shapes to examine, each given by its parents; the deepest is also sampled. In a batch the first is
-    also examined alone. Without ``trees``, ``DEEP_TREE`` and ``WIDE_TREE`` are examined too, and one draft with p and q
-    a little apart, if the verifier decides one tree and runs on them.
+    also examined alone. Without ``trees`` the default shapes are examined. If the verifier then decides one tree per
+    call, and runs on them, ``DEEP_TREE``, ``WIDE_TREE`` and one draft with p and q a little apart are examined too.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -162,12 +162,18 @@ def _variant(verify: BareVerifier, form: Form, shape: Tokens, company: bool = Tr
 
 
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
-    """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``."""
+    """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``.
+
+    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    """
     return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``."""
+    """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``.
+
+    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    """
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
 
@@ -181,8 +187,9 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and decides them by ``verify``, round by round.
 
-    ``form`` is the form of ``verify``. ``company`` states whether a tree is decided among others. ``answered(draws)``
-    is the context of the call; by default it intercepts random calls.
+    ``form`` is the form of ``verify``, and ``shape`` has the parent of each node of the tree, -1 for a child of the
+    root. ``company`` states whether a tree is decided among others. ``answered(draws)`` is the context of the call; by
+    default it intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:

@@ -62,8 +62,8 @@ def setting_of_decoder(
 
     The setting covers sizes beyond enumeration; its name contains ``label``. The horizon is one more than the largest
     number of ``drafts`` per round, so that a first round drafts all of them: fewer are drafted near the end of a text,
-    and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary. ``process`` turns the models
-    into those the verifier must follow; the law is that of its target.
+    and a verifier may treat many drafts differently. ``least`` is the smallest vocabulary. ``process`` applies sampling
+    parameters to the models of a task (None: there are none); the expected law is that of the processed target.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))
@@ -104,7 +104,8 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
 def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
     """Return the decoder that drafts at most gamma tokens from q and emits the result of ``decide``.
 
-    A step returns ``Undecided`` if ``decide`` does.
+    ``decide(draws, state, draft)`` returns the emitted tokens. If it returns ``Undecided`` over several results, a step
+    of the decoder returns ``Undecided`` over the next states and rounds that follow from them.
     """
     q_of = draft_model(task)
     drafter, length = model_drafter(q_of), constant(gamma)

@@ -80,13 +80,17 @@ def check_engine(
             ``"processed"`` to the law that the token is drawn from, ``"plain"`` to the value that the call without
             speculation returns with the same tokens; a function computes the value from the new tokens. The values are
             compared on every path (``subjects.beside`` lists their forms).
-        promises: Names of promises that pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
-            ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot,
-            order or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one).
-            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the current text, as in a chain.
-            ``"ranks"``: all ranks of the engine emit the same tokens, each a process with a ``scenario.group``;
-            ``"ranks-gloo"``: the same under ``torch.distributed`` with gloo. Without promises no pairs of runs are
-            made.
+        promises: Names of further promises to examine:
+            ``"seed"``: two calls with one seed return one text.
+            ``"seed-as-plain"``: a seed gives one text with speculation and without.
+            ``"batch"``: a text does not depend on neighbours, slot, order or requests before it.
+            ``"resume"``: a text that is cut and continued is the uncut one.
+            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the current text; for drafts that
+            form a chain.
+            ``"ranks"``: the engine runs as several processes (ranks), each of which gets its communication group as
+            ``scenario.group``; all emit the same tokens. ``"ranks-gloo"``: the same under ``torch.distributed`` with
+            gloo.
+            The first four are decided by pairs of runs.
         sizes: Further sizes for the scenarios of a factory, such as ``Sizes(horizon=256, rows=16,
             vocabulary=151_936)``.
         **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each.
@@ -155,7 +159,11 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 
 
 class Stated(NamedTuple):
-    """The promises of an engine other than the law of its tokens: of returned values, and of pairs of runs."""
+    """The promises of an engine other than the law of its tokens.
+
+    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of the promises that pairs
+    of runs decide.
+    """
 
     values: Mapping[str, Kind]
     pairs: frozenset[str]

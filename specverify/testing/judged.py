@@ -144,7 +144,10 @@ def tell(plan: Plan, verdict: Verdict) -> None:
 
 
 def settle(plan: Plan, fault: Exception | None) -> None:
-    """Raise the error ``fault``, issue it as a warning, or do neither, according to the option ``on_fail``."""
+    """Raise the error ``fault``, issue it as a warning, or do neither, according to the option ``on_fail``.
+
+    ``plan`` has this option.
+    """
     __tracebackhide__ = True
     on_fail = plan.options.get("on_fail", DEFAULTS["on_fail"])
     if fault is not None and on_fail == "raise":

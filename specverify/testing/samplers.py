@@ -230,9 +230,10 @@ def _acceptance_in(returns: Any) -> tuple[Any, Any]:
 
 
 def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, acceptance: Any) -> Sequence[Verdict]:
-    """Return the verdicts on the sampler after each prefix of ``laws``; the prefixes share the alarm.
+    """Return the verdicts on the sampler after each prefix of ``laws``, which maps a prefix to the law after it.
 
-    ``acceptance`` is the law of the number of accepted drafts, or None.
+    ``plan`` has the alarm, which the prefixes share equally, and the limits of the sampling. ``acceptance`` is the law
+    of the number of accepted drafts, or None.
     """
     shared = plan._replace(alarm=plan.alarm / len(laws))
 

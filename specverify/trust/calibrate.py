@@ -35,7 +35,7 @@ Takes = Literal["samples", "counts"]
 
 
 class ErrorDetection(NamedTuple):
-    """How large an error of one kind must be before a test notices it."""
+    """How large an error of one kind must be before a test notices it; ``way`` is the name of the kind."""
 
     way: str
     largest: float

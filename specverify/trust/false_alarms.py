@@ -33,7 +33,11 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """The number of right subjects that were refuted among ``runs``, and the declared false-alarm probability."""
+    """How often a right subject was refuted, or rejected by the first stage, in ``runs`` examinations.
+
+    ``what`` names the event that is counted, ``accused`` is the number of such events, and ``declared`` their declared
+    probability.
+    """
 
     what: str
     runs: int

@@ -141,7 +141,7 @@ def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: 
     """Return the result of every check in ``checks`` on the mutant ``name``, and the result on its control.
 
     ``checks`` are names of checks. The control is judged by the check that the mutant names as its killer. ``peers``
-    adds the verdicts of other projects' statistics.
+    adds the verdicts of other projects' statistics. ``conditions`` are the settings of the checks.
     """
     row = _without_control(name, checks, conditions, peers)
     return row if row.control else row._replace(control=_control_status(name, checks, conditions))
@@ -158,7 +158,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
     ``checks`` are names of checks; ``peers`` adds the verdicts of other projects' statistics. The control is judged
     here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is empty, and mutants with
-    an equal control share one result.
+    an equal control share one result. ``conditions`` are the settings of the checks.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
@@ -180,7 +180,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
     """Return the result of a mutant's own check on its control.
 
-    The check examines every scenario if ``every``, else every third.
+    The check examines every scenario if ``every``, else every third. ``conditions`` are the settings of the checks.
     """
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
@@ -216,7 +216,7 @@ def _made_of(value: Any) -> Hashable:
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
     """Run the checks named in ``checks`` on the right subject ``name``; return which hold and which accuse it.
 
-    A check accuses a subject if it refutes it or finds it unusable.
+    A check accuses a subject if it refutes it or finds it unusable. ``conditions`` are the settings of the checks.
     """
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))

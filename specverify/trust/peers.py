@@ -47,9 +47,9 @@ class PeerStatistic(NamedTuple):
 def judged(statistic: PeerStatistic, subject: Subject, seed: int = 0) -> bool:
     """Return whether the statistic accepts the subject.
 
-    The subject is run with those of its options that draft most. Raises ``ValueError`` if the subject has no decoder
-    that takes pmfs of the statistic's size, ``TimeoutError`` if its rounds at that size would take more than
-    ``MOST_SECONDS``.
+    The subject is run with those of its options that draft most. ``seed`` is the seed of the rounds. Raises
+    ``ValueError`` if the subject has no decoder that takes pmfs of the statistic's size, ``TimeoutError`` if its rounds
+    at that size would take more than ``MOST_SECONDS``.
     """
     if not subject.variants:
         raise ValueError(f"{subject.name} is no decoder of pmfs, expected one whose round can be run by itself")

@@ -77,6 +77,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     """Return a counterexample for a decoder whose ``law`` differs from ``expected``.
 
     It shows the outcome with the largest excess of probability, paths that lead to it, and the fault of the rounds.
+    ``here`` is the decoder in its scenario.
     """
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
@@ -97,7 +98,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
     """Return the fault of the rounds on the most probable paths that emit ``outcome``.
 
-    Returns None if no fault is recognised.
+    Returns None if no fault is recognised. ``here`` is the decoder in its scenario.
     """
     program = whole_run(here.variant.build(here.task), here.prompt)
     heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
@@ -109,6 +110,7 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
     """Return the fault of a decoder that labels its draws (draft, accept, ...) but has no separate ``propose`` step.
 
     Its most probable paths are read as rounds. Returns None if no fault is recognised, or if a path has no labels.
+    ``here`` is the decoder in its scenario.
     """
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -205,7 +207,7 @@ def _rounds_of(
 
     ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), and ``texts``
     its new tokens. Without a trace, p is computed from ``expected``, the expected law of texts. Returns None if the
-    engine serves several requests, or if the texts of ``expected`` have no integer tokens.
+    engine serves several requests, or if the texts of ``expected`` have no integer tokens. ``program`` is the engine.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -226,7 +228,10 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
-    """Return the model queries on a path of an engine; None if the engine does not record them."""
+    """Return the model queries on a path of an engine; None if the engine does not record them.
+
+    ``program`` is the engine.
+    """
     return or_none(program.trace, path.choices) if program.trace else None
 
 
@@ -268,7 +273,7 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
     """Return text -> {"p": row, "q": row} for the texts whose rows the lines about ``readings`` use.
 
     They are the texts whose rows decide a round, and the queried texts that the words of a reading name. Returns {} if
-    the target or the draft model is unknown.
+    the target or the draft model is unknown. ``trace`` has the models and their queries.
     """
     if trace is None or trace.target is None or trace.draft is None:
         return {}
@@ -280,7 +285,10 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 
 
 def right_alone(program: EngineProgram, index: int) -> str:
-    """Return the sentence that request ``index`` has the right law if it is served alone; "" if it does not."""
+    """Return the sentence that request ``index`` has the right law if it is served alone; "" if it does not.
+
+    ``program`` is the engine.
+    """
     if program.alone is None:
         return ""
     alone = program.alone(index)
@@ -324,10 +332,10 @@ def _token_named(
     """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
     ``difference`` has this law and the expected one, and ``heaviest`` the most probable paths. ``rows`` maps texts to
-    the rows of p and q; q is the draft model's row, or without models the row of the first draw. ``size`` is the
-    vocabulary size. ``read`` is a sentence about the first deviation on the paths, "" if there is none; it is returned
-    if no rule fits. If it is "" and q is unknown, the sentence is about the row of the token or about missing draws, or
-    "".
+    the rows of p and q, from which q is taken; without such a row, q is the pmf of the first draw. ``size`` is the
+    vocabulary size. If no rule fits, the result is ``read``, a sentence about the first deviation on the paths. If
+    ``read`` is "" and q is not known, the result is a sentence about the row of the token or about missing draws; "" if
+    neither fits.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):
@@ -414,7 +422,7 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
     """Return a counterexample for a greedy engine: both texts, the first wrong token and its round.
 
     ``wanted`` is the only right text (of all requests), and ``trace`` holds the emitted texts and model queries.
-    Returns None if no text differs.
+    Returns None if no text differs. ``program`` is the engine.
     """
     texts = program.split(wanted) if program.split else (wanted,)
     for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
@@ -460,7 +468,7 @@ def outcome_counterexample(
 
     ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
     deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
-    shown paths are appended to ``readings``.
+    shown paths are appended to ``readings``. ``here`` is the decoder in its scenario.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -483,7 +491,10 @@ def outcome_counterexample(
 
 
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
-    """Describe the step that emits a token with p = 0 on the most probable path to ``outcome``; "" if there is none."""
+    """Describe the step that emits a token with p = 0 on the most probable path to ``outcome``; "" if there is none.
+
+    ``here`` is the decoder in its scenario.
+    """
     program = whole_run(here.variant.build(here.task), here.prompt)
     heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
@@ -503,7 +514,8 @@ def _tree_counterexample(
     """Return a counterexample that shows paths with draft trees to a forbidden outcome.
 
     ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
-    deviate from the rule come first. The readings of the shown paths are appended to ``readings``.
+    deviate from the rule come first. The readings of the shown paths are appended to ``readings``. ``here`` is the
+    decoder in its scenario.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -538,7 +550,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
     """Return the name of the wrong rule that all examined rounds of a decoder follow; "" if none fits.
 
     The examined rounds are ``rounds``, further rounds in this scenario, and rounds in a scenario with a vocabulary of
-    three.
+    three. ``here`` is the decoder in its scenario.
     """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -552,7 +564,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
     """Describe a path round by round; if it cannot be read as rounds, by its trees and its decisions.
 
-    The reading of the path, if there is one, is appended to ``readings``.
+    The reading of the path, if there is one, is appended to ``readings``. ``here`` is the decoder in its scenario.
     """
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
@@ -567,7 +579,10 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Read a path as rounds; the decoder must label its draws. Returns None if that fails."""
+    """Read a path as rounds; the decoder must label its draws. Returns None if that fails.
+
+    ``here`` is the decoder in its scenario.
+    """
     models = _models_of_decoder(here, path)
     return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
 

@@ -251,7 +251,7 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
     """Return the rounds of all paths from which a wrong rule may be inferred.
 
     Such a round has drafts, has no step that is impossible in a right round, and follows no deviation in its path.
-    ``read`` are the paths with their models.
+    ``read`` holds (reading, models) of each path.
     """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [

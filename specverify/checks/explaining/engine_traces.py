@@ -65,7 +65,7 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
     ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the
     committed text, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
-    two requests have the same prompt.
+    two requests have the same prompt. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -100,7 +100,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
     Returns "" if neither fits. The token must be the most probable one of the wrong row, which p has after another
     text. ``wanted`` is the right text. A text of another request is considered if the target was queried with it while
-    this request was served.
+    this request was served. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -140,7 +140,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` at which request ``index`` ends; the search begins at ``start``.
 
-    The request ends at the first query that equals the prompt of a later request, and not before its own last query.
+    It ends at the first query that equals the prompt of a later request; without one, after all queries. If a query
+    after that still begins with the prompt of this request, it ends after the last such query.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -159,7 +160,8 @@ def _draft_or_cache(
     """Return a sentence that explains a wrong token: as the draft itself, or as the argmax of p after rejected drafts.
 
     Returns "" if neither fits. ``later`` are the queries while the request is served, ``text`` the right text before
-    the token, ``tokens`` the expected and the emitted token, and ``prompt`` the length of the prompt.
+    the token, ``tokens`` the expected and the emitted token, and ``prompt`` the length of the prompt. ``trace`` has the
+    texts and the model queries of the run.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -181,7 +183,7 @@ def _draft_or_cache(
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
     """Return whether the tokens ``extra``, which ``asked`` has more than ``text``, were drafted one after another.
 
-    ``later`` are the queries while the request is served.
+    ``later`` are the queries while the request is served. ``trace`` has the texts and the model queries of the run.
     """
     starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
     return any(
@@ -197,8 +199,9 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
     """Return the sentence that a token of the draft model is emitted after ``text``, for which p is not computed.
 
-    Returns "" if the target is queried with ``text``. ``later`` are the queries while the request is served. The token
-    is a bonus if the draft model is queried after the target was queried for the token before; else a draft.
+    ``later`` are the queries while the request is served. The sentence says that the token follows accepted drafts, if
+    the target was queried without the last token of ``text`` before the draft model was queried with ``text``.
+    Otherwise it says that the token is a draft without a test. Returns "" if the target is queried with ``text``.
     """
     if ("target", text) in later:
         return ""
@@ -218,7 +221,7 @@ def text_of_other_request(trace: Trace, index: int) -> str:
 
     At least three texts that only this request has must show the fault. A text shows it if the draft model is queried
     with this text, the next query to the target has a text of the other request, and p's choice there is the emitted
-    token.
+    token. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -263,7 +266,7 @@ def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str
 def _target_after(trace: Trace, own: Tokens) -> Tokens:
     """Return the first text with which the target is queried after the draft model was queried with ``own``.
 
-    Returns () if there is no such query.
+    Returns () if there is no such query. ``trace`` has the texts and the model queries of the run.
     """
     start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
     if start is None:
@@ -327,7 +330,7 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 
     ``later`` are the queries from the beginning of the request on, ``text`` the right text before the wrong token, and
     ``prompt`` the length of the prompt. The target must not be queried with ``text``. A replacement is known once a
-    model is queried with it.
+    model is queried with it. ``trace`` has the texts and the model queries of the run.
     """
     if trace.draft is None or ("target", text) in later:
         return ""
@@ -362,8 +365,9 @@ def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: 
     """Return the sentence that ``token`` is p's choice after a text of another request, which ends like ``text``.
 
     ``asked`` are the texts that begin like no text of request ``index``, and with which the target is queried while
-    this request is served. Returns "" unless exactly one of them belongs to another request, has the same last token
-    as ``text`` and has ``token`` as p's choice. The target must not be queried with ``text``.
+    this request is served. Returns "" unless exactly one of them belongs to another request, has the same last token as
+    ``text`` and has ``token`` as p's choice. The target must not be queried with ``text``. ``trace`` has the texts and
+    the model queries of the run.
     """
     if trace.target is None or ("target", text) in trace.queries:
         return ""
@@ -392,7 +396,8 @@ def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
     """Return the texts with which the draft model is queried for one request, grouped by round.
 
     ``prompt`` is the prompt of the request. A group is a sequence of queries, without a query to the target between
-    them, in which each text is one token longer than the text before it.
+    them, in which each text is one token longer than the text before it. ``trace`` has the texts and the model queries
+    of the run.
     """
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
@@ -411,7 +416,10 @@ def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
 
 
 def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:
-    """Return the draft after ``tokens`` if q gives one token probability 1; else None."""
+    """Return the draft after ``tokens`` if q gives one token probability 1; else None.
+
+    ``trace`` has the draft model, which gives q.
+    """
     if trace.draft is None:
         return None
     row = trace.draft(tokens).tolist()

@@ -78,7 +78,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
     """Return the conditional laws of the first rounds of a decoder, one for each possible sequence of drafts.
 
     The rounds begin in at most ``states`` states that can follow the prompt. Returns () without a ``propose`` step, for
-    trees, and for rounds with too many paths or too large a vocabulary.
+    trees, and for rounds with too many paths or too large a vocabulary. ``here`` is the decoder in its scenario.
     """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -101,7 +101,7 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
     """Return the conditional laws of the round from ``state``, and the states that can follow it.
 
     There is one law for each possible sequence of drafts. Both lists are empty without a ``propose`` step, for trees,
-    and for rounds of ``MOST_PATHS`` paths or more.
+    and for rounds of ``MOST_PATHS`` paths or more. ``here`` is the decoder in its scenario.
     """
     decoder = here.decoder
     if (propose := decoder.propose) is None:
@@ -129,7 +129,8 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
     """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
 
-    Returns None if the round cannot have these drafts, and where ``given_from_state`` returns no laws.
+    Returns None if the round cannot have these drafts, and where ``given_from_state`` returns no laws. ``here`` is the
+    decoder in its scenario.
     """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
@@ -172,7 +173,8 @@ def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) ->
     """Return description -> rows of p and q that result if the sampling parameters are applied wrongly.
 
     Examples are a parameter that is left out, and top-k with another k. The rows are those after ``prefix`` and along
-    the drafts ``tokens``. Returns {} if the variant sets no sampling parameters.
+    the drafts ``tokens``. Returns {} if the variant sets no sampling parameters. ``here`` is the decoder in its
+    scenario.
     """
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
@@ -259,6 +261,7 @@ def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
 
     A verifier returns only tokens, so its number is inferred. With ``bonus``, every round ends in one more token: a
     round that emits exactly its drafts counts as one that rejected the last draft and replaced it by the same token.
+    ``here`` is the decoder in its scenario.
     """
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 

@@ -136,11 +136,11 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the smallest entry of the residual, before normalisation, whose normalisation is ``law``.
+    """Return the entry of a residual, before normalisation, at the token with the smallest p - q.
 
-    It is the entry at the token with the smallest p - q. The scale follows from the token with the largest p - q, at
-    which the residual is taken to be p - q. Returns 0 if the smallest p - q is not negative, or if its token is not
-    less probable in ``law`` than the token with the largest.
+    ``law`` is the residual after normalisation. The factor between the two follows from the token with the largest p -
+    q, at which the residual before normalisation is taken to be p - q. Returns 0 if the smallest p - q is not negative,
+    or if its token is not less probable in ``law`` than the token with the largest.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))

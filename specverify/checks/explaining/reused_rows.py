@@ -40,6 +40,7 @@ def reused_row(trace: Trace, index: int, wrong: int) -> str:
     The sentence names another text only if keys of ``KEYS`` explain every new token of this request for which the
     target was not queried, and find the same text. Otherwise the sentence states only that the query is missing.
     Returns "" if the target was queried with the text before the token, or with a text that begins with no prompt.
+    ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))
@@ -77,10 +78,11 @@ def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
 
 
 def _explains(key: Key, asked: Sequence[Tokens], missing: Mapping[Tokens, int], target: LanguageModel) -> bool:
-    """Return whether a store with ``key`` has exactly the queries ``asked``, and gives the tokens in ``missing``.
+    """Return whether a store of rows with the key ``key`` explains the queries ``asked`` and the tokens in ``missing``.
 
-    ``missing`` maps each text without a query to the token that the engine emits after it. No two texts of ``asked``
-    may have one key: the second would not be queried.
+    ``missing`` maps each text without a query to the token that the engine emits after it. The token must be the choice
+    of ``target`` after the first text of ``asked`` with the same key. No two texts of ``asked`` may have one key: the
+    second would not be queried.
     """
     keys: set[Any] = {key(text) for text in asked}
     if len(keys) < len(asked):

@@ -72,7 +72,7 @@ class RoundFault(NamedTuple):
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
     """Return how the rounds of a decoder differ from the rule; None if they follow it or none can be examined.
 
-    The first rounds and the further rounds ``later`` are examined.
+    The first rounds and the further rounds ``later`` are examined. ``here`` is the decoder in its scenario.
     """
     mine = (*rounds_given_drafts(here), *later)
     if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):

@@ -445,8 +445,8 @@ class _PathReader:
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
         """Return whether the target was queried with ``text`` before the draft after ``here`` was made.
 
-        The query must come after the draft model's query with ``text``, with which the drafting of the round begins,
-        and before its query with ``here``.
+        The query to the target must come after the draft model's query with ``text``, which begins the drafting of the
+        round, and before the draft model's query with ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this

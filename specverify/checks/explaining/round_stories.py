@@ -28,7 +28,7 @@ NEAR = 1e-6
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
     """Describe the rounds of a decode whose draws have the outcomes ``choices``.
 
-    Returns "" without a ``propose`` step, for trees, and for large rounds.
+    Returns "" without a ``propose`` step, for trees, and for large rounds. ``here`` is the decoder in its scenario.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
@@ -53,7 +53,7 @@ def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDraft
     """Return the conditional laws, given their drafts, of the rounds of a decode.
 
     ``choices`` are the outcomes of its draws. Returns [] without a ``propose`` step and for large vocabularies. Rounds
-    without such a law, such as those with trees, are left out.
+    without such a law, such as those with trees, are left out. ``here`` is the decoder in its scenario.
     """
     decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
@@ -71,7 +71,7 @@ def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
     """Describe the first step of a decode that emits a token with p = 0; "" if the cause is not unique.
 
     ``choices`` are the outcomes of its draws. Every lossless rule gives such a token probability 0 at its position, so
-    the step is wrong under every rule.
+    the step is wrong under every rule. ``here`` is the decoder in its scenario.
     """
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
@@ -117,7 +117,7 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 def _without_draft(here: InScenario, start: State, token: int) -> str:
     """Describe the ``token`` that a round without drafts emits: its probability, and p if that differs.
 
-    ``start`` is the state before the round.
+    ``start`` is the state before the round. ``here`` is the decoder in its scenario.
     """
     p = here.task.target(start.tokens).tolist()
     given = round_given(here, start, ())

@@ -47,7 +47,7 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
     """Describe the rounds of a decode; None if it drafts no tree or cannot be read.
 
     ``choices`` are its draws' outcomes. A decoder without a ``propose`` step is read if it labels its draws and draws
-    several drafts for one position.
+    several drafts for one position. ``here`` is the decoder in its scenario.
     """
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False

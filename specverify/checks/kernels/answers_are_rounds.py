@@ -18,7 +18,10 @@ SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
 
 
 def examine(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Examine every row of launches of several sizes: its tokens must be a possible result of one round."""
+    """Examine every row of launches of several sizes: its tokens must be a possible result of one round.
+
+    ``rounds`` has the kernel, its rows and their cells.
+    """
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
         cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -39,7 +42,7 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
     """Return (case of each row, uniforms ``[size, draws]``) for ``size`` rows.
 
     A case is the index of the row's drafts in ``rounds.cases``. Each uniform is far from every value at which the
-    outcome changes.
+    outcome changes. ``rng`` draws the rows and their uniforms.
     """
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))

@@ -23,6 +23,7 @@ def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
     """Call the kernel twice with equal arguments and once with others.
 
     The two results for equal arguments must be equal, and the first result must not change in the later calls.
+    ``rounds`` has the kernel and its rows.
     """
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)
@@ -46,7 +47,10 @@ def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
-    """Compare the arguments of a kernel before and after a call."""
+    """Compare the arguments of a kernel before and after a call.
+
+    ``rounds`` has the kernel and its rows.
+    """
     rng, kernel = np.random.default_rng(3), rounds.kernel
     size = min(ROWS, rounds.most)
     cases, uniforms = ordinary_rows(rounds, size, rng)

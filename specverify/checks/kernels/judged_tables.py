@@ -12,7 +12,8 @@ def examine_tables(tables: Tables, samples: int, alarm: float, holds: str, condi
     """Test all tables for independence, and report the worst table.
 
     ``tables`` counts the tables from a sample, and ``samples`` is the number of samples for each. ``alarm`` is the
-    false-alarm rate of each table, and ``holds`` the sentence if no table is refuted.
+    false-alarm rate of each table, and ``holds`` the sentence if no table is refuted. ``conditions`` has the miss rate
+    and the seed.
     """
     result = independences(tables, samples=samples, false_alarm=alarm, miss=conditions.miss, seed=conditions.seed)
     shown = {name: item.first if item.second is None else item.second for name, item in result.items()}

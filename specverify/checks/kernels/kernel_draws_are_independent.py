@@ -34,7 +34,7 @@ def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: in
     """Return a contingency table for each of ``designs``, by its name, with about ``samples`` observations.
 
     The table counts how often each kind of row of the design shows each value of its bit, the outcome of the draw that
-    the design examines. ``calls`` has the rows and seeds of the calls.
+    the design examines. ``calls`` has the rows and seeds of the calls. ``kernel`` is sampled with the seed ``seed``.
     """
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)

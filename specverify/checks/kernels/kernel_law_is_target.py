@@ -54,6 +54,7 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
     """Return the laws of the kernel in all situations, from evaluations in all cells of uniforms.
 
     Unresolved cells are then halved, one situation after another, until a law is wrong or the budget of rows is used.
+    ``rounds`` has the kernel, its rows and their cells.
     """
     settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
@@ -77,14 +78,17 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
     """Return the first cells of ``cells``, as many as belong to the situation of the first cell.
 
-    Returns [] if there are no cells.
+    Returns [] if there are no cells. ``rounds`` has the kernel, its rows and their cells.
     """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
 def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the results of the rows of ``cells`` depend on the order of the rows."""
+    """Return whether the results of the rows of ``cells`` depend on the order of the rows.
+
+    ``rounds`` has the kernel, its rows and their cells.
+    """
     if not cells:
         return False
     cases, uniforms = places_in(cells)
@@ -94,7 +98,7 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 def blind_of(rounds: KernelRounds) -> Counter[str]:
     """Return, by the name of the situation, the probability of uniforms near the faces of its cells.
 
-    The kernel is not evaluated at these uniforms.
+    The kernel is not evaluated at these uniforms. ``rounds`` has the kernel, its rows and their cells.
     """
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
@@ -112,7 +116,7 @@ def _laws(
     """Return the law of the emitted tokens in each situation, by its name.
 
     ``settled`` pairs each resolved cell with its emitted tokens. ``others`` are the unresolved cells; their probability
-    is missing from the laws.
+    is missing from the laws. ``rounds`` has the kernel, its rows and their cells.
     """
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
@@ -128,14 +132,14 @@ def _laws(
 def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
     """Return the total variation between ``law`` and the target's law in the situation called ``name``.
 
-    Texts of ``law`` that are too short are first completed by the target.
+    Texts of ``law`` that are too short are first completed by the target. ``rounds`` has the situations.
     """
     situation = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(situation, law.probabilities)), _wanted(situation, ()))
 
 
 def situation_named(rounds: KernelRounds, name: str) -> Situation:
-    """Return the situation called ``name``."""
+    """Return the situation of ``rounds`` that is called ``name``."""
     return next(case.situation for case in rounds.cases if case.situation.name == name)
 
 
@@ -161,7 +165,7 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
     """Compare the law of every situation with the target's law; ``find`` computes the laws.
 
     The situation with the largest total variation decides. A result is unknown if rows depend on other rows, or if the
-    distance may come from the uniforms near faces of cells.
+    distance may come from the uniforms near faces of cells. ``rounds`` has the kernel, its rows and their cells.
     """
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
@@ -193,7 +197,8 @@ def _said(found: Distance) -> str:
 def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -> Counterexample:
     """Return a counterexample in ``situation``: the outcome with the largest excess, and a wrong row.
 
-    The excess is that of the probability in ``found``, the computed laws, over the target's.
+    The excess is that of the probability in ``found``, the computed laws, over the target's. ``rounds`` has the kernel,
+    its rows and their cells.
     """
     law, wanted = completed(situation, found.laws[situation.name].probabilities), _wanted(situation, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
@@ -265,8 +270,9 @@ LEAST_ROWS = 4
 def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Sequence[Tokens]) -> str:
     """Return the sentence that every row reads random numbers of another row; "" unless that explains all answers.
 
-    ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of the launch, ``answers`` its tokens. All rows are
-    of one situation, so that their random numbers are interchangeable.
+    ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of the launch, ``answers`` its tokens. All rows are of
+    one situation, so that their random numbers are interchangeable. ``rounds`` has the kernel, its rows and their
+    cells.
     """
     gamma, count = rounds.gamma, len(answers)
     if count < LEAST_ROWS:
@@ -302,7 +308,7 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
 def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the probability that the first i drafts are accepted with that of the rule.
 
-    ``find`` computes the laws.
+    ``find`` computes the laws. ``rounds`` has the kernel, its rows and their cells.
     """
     result = find()
     figures = {"runs": result.rows}
@@ -321,7 +327,10 @@ def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], 
 
 
 def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
-    """Return i -> probability that the rule accepts the first i drafts, in the situation ``name``."""
+    """Return i -> probability that the rule accepts the first i drafts, in the situation ``name``.
+
+    ``rounds`` has the situations.
+    """
     best: Counter[int] = Counter()
     for case in rounds.cases:
         if case.situation.name == name:

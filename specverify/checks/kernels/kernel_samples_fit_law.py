@@ -57,7 +57,10 @@ class SampledKernel(NamedTuple):
 
 
 def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
-    """Return the count of each emitted text in ``samples`` rows; ``sampled`` is the kernel in a situation."""
+    """Return the count of each emitted text in ``samples`` rows; ``sampled`` is the kernel in a situation.
+
+    ``seed`` is the seed of the samples.
+    """
     result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
@@ -69,7 +72,7 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
     """Return the counts of the texts of ``samples`` rows, each continued to one token more than there are drafts.
 
     The target draws the tokens that a shorter text lacks. Outcomes that are no texts stay unchanged. ``sampled`` is the
-    kernel in a situation.
+    kernel in a situation. ``seed`` is the seed of the samples.
     """
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
@@ -87,7 +90,7 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
 def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
     """Return number of accepted drafts -> how many of ``samples`` rows accept this many.
 
-    ``sampled`` is the kernel in a situation.
+    ``sampled`` is the kernel in a situation. ``seed`` is the seed of the samples.
     """
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():

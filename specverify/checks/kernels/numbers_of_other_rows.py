@@ -21,6 +21,7 @@ def numbers_of_other_rows(rounds: KernelRounds, cases: Any, uniforms: Any, answe
 
     ``cases`` ``[rows]`` and ``uniforms`` ``[rows, k]`` are those of one launch, and ``answers`` ``[rows, gamma + 1]``
     the kernel's tokens. Each row that differs from the rule must follow the rule with the numbers of its neighbour.
+    ``rounds`` has the kernel and the cases.
     """
     own = [_by_rule(rounds, cases, uniforms, row, row, row) for row in range(len(cases))]
     seen = [tuple(token for token in answer if token != -1) for answer in answers.tolist()]
@@ -45,7 +46,7 @@ def _by_rule(rounds: KernelRounds, cases: Any, uniforms: Any, row: int, coins: i
     """Return the tokens that the rule emits for ``row``, with random numbers of other rows.
 
     The accept uniforms are those of row ``coins``, and the random numbers of the last draw those of row ``last``.
-    ``cases`` and ``uniforms`` are those of all rows of the launch.
+    ``cases`` and ``uniforms`` are those of all rows of the launch. ``rounds`` has the kernel and the cases.
     """
     case: DraftCase = rounds.cases[int(cases[row])]
     numbers = [*uniforms[coins][: rounds.gamma], *uniforms[last][rounds.gamma :]]

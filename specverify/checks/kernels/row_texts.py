@@ -39,13 +39,19 @@ def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], pl
 
 
 def described_rounds(rounds: KernelRounds) -> str:
-    """Describe the sizes and the dtype with which a kernel is called."""
+    """Describe the sizes and the dtype with which a kernel is called.
+
+    ``rounds`` has the kernel and its rows.
+    """
     ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
     return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
 def models_of(rounds: KernelRounds, case: int) -> tuple[str, ...]:
-    """Return lines with the rows of p and q of case ``case``, for the tokens with positive probability."""
+    """Return lines with the rows of p and q of case ``case``, for the tokens with positive probability.
+
+    ``rounds`` has the cases.
+    """
     here = rounds.cases[case]
     lines = []
     for i, p in enumerate(here.p):

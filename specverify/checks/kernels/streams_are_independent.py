@@ -48,7 +48,10 @@ class Repeats(NamedTuple):
 
 
 def bit_design(kernel: Kernel, gamma: int) -> Design:
-    """Return the design of a batch whose rows each show one random number as a fair bit."""
+    """Return the design of a batch whose rows each show one random number as a fair bit.
+
+    ``gamma`` is the number of drafts, and ``kernel`` determines the padding of rows with fewer.
+    """
     kinds = bits(gamma)
     return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
 
@@ -59,7 +62,7 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
     Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
     / 2``, two runs of l consecutive rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each probability is
     below ``alarm / 3``; half as many bits are added for numbers that are not quite fair. If the kernel takes a seed,
-    calls with other seeds are compared last.
+    calls with other seeds are compared last. ``design`` has the kinds of rows.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -125,7 +128,8 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
     """Return tables by name; each counts the pairs of bits that two rows of one call show.
 
     There is one table for each pair of kinds of rows and each distance between the two rows, with about ``samples``
-    pairs in each. ``calls`` are the rows and seeds of the calls.
+    pairs in each. ``calls`` are the rows and seeds of the calls. ``kernel`` is sampled with rows of ``design``, and
+    ``seed`` is the seed of the samples.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
@@ -147,7 +151,7 @@ def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, 
     """Return tables by name; each counts the pairs of bits that one row shows in a call and in the next call.
 
     There is one table for each pair of kinds of rows, with about ``samples`` pairs in each. ``calls`` are the rows and
-    seeds of the calls.
+    seeds of the calls. ``kernel`` is sampled with rows of ``design``, and ``seed`` is the seed of the samples.
     """
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2

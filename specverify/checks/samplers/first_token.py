@@ -22,7 +22,7 @@ class _Deviation(NamedTuple):
 
 
 def first_wrong_token(tally: Tally) -> str:
-    """Return a sentence about the first new token whose counts deviate from the law by chance almost never.
+    """Return a sentence about the first new token whose counts are too far from the law to be chance.
 
     The outcomes of ``tally`` must be texts. A token is counted among the samples with the same tokens before it.
     Returns "" if no count deviates by ``DEVIATIONS`` standard deviations, or if outcomes are no texts.
@@ -43,7 +43,11 @@ def first_wrong_token(tally: Tally) -> str:
 
 
 def _beginnings(tally: Tally, texts: list[Any], length: int) -> tuple[dict[Tokens, Any], dict[Tokens, Any]]:
-    """Return (observed, expected): tokens before -> token number ``length`` -> count; a text that ended has ``END``."""
+    """Return two maps, of observed and of expected counts: tokens before -> token -> count.
+
+    The tokens before are the first ``length`` - 1 tokens of a text, and the token is the next one; a text that ended
+    there has the marker ``END`` in its place. ``texts`` are the outcomes of ``tally``.
+    """
     results: tuple[dict[Tokens, Any], dict[Tokens, Any]] = (
         defaultdict(lambda: defaultdict(float)),
         defaultdict(lambda: defaultdict(float)),

@@ -88,7 +88,7 @@ def couples_seen(
 ) -> IndependenceFound:
     """Return the evidence ``found`` with the couples ``(left[i], right[i])`` added.
 
-    An odd last couple waits for the next batch.
+    An odd last couple waits for the next batch. ``plan`` has the settings of the test.
     """
     cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
     number = len(cells) - len(cells) % 2
@@ -127,7 +127,10 @@ def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Sta
 
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
-    """Return the verdict on the subject ``name`` from the evidence ``found``; ``notes`` are added to it."""
+    """Return the verdict on the subject ``name`` from the evidence ``found``; ``notes`` are added to it.
+
+    ``plan`` has the settings of the test.
+    """
     status, couples = independence_status(plan, found), found.couples
     bound = _dependence(plan, found)
     same = np.trace(found.joint) / max(couples, 1)
@@ -148,7 +151,7 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
 def _dependence(plan: IndependencePlan, found: IndependenceFound) -> float:
     """Return an upper bound on the total variation of the couples' joint law from the product of its marginals.
 
-    ``found`` has the counts so far; the result is 1 if no couple was counted.
+    ``found`` has the counts so far; the result is 1 if no couple was counted. ``plan`` has the settings of the test.
     """
     number = int(found.straight.sum())
     if not number:

@@ -137,7 +137,7 @@ def log_evidence(found: ReferenceFound) -> float:
 def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
     """Return bounds on the total variation between the two laws of whole sequences, valid after every batch.
 
-    ``found`` has the counts so far.
+    ``found`` has the counts so far. ``plan`` has the settings of the comparison.
     """
     whole, n = found.compared["whole sequences"], found.samples
     if not n:
@@ -161,7 +161,10 @@ def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
 
 
 def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
-    """Return the verdict on the subject ``name`` from the counts and evidence ``found`` so far."""
+    """Return the verdict on the subject ``name`` from the counts and evidence ``found`` so far.
+
+    ``plan`` has the settings of the comparison.
+    """
     status, bounds, surprise = reference_status(plan, found), reference_bounds(plan, found), log_evidence(found)
     refuting = max(found.compared, key=lambda view: float(evidence(found.compared[view].evidence)))
     statement = {

@@ -75,12 +75,18 @@ def plan_law(
 
 
 def law_begun(plan: LawPlan) -> LawFound:
-    """Return zero counts, before the first sample."""
+    """Return zero counts, before the first sample.
+
+    ``plan`` has the law and the settings of the test.
+    """
     return LawFound(np.zeros(len(plan.law.masses), dtype=np.int64))
 
 
 def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
-    """Return the counts ``found`` with the outcomes ``rows`` of one more batch added."""
+    """Return the counts ``found`` with the outcomes ``rows`` of one more batch added.
+
+    ``plan`` has the law and the settings of the test.
+    """
     places = plan.law.places(rows)
     wrong = (places < 0) | (plan.law.masses[places] == 0)
     impossible = dict(found.impossible)
@@ -112,7 +118,7 @@ def log_evidence(plan: LawPlan, found: LawFound) -> float:
 def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
     """Return bounds on the total variation of the sampler from the law, valid after every batch.
 
-    They are computed from the counts ``found`` so far.
+    They are computed from the counts ``found`` so far. ``plan`` has the law and the settings of the test.
     """
     seen = tv_sequence(
         _observed(plan, found), found.samples, len(plan.bound.masses) + 1, plan.error, tight_at=plan.most_samples
@@ -123,7 +129,7 @@ def law_bounds(plan: LawPlan, found: LawFound) -> Interval:
 def _observed(plan: LawPlan, found: LawFound) -> float:
     """Return the total variation of the sampled shares from the law, on the cells from which the bound is computed.
 
-    ``found`` has the counts so far.
+    ``found`` has the counts so far. ``plan`` has the law and the settings of the test.
     """
     shares = plan.bound.counts(found.counts) / found.samples
     outside = sum(found.impossible.values()) / found.samples
@@ -144,7 +150,7 @@ def law_status(plan: LawPlan, found: LawFound) -> Status:
 def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
     """Return two verdicts on the subject ``name``: on impossible outcomes, and on the law.
 
-    ``found`` has the counts so far.
+    ``found`` has the counts so far. ``plan`` has the law and the settings of the test.
     """
     status, bounds, surprise = law_status(plan, found), law_bounds(plan, found), log_evidence(plan, found)
     figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
@@ -175,7 +181,8 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
     """Return the verdict on impossible outcomes; if none was sampled, with a bound on their probability.
 
-    ``found`` has the counts so far. n samples miss a mass u outside the support with probability (1 - u)^n.
+    ``found`` has the counts so far. n samples miss a mass u outside the support with probability (1 - u)^n. ``plan``
+    has the law and the settings of the test, and ``name`` is the name of the subject.
     """
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
@@ -210,7 +217,8 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
     """Return a counterexample with the outcomes that deviate the most from the law, in standard deviations.
 
-    ``found`` has the counts of the outcomes. If an impossible outcome was sampled, it is the counterexample.
+    ``found`` has the counts of the outcomes. If an impossible outcome was sampled, it is the counterexample. ``plan``
+    has the law and the settings of the test.
     """
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
@@ -235,6 +243,7 @@ def _detectable(plan: LawPlan, samples: int) -> list[str]:
     """Return one line per partition of the outcomes, with its power at ``samples`` samples.
 
     The line states the smallest total variation between the cells of the partition that would have been refuted.
+    ``plan`` has the law and the settings of the test.
     """
     lines = []
     for view in plan.views:

@@ -50,6 +50,7 @@ from specverify.intercept.symbolic.primitives import (
     with_rule,
 )
 from specverify.intercept.symbolic.rows import Ask
+from specverify.intercept.symbolic.steps import FLOOR
 from specverify.intercept.symbolic.together import ADD, MAXIMUM, MULTIPLY
 from specverify.laws import rounding
 
@@ -487,7 +488,7 @@ def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
     return rows.reduced(total, products, [-1]).reshape([*batch, *rows_of, *columns_of])
 
 
-(_SUMS,) = PRIMITIVES["sum"].jax
+_SUMS = "reduce_sum"
 
 
 def _floor_divided(operands: list[Any], result: Any) -> Any:
@@ -502,7 +503,7 @@ def _floor_divided(operands: list[Any], result: Any) -> Any:
         smooth = isinstance(left, Continuous) and not left.clamped and not left.in_steps
         if not wide or not smooth or isinstance(right, (*SYMBOLIC, Bits)) or not 0 < known(right) < math.inf:
             return declined
-        return whole_part("floor", applied("divide", left, float(known(right))), caller())
+        return whole_part(FLOOR.name, applied("divide", left, float(known(right))), caller())
 
     return _whole(each(one, operands))
 
