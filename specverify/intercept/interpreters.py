@@ -724,10 +724,10 @@ class Gathered:
         return Item(values[slot.known], values[slot.known], whole)
 
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
-        """Yield the symbolic numbers in groups, such that no comparison involves numbers of two groups.
+        """Divide the symbolic numbers into groups that can be given values separately, and yield the groups.
 
-        Each group has its comparisons. ``known`` maps the identity of the constraints of each number to these
-        constraints.
+        Numbers that are in one comparison are in one group, and each group has its comparisons. ``known`` maps the
+        identity of the constraints of each number to these constraints.
         """
         group_of = {key: {key} for key in known}
         for question in self._questions:

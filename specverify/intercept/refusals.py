@@ -314,7 +314,11 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self
 
     def during(self, operation: str, place: str) -> NeedsValue:
-        """Set ``operation``, that of the library, and ``place``, its line, unless they are set; return the refusal."""
+        """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
+
+        What the refusal already has is not changed, and an operation at another line than that of the refusal is not
+        added.
+        """
         if not self.operation and self.place in {"", place}:
             self.operation = operation
         return self.at(place)

@@ -327,8 +327,8 @@ class Writer:
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
     """Insert one path into the tree with the root ``root``, in which a node is a draw or a comparison.
 
-    ``steps`` are the steps of the path, as ``Writer._runs`` yields them; each answer leads to a branch. ``tokens`` are
-    stored at the end.
+    ``steps`` are the steps of the path, as ``Writer._runs`` yields them. Each step is a node, and its answer selects
+    the branch to the next one. ``tokens`` are stored at the end of the path.
     """
     node = root
     for question, weights, answer, answers in steps:

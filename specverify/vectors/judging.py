@@ -121,9 +121,10 @@ def rational(value: Any) -> Fraction | None:
 
 
 def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:
-    """Return a dictionary from the ``tokens`` of each row to its entry called ``value``, such as ``"probability"``.
+    """Return the rows of an answer as a dictionary from their ``tokens`` to their value.
 
-    Returns None if ``rows`` is no list of objects with exactly these two entries, or if two rows have the same tokens.
+    A row is an object with two entries, ``tokens`` and the one called ``value``, such as ``"probability"``. Returns
+    None if ``rows`` is no list of such objects, or if two rows have the same tokens.
     """
     if not isinstance(rows, list):
         return None

@@ -52,9 +52,11 @@ def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> 
 
 
 def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
-    """Return the names of objects changed by a call, by an interrupted call, and by a third call.
+    """Return the names of the caller's objects that calls of ``engine`` change.
 
-    The calls draw the library's own random numbers. Exceptions of the calls are ignored; only the changes count.
+    Three calls are made with the same objects: a complete one, one that is interrupted while it drafts, and another
+    complete one. The calls draw the library's own random numbers. Exceptions of the calls are ignored; only the changes
+    count.
     """
     engine.renew()
     before = contents(engine.now)

@@ -133,10 +133,10 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting itself requests a dictionary as the result of ``generate``, and not the script.
+    """Return whether the setting itself requests a dictionary as the result of ``generate``.
 
-    ``given`` are the arguments of the call by name. The script requests a dictionary only together with an ``output_*``
-    argument.
+    The script requests one too, but only together with an ``output_*`` argument. So the request is that of the setting
+    if no such argument is among ``given``, the arguments of the call by name.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 

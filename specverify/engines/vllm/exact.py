@@ -64,7 +64,8 @@ NO_TOKEN: Final = SIZES.vocabulary
 def exact_names() -> list[str]:
     """Return the names of all enumerated calls.
 
-    A name is ``WAY/OPTIONS/LENGTH``, followed by ``, two requests`` if the call has two.
+    A name is ``WAY/OPTIONS/LENGTH``: the kind of speculation, the options of the request and its number of new tokens.
+    ``, two requests`` follows if the call has two.
     """
     return [
         f"{way}/{options}/{length}{requests}"

@@ -75,7 +75,7 @@ def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
 def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function like ``theirs``, a bookkeeping step, that does not rewind generators.
 
-    The reason is that a generator on the CPU has no offset.
+    ``theirs`` rewinds a generator by its offset, which a generator on the CPU does not have.
     """
 
     @wraps(theirs)

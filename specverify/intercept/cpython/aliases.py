@@ -232,8 +232,8 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
     """Return an ``AliasPlace`` for the entry ``key`` of the dictionary ``holder``.
 
-    If ``holder`` has the attributes of a class in ``everything``, the attribute is set by ``setattr``, which
-    invalidates the method cache of the class.
+    If ``holder`` is the attribute dictionary of a class in ``everything``, the place sets the attribute by ``setattr``,
+    so that the method cache of the class is invalidated.
     """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:

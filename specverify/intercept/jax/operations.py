@@ -350,7 +350,10 @@ CHOICES: dict[str, Handler] = {
 
 
 def _row_of(name: str) -> Callable[..., Any]:
-    """Return the rule by which the operation ``name`` computes one row of elements; the rule refuses random bits."""
+    """Return the rule ``rule(row, ask)`` by which the operation ``name`` computes one row of elements.
+
+    It is the rule of the table of primitives. It refuses rows that contain random bits.
+    """
     rule: Any = OF_JAX[name].scalar
 
     def of_row(row: Sequence[Any], ask: Ask) -> Any:

@@ -195,10 +195,10 @@ def goes_in_arrays(value: Any) -> bool:
 
 
 def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
-    """Return the draw whose outcome is how many of ``bounds``, a non-decreasing array, are at or below ``value``.
+    """Return the draw of how many of ``bounds`` are at or below ``value``, as an inverse CDF needs it.
 
-    Raises ``RuleDeclined`` if ``value`` has values of positive probability, and ``NeedsValue`` for bounds that are not
-    sorted.
+    ``bounds`` is a non-decreasing array. Raises ``RuleDeclined`` if ``value`` has values of positive probability, and
+    ``NeedsValue`` for bounds that are not sorted.
     """
     if not goes_in_arrays(value):
         raise RuleDeclined(
@@ -234,9 +234,10 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """An array of symbolic bools with the given ``shape``, in rows.
+    """An array of symbolic bools of the given ``shape``: comparisons of symbolic numbers with very many bounds.
 
-    In each row, one symbolic number is compared with all bounds of the row.
+    Each row of the array belongs to one symbolic number, which is compared with all bounds of the row. One draw decides
+    all bools of a row.
     """
 
     lookups: tuple[DrawAmongMany, ...]

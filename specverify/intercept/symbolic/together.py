@@ -685,7 +685,7 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether this answer also determines whether the quantity ``of`` is below ``bound``.
+        """Return whether this answer determines another one too: whether the quantity ``of`` is below ``bound``.
 
         ``or_equal`` states that "below" includes equality.
         """

@@ -385,9 +385,10 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Store the rank of the uniform in its earlier race, if there was one.
+        """If this uniform has taken part in a race, store its rank in the race before it is compared with a number.
 
-        Refuses a race that does not determine the rank. ``place`` is the line of the program that compares.
+        Refuses the comparison if the race does not determine the rank. ``place`` is the line of the program that
+        compares.
         """
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:

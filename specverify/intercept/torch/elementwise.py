@@ -281,7 +281,11 @@ def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtyp
 
 
 def _log_of_total(tensor: Any, dim: Any, keepdim: bool = False) -> Any:
-    """Handle ``logsumexp``: the elements along ``dim`` are added up one after the other."""
+    """Handle ``logsumexp``: the elements of ``tensor`` along ``dim`` are combined one after the other.
+
+    ``keepdim`` keeps the reduced dimensions. Declined for a tensor of one number, without numbers, or with more than
+    ``MOST_ELEMENTS``.
+    """
     axes = sorted({axis % max(tensor.ndim, 1) for axis in ([dim] if isinstance(dim, int) else dim)}, reverse=True)
     if not tensor.ndim or not tensor.numel() or tensor.numel() > MOST_ELEMENTS:
         return Declined("there is no rule for a logsumexp of one number, of none or of so many")

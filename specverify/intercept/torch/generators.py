@@ -168,7 +168,8 @@ class TorchStreams(Streams):
     def look(self, what: str = "an operation of torch that is not answered") -> None:
         """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it.
 
-        Then an operation drew from it without interception; ``what`` names the operation in the message.
+        Its state shows that an operation drew from it without interception; ``what`` names the operation in the
+        message.
         """
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
