@@ -173,7 +173,10 @@ class AcceptanceStatistics(NamedTuple):
 
 
 def acceptance_statistics(rounds: Iterable[Round]) -> AcceptanceStatistics:
-    """Return the totals over ``rounds``."""
+    """Return the totals over ``rounds``.
+
+    They are the numbers of rounds, of committed tokens, and of drafted, tested and accepted drafts.
+    """
     rounds = tuple(rounds)
     return AcceptanceStatistics(
         rounds=len(rounds),

@@ -30,7 +30,7 @@ Pairs = tuple[tuple[int, int], ...]
 def build(task: Task, rewarded: Pairs = ()) -> Decoder:
     """Return the decoder that drafts one step from q in every round.
 
-    ``rewarded`` are the pairs (last token, d) to keep.
+    A step is one token d. It is kept if the pair (last token, d) is in ``rewarded``; otherwise a token is drawn from p.
     """
     target, draft = checked_model(task.target, "target"), draft_model(task)
 

@@ -15,9 +15,10 @@ from .text_paths import paths_drafter
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:
-    """Return a drafter of the product of the ``widths[i]`` most probable tokens of ``heads[i]``, at most gamma levels.
+    """Return a drafter of trees whose nodes at level i have the ``widths[i]`` best tokens of ``heads[i]`` as children.
 
-    Raises ``ValueError`` for a width below 1, or if there is not one width for each head.
+    Level 0 is the root, and a tree has at most gamma levels below it. Raises ``ValueError`` for a width below 1, or if
+    there is not one width for each head.
     """
     if len(heads) != len(widths) or any(width < 1 for width in widths):
         raise ValueError(f"widths are {tuple(widths)} for {len(heads)} heads, expected one of at least 1 for each")

@@ -69,8 +69,8 @@ class NgramTable(NamedTuple):
     def _counted(self, row: Row, token: int) -> Row:
         """Return the row with ``token`` counted once more.
 
-        With ``newest`` the token keeps its place in the order. Otherwise it moves behind all tokens that already had
-        its new count.
+        The order of the row decides ties. If the token first seen last wins a tie (``newest``), the counted token keeps
+        its place in the order. Otherwise it moves behind all tokens that already had its new count.
         """
         if self.newest:
             return Row({**row, token: row.get(token, 0) + 1})

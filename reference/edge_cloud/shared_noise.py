@@ -118,7 +118,10 @@ class Races:
         self._noise, self._start = noise, start
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the winner of ``pmf`` at the position of ``site``."""
+        """Return the winner of ``pmf`` at the position of ``site``.
+
+        The position is the number at the end of ``site``, counted from the beginning of the block.
+        """
         place: Any = site[-1]
         return self._noise.winner(pmf, self._start + place)
 

@@ -5,7 +5,8 @@ of the tree carry their weights as ratios of polynomials in the unknown entries 
 answers. The checker adds up the paths of every outcome, cell by cell, and compares the sum with the target's
 probability. Each branch that is left out comes with a contradiction: ``sum of c * product of conditions + sum of h *
 equality``. It multiplies out to the zero polynomial, although no term is negative where the conditions hold and one is
-positive. So no point satisfies all of the conditions.
+positive. So no point satisfies all of the conditions. ``where`` names the place in messages, ``known`` has the
+conditions that hold there, and ``tables`` the polynomials and ratios, by number.
 """
 
 from __future__ import annotations

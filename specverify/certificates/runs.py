@@ -36,7 +36,10 @@ class Scripted:
         self._script, self.steps, self.others = script, list[RunStep](), list[list[int]]()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of the next draw: that of the script, or the first possible one."""
+        """Return the outcome of the next draw, which is made from ``pmf`` at ``site``.
+
+        It is the next outcome of the script, or after its end the first possible one.
+        """
         row = tuple(Fraction(mass) for mass in pmf.tolist())
         taken = [step.outcome for step in self.steps]
         if len(taken) < len(self._script):

@@ -9,7 +9,10 @@ from specverify.reference import Task, Tokens
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Describe a number of new tokens that differs from the horizon; None if it is right."""
+    """Describe a number of new tokens that differs from the horizon; None if it is right.
+
+    ``task`` has the horizon and the end-of-sequence tokens.
+    """
     if len(new) > task.horizon:
         return f"{len(new)} tokens for a horizon of {task.horizon}"
     if len(new) < task.horizon and not any(token in task.eos for token in new):

@@ -38,7 +38,7 @@ def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
 
 
 def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
-    """Return the length at which ``new`` should have stopped; None if it does not continue after one of ``stops``."""
+    """Return the length at which ``new`` should have stopped; None if ``new`` does not go on after one of ``stops``."""
     return next((length for length in range(len(new)) if new[:length] in stops), None)
 
 

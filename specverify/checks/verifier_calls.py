@@ -165,7 +165,10 @@ def rounds_after(
 
 
 def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
-    """Return lines about the call in the round ``came``: the scenario, the rows of p and q, and the drafts."""
+    """Return lines about the call in the round ``came``: the scenario, the rows of p and q, and the drafts.
+
+    ``situation`` is the verifier in its scenario.
+    """
     propose, prefix = situation.decoder.propose, came.state.tokens
     draft = chain((), ()) if propose is None else propose(Replayed(came.choices), came.state)
     drafted = drawn(draft) if is_tree(draft) else str(draft.tokens)

@@ -130,9 +130,9 @@ def found_engines() -> FoundEngines:
 
 
 def engine_subjects() -> dict[str, str]:
-    """Return subject name -> summary for all engines.
+    """Return name of a subject -> its one-line summary, for all engines.
 
-    Subjects are loaded on request, because they import their engine.
+    The subjects themselves are loaded on request, because they import the library of their engine.
     """
     return {
         f"{prefix}:{name}": summary

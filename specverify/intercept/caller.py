@@ -32,9 +32,9 @@ class DrawLine(str):
     """File and line from which the drawing function was called; '' if no other foreign code called it."""
 
     def in_full(self) -> str:
-        """Return the line of the draw, such as "f.py:12 called from g.py:3" if several lines call the drawing function.
+        """Return the line of the draw, with the line that called the drawing function if several lines call it.
 
-        If only one line calls the function, the result is the line of the draw alone.
+        An example is "f.py:12 called from g.py:3". If only one line calls the function, the result is "f.py:12" alone.
         """
         several = len(PROCESS.callers.get(self, ())) > 1 and self.called_from
         return f"{self} called from {self.called_from}" if several else str(self)

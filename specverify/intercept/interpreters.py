@@ -260,9 +260,11 @@ class Coupled:
             self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``.
+        """Return the index of the interval that contains the recorded value of ``uniform``.
 
-        ``pmf`` has the probability of each interval, and ``lies(value)`` returns the index of the interval of a value.
+        The intervals are those into which the bounds of a comparison divide the known interval. ``pmf`` has the
+        probability of each, and ``lies(value)`` returns the index for a value. A difference is recorded if ``pmf`` does
+        not agree with this index.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -570,7 +572,10 @@ class Gathered:
         self.key()
 
     def take(self, uniform: Any) -> None:
-        """Add ``uniform``, a new symbolic number, to the numbers for which ``numbers`` draws values at the end."""
+        """Record that ``uniform``, a new symbolic number, was drawn.
+
+        The method ``numbers`` chooses its value at the end.
+        """
         self._slots.append(uniform)
 
     def take_block(self, _block: Any) -> None:

@@ -103,9 +103,10 @@ LAWS: dict[str, Callable[..., Any]] = {
 
 
 def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
-    """Return numbers of ``law`` with the parameters ``given``, computed from ``noise``.
+    """Return numbers of ``law`` with the parameters ``given``, each computed from a number of ``noise``.
 
-    ``noise`` is a number, an array, or a noise vector.
+    ``noise`` is one uniform or exponential number, an array of them, or a noise vector. It may be symbolic, and the
+    result then is too.
     """
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):

@@ -219,9 +219,10 @@ def _function(default: str) -> str:
 
 
 def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the replacement of the method ``name``, whose original is ``real``.
+    """Return the replacement of the method ``name`` of ``random``, whose original is ``real``.
 
-    It calls ``answer`` for foreign code in a block, and ``real`` for all other callers.
+    In a block it calls ``answer`` for foreign code, or ``real`` through the recorder if the run is recorded. Without a
+    block, and for draws that the standard library makes for itself, it calls ``real``.
     """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

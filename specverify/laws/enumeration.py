@@ -186,7 +186,11 @@ def one_round_law(decoder: Decoder, task: Task, prompt: Tokens, budget: int = DE
 
 
 def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
-    """Return the program that decodes from ``prompt`` to the end and returns the new tokens, without merging states."""
+    """Return a program that decodes to the end by ``decoder`` and returns the new tokens.
+
+    The program is called with an interpreter of draws. The decode starts after ``prompt``. States are not merged, so
+    each path is one whole decode.
+    """
 
     def program(draws: Draws) -> Tokens:
         state = decoder.init(prompt)

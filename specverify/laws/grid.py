@@ -184,10 +184,11 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Return the parts of a cell after it is halved along each uniform in which the results at its corners differ.
+    """Return the parts into which ``cell`` is halved along some of its uniforms.
 
-    If all corners agree, it is halved along every uniform. A side of at most 8 ``margin`` is not halved; the result is
-    () if no side can be. ``answers`` are the results at all evaluated points of the cell, the corners first.
+    These are the uniforms along which the results at the corners differ, or all if all corners agree. A side of at most
+    8 ``margin`` is not halved; the result is () if no side can be. ``answers`` are the results at all evaluated points
+    of the cell, the corners first.
     """
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)

@@ -78,7 +78,7 @@ def random_llama(seed: int, sizes: LlamaSizes = SMALLEST, spread: float = 1.5) -
 
 
 def next_logits(model: Llama) -> Callable[[Tokens], Array]:
-    """Return a cached function from tokens to the float64 logits ``[vocabulary]`` of the next token."""
+    """Return a cached function from tokens to the float64 logits ``[vocabulary]`` of ``model`` for the next token."""
 
     @lru_cache(maxsize=4096)
     def logits(tokens: Tokens) -> Array:
@@ -125,10 +125,10 @@ def _heads(rows: Array, heads: int) -> Array:
 
 
 def _rotated(rows: Array, sizes: LlamaSizes) -> Array:
-    """Return ``rows`` with rotary position embeddings.
+    """Return ``rows``, the queries or keys of each head and position, with rotary position embeddings.
 
     Element i of the first half of a head and element i of its second half are rotated together, as a vector of two
-    components.
+    components. ``sizes`` has the base of the angles.
     """
     half = sizes.head_width // 2
     angles = np.arange(rows.shape[1])[:, None] * sizes.theta ** (-np.arange(half) / half)

@@ -232,10 +232,11 @@ class Pattern(NamedTuple):
 
 
 def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:
-    """Return a pattern of tokens whose probability differs between ``one`` and ``other``.
+    """Return a pattern of tokens whose probability differs between the laws of ``one`` and ``other``.
 
-    Returns None if the fingerprints are equal. Over the choice of the seed, None is wrong with a probability of at most
-    ``horizon / 2**61``. A pattern proves that the laws differ.
+    Tokens are below ``vocabulary``. Returns None if the fingerprints are equal, with random factors drawn by ``seed``.
+    Over the choice of the seed, None is wrong with a probability of at most ``horizon / 2**61``. A pattern proves that
+    the laws differ.
     """
     rng = random.Random(seed)  # noqa: S311 - no secrets
     horizon = max(one.horizon, other.horizon)

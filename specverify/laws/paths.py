@@ -214,7 +214,7 @@ def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a
 def heaviest_paths(
     program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
 ) -> list[tuple[Any, Path[Outcome]]]:
-    """Return the ``number`` heaviest paths as pairs (weight, path), the heaviest first.
+    """Return the ``number`` heaviest paths of ``program`` as pairs (weight, path), the heaviest first.
 
     The weight is the probability of the path times ``share(outcome)``, which is at most 1. Paths of weight 0 are left
     out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.

@@ -73,7 +73,7 @@ def _task(scenario: Scenario, target: LanguageModel, draft: LanguageModel) -> Ta
 
 @cache
 def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, LanguageModel]:
-    """Return the target and the draft model: tables of ``Fraction`` if ``rational``, else of floats."""
+    """Return the target and the draft model of ``scenario``: tables of ``Fraction`` if ``rational``, else of floats."""
     dtype = np.float32 if scenario.float32 else np.float64
     if scenario.shape == CERTAIN and scenario.vocabulary >= LARGE and not rational:
         return large_pair(scenario.vocabulary, scenario.seed)

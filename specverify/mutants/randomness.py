@@ -259,7 +259,7 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which the first race of each position uses the noise of the race of the position before it again."""
+    """Draws in which the first race of each position reuses the noise of the race at the position before it."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws

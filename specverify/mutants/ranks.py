@@ -19,7 +19,7 @@ from specverify.subjects.made_engine import EngineScenario
 
 
 def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
-    """Return at most ``count`` tokens that follow the first occurrence of the last of ``tokens`` in ``corpus``."""
+    """Return at most ``count`` tokens of ``corpus`` after the first occurrence of the last token of ``tokens``."""
     result = corpus.index(tokens[-1]) + 1
     return corpus[result : result + count] if result < len(corpus) else ()
 

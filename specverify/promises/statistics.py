@@ -35,7 +35,8 @@ ROUNDING = 1e-6
 def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
     """Return the fault of the first reported number that is impossible for the run; None if all are possible.
 
-    ``facts`` are the facts about the request, or None if they are unknown; only the names in ``promises`` are examined.
+    ``answer`` has the numbers and the tokens. ``facts`` has the models of the request; None if they are unknown. Only
+    the names in ``promises`` are examined.
     """
     given = {name: value.value for name, value in answer.values.items() if name in promises}
     for name, value in given.items():
@@ -240,7 +241,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
 
 def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str:
-    """Return the sentence that more drafts are reported than different drafts can come of the queries; "" if not.
+    """Return the sentence that more drafts are reported than the queries to the draft model can give; "" if not.
 
     ``drafted`` is the reported number, or None. ``facts`` has the draft model of the request.
     """

@@ -102,7 +102,7 @@ def certify(
         file: Where the certificate is written, as JSON.
         timeout: Time limit in seconds.
         options: The options that ``prove`` was given.
-        progress: Called with a short text on how many places and polynomials are done.
+        progress: Called with a short text on how many starts of a round (places) and polynomials are done.
 
     Raises:
         NoCertificate: The statement has no certificates, the proof is open, or no sum of products was found

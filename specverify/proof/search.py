@@ -126,8 +126,8 @@ class ProofSearch:
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
         """Prove the statement for a round that starts with the text ``prompt``, for each number of remaining tokens.
 
-        Returns (reason, model, reads draft): why the statement fails or stays open, "" if it is proved; the concrete
-        models at which it fails, else None; and whether the program queried the draft model.
+        Returns three values: the reason why the statement fails or stays open, "" if it is proved; the concrete models
+        at which it fails, else None; and whether the program queried the draft model.
         """
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond
@@ -191,9 +191,10 @@ class ProofSearch:
         self._figures["worlds"] += WORLDS
 
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
-        """Return the first refutation among concrete models, tried in the order of their denominators, smallest first.
+        """Search for a refutation on random concrete models, in the order of their denominators, smallest first.
 
-        If no model refutes the statement, return ``reason``, which states why the proof is open, and None.
+        Returns the refutation as text, and its model. If no model refutes the statement, or the programs fail on one,
+        returns ``reason``, which states why the proof is open, and None.
         """
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)

@@ -112,9 +112,10 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return (polynomial, signs) of an equivalent condition to "the sign of ``polynomial`` is one of ``signs``".
+        """Return a simpler condition (polynomial, signs) that holds exactly where the given one does.
 
-        Constant factors, and factors that are known to be positive, are removed from the polynomial.
+        The given condition is "the sign of ``polynomial`` is one of ``signs``". Constant factors, and factors that are
+        known to be positive, are removed from the polynomial.
         """
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):

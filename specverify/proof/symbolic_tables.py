@@ -158,9 +158,9 @@ def _one_hot(world: World) -> LanguageModel:
 
 
 def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
-    """Return the concrete models that ``tables`` give at ``point``.
+    """Return the concrete models at ``point``, which maps unknowns of ``tables`` to values.
 
-    Pmfs that ``point`` does not determine are omitted.
+    A pmf none of whose unknowns has a value is omitted. In any other pmf or answer, an unknown without a value is 0.
     """
     target: dict[Tokens, tuple[Fraction, ...]] = {}
     draft: dict[Tokens, tuple[Fraction, ...]] = {}

@@ -44,7 +44,7 @@ def _cell(verdict: Verdict) -> str:
 
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
-    """Return the lines of the list: one for each different statement, with all subjects that have this statement.
+    """Return the lines of the list below a verdict table: one for each different statement, with all its subjects.
 
     ``settings`` is that of ``verdict_table``.
     """

@@ -94,9 +94,9 @@ class Progress:
 def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
 ) -> Iterator[Progress]:
-    """Context manager that shows progress on ``console``, by default standard error.
+    """Context manager that shows the progress of a command on ``console``, by default standard error.
 
-    It yields the object to update. The other parameters are those of ``Progress``.
+    It yields the ``Progress`` object that the command updates; the other parameters are those of ``Progress``.
     """
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):

@@ -110,11 +110,12 @@ def failure(verdict: Verdict) -> str:
 
 
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Return the refuted verdicts of one subject, grouped by cause, the most informative first in each group.
+    """Return the refuted verdicts of one subject in groups that may have one cause.
 
-    All refutations that one wrong law can cause form one group, if one of them compares laws: probability that is
-    missing at one outcome appears at another, possibly a forbidden one, and reused random numbers make a law wrong.
-    Each other refutation, such as one for changed arguments, is a group of its own.
+    If a check that compares laws refutes, all refutations that a wrong law can cause form one group, the most
+    informative first: probability that is missing at one outcome appears at another, possibly a forbidden one, and
+    reused random numbers make a law wrong. Each other refutation, such as one for changed arguments, is a group of its
+    own.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -136,9 +137,9 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line that lists the checks of the verdicts ``others``, refuted by the same cause; "" without verdicts.
+    """Return the line that lists the checks of ``others``, further verdicts that are refuted by the cause of another.
 
-    If the first verdict compares laws, the first sentence of its statement is added in brackets.
+    If the first of them compares laws, its first sentence is added in brackets. The result is "" without verdicts.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:

@@ -1,4 +1,7 @@
-"""The statistics run as text: a line for each judged setting, the final table, JSON and CSV."""
+"""The statistics run as text: a line for each judged setting, the final table, JSON and CSV.
+
+``row`` is always one line of the table: the result of one sampled setting, tested against one law.
+"""
 
 from __future__ import annotations
 

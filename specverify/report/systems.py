@@ -3,6 +3,8 @@
 The only handwritten text on the page is that of the registry. The pair is p = (.2, .3, .5), q = (.6, .3, .1) in every
 context, after the prompt (2, 2, 2), so that drafters that search the text find a match. Every law is enumerated in
 rationals.
+
+``row`` is always the entry of an algorithm in the registry.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ STYLES: Mapping[str, str] = {
 
 
 def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[Verdict], every: bool) -> None:
-    """Print one line per verdict of the subject ``name``.
+    """Print the ``name`` and the one-line ``summary`` of a subject, and one line for each of its verdicts.
 
     Checks that do not apply are printed only if ``every`` is set.
     """

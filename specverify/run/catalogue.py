@@ -66,7 +66,7 @@ def is_external(name: str) -> bool:
 
 
 def engine_called(name: str) -> Engine | None:
-    """Return the engine whose prefix ``name`` has; None if there is none.
+    """Return the engine with whose prefix ``name`` begins; None if there is none.
 
     Raises ``UnusableSubject`` if it cannot be used.
     """

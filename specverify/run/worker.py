@@ -108,7 +108,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 
 
 def printed_file(report: str) -> Path:
-    """Return the file with the printed output of the process whose death report is the file ``report``."""
+    """Return the file with the printed output of a process; ``report`` is the file for the report of its death."""
     return Path(f"{report}.printed.txt")
 
 

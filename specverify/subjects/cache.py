@@ -57,7 +57,7 @@ class CacheUnderTest(NamedTuple):
 class CacheDifference(NamedTuple):
     """The first difference between a cache and a list with the same operations; ``said`` describes it.
 
-    It is seen after the last of ``operations``.
+    The difference shows after the last of ``operations``.
     """
 
     operations: tuple[Operation, ...]
@@ -74,7 +74,8 @@ class _CacheState(NamedTuple):
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> CacheDifference | None:
     """Apply the operations to a new cache and to a list; return the first difference, None if there is none.
 
-    An error counts as a difference, but raises ``UnusableSubject`` if the first operation causes it.
+    An error of the cache counts as a difference. If the first operation already raises an error, ``UnusableSubject`` is
+    raised.
     """
     all_held = [_CacheState(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):

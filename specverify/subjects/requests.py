@@ -70,8 +70,9 @@ _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
     """Return (first prompt, further prompts): the first, a second that begins differently, and a mix of both.
 
-    The first prompt has ``beginning`` tokens. The mix begins as the second and continues as the first would, up to
-    ``end`` tokens. So each of its cache blocks may be held from an earlier request, but never in this sequence.
+    The first prompt has ``end`` tokens, and the second one more than ``beginning``. The mix has the first ``beginning``
+    tokens of the second and then the tokens of the first, up to ``end`` tokens. So each cache block of the mix may be
+    left by one of the two earlier requests, but neither has all of them in this sequence.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])

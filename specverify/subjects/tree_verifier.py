@@ -108,8 +108,8 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
     """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
     ``trees`` are the shapes to examine, each given by its parents; the deepest is also sampled. In a batch the first is
-    also examined alone. Without ``trees``, ``DEEP_TREE`` and ``WIDE_TREE`` are examined too, and one draft with p and q
-    a little apart, if the verifier decides one tree and runs on them.
+    also examined alone. Without ``trees`` the default shapes are examined. If the verifier then decides one tree per
+    call, and runs on them, ``DEEP_TREE``, ``WIDE_TREE`` and one draft with p and q a little apart are examined too.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)

@@ -17,7 +17,8 @@ Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 def promised_values(returns: Any) -> Mapping[str, Kind]:
     """Return name -> promise for the values in ``returns``; a promise is None if it is not stated.
 
-    Raises ``ValueError`` for an invalid argument.
+    ``returns`` has names of values, or maps names to promises; None: there are no values. Raises ``ValueError`` for an
+    invalid argument.
     """
     if returns is None:
         return {}

@@ -54,7 +54,10 @@ _EXACT_OR = (None, *_DTYPES)
 
 
 def pmfs(vocabulary: int, kind: str | None = None, dtype: str | None = None) -> st.SearchStrategy[Pmf]:
-    """Return a strategy for pmfs ``[vocabulary]`` of one of ``KINDS``, or of all; exact, or of a dtype."""
+    """Return a strategy for pmfs ``[vocabulary]``.
+
+    ``kind`` is one of ``KINDS`` (None: all of them), and ``dtype`` the dtype (None: exact rationals).
+    """
     check_choice(dtype, "the dtype", _EXACT_OR)
     kinds = KINDS if kind is None else (kind,)
     return st.one_of([laws.pmfs_of(vocabulary, name) for name in kinds]).map(lambda pmf: _typed(pmf, dtype))

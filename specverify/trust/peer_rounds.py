@@ -64,7 +64,8 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
     If a method raises one of ``CANNOT_BE_DRAWN``, the caller uses the next. ``intercepted`` states that the decoder's
     random calls are already answered by draws. Drawing raises ``TimeoutError`` if all rounds would take more than
-    ``MOST_SECONDS``, or one round more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits no token.
+    ``MOST_SECONDS``, or one round more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits no token. ``rng``
+    draws the rounds.
     """
     start = decoder.init(PROMPT)
 

@@ -27,7 +27,10 @@ class GivenUniforms:
         self._uniform = uniform
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the first outcome whose cumulative probability exceeds the uniform number of ``site``."""
+        """Return the outcome of the draw from ``pmf`` at ``site``, by inverse CDF.
+
+        It is the first outcome whose cumulative probability exceeds the uniform number of ``site``.
+        """
         return inverse_cdf(pmf, self._uniform(site))  # type: ignore[arg-type]  # rationals are compared exactly
 
 
@@ -43,9 +46,10 @@ class GivenKeys:
         self._coins, self._keys = coins, keys
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome at ``site``.
+        """Return the outcome of the draw from ``pmf`` at ``site``.
 
-        At an accept decision the outcome is that of ``coins``. At any other site it is the winner of the race.
+        At an accept decision the outcome is that of ``coins``. At any other site it is the winner of the race among the
+        tokens of ``pmf``.
         """
         if site[0] == "accept":
             return self._coins.categorical(pmf, site)

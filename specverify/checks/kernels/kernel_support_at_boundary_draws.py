@@ -75,7 +75,10 @@ def table_rows(rounds: KernelRounds) -> BoundaryRows:
 
 
 def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> BoundaryRows:
-    """Return rows of float32 pmfs over ``vocabulary`` tokens; q equals p up to its last digit, or is another pmf."""
+    """Return rows of float32 pmfs over ``vocabulary`` tokens; q equals p up to its last digit, or is another pmf.
+
+    The rows have ``gamma`` drafts, and the form that ``kernel`` takes.
+    """
     rng, size = np.random.default_rng(5), min(ROUNDED, max(4, ENTRIES // ((2 * gamma + 1) * vocabulary)))
     p = rng.gamma(0.5, size=(size, gamma + 1, vocabulary)) + LIGHT
     p[..., [0, -1]] = 0

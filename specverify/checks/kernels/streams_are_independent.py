@@ -48,7 +48,10 @@ class Repeats(NamedTuple):
 
 
 def bit_design(kernel: Kernel, gamma: int) -> Design:
-    """Return the design of a batch whose rows each show one random number as a fair bit."""
+    """Return the design of a batch whose rows each show one random number as a fair bit.
+
+    ``gamma`` is the number of drafts, and ``kernel`` determines the padding of rows with fewer.
+    """
     kinds = bits(gamma)
     return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
 

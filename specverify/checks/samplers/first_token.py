@@ -22,7 +22,7 @@ class _Deviation(NamedTuple):
 
 
 def first_wrong_token(tally: Tally) -> str:
-    """Return a sentence about the first new token whose counts deviate from the law by chance almost never.
+    """Return a sentence about the first new token whose counts are too far from the law to be chance.
 
     The outcomes of ``tally`` must be texts. A token is counted among the samples with the same tokens before it.
     Returns "" if no count deviates by ``DEVIATIONS`` standard deviations, or if outcomes are no texts.

@@ -152,9 +152,9 @@ ARCHITECTURES: dict[str, Architecture] = {
 def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
     """Return a float32 model in eval mode on the CPU; equal arguments give equal weights.
 
-    ``architecture`` is a key of ``ARCHITECTURES``, and ``vocabulary`` the number of tokens. No special token is set,
-    although the config classes have an end-of-sequence id by default (2 for Llama). Raises ``ValueError`` for an
-    unknown architecture or fewer than 2 tokens.
+    ``architecture`` is a key of ``ARCHITECTURES``, ``vocabulary`` the number of tokens, and ``seed`` selects the
+    weights. No special token is set, although the config classes have an end-of-sequence id by default (2 for Llama).
+    Raises ``ValueError`` for an unknown architecture or fewer than 2 tokens.
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(f"the architecture is {architecture!r}, expected one of {', '.join(ARCHITECTURES)}")

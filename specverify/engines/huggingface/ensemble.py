@@ -4,6 +4,8 @@ Drafts are verified against v = w p + (1 - w) q instead of p: draft x is accepte
 rejected draft is replaced by a draw from [p - q]+, which has the shape of [v - q]+. The bonus token, and a token
 without a draft, follow p. So the biased positions depend on where rounds begin and end, and the law is computed round
 by round.
+
+``setting`` is always the configuration of the call: models, sampling parameters, draft length, stopping and prompt.
 """
 
 from __future__ import annotations

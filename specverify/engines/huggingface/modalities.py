@@ -1,4 +1,7 @@
-"""Tiny audio and image models, each from its real config class: Whisper, LLaVA, Qwen2-VL."""
+"""Tiny audio and image models, each from its real config class: Whisper, LLaVA, Qwen2-VL.
+
+``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights.
+"""
 
 from __future__ import annotations
 

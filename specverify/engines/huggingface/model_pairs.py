@@ -17,16 +17,20 @@ from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SE
 
 
 def smaller_llama(vocabulary: int) -> Any:
-    """Return a Llama draft model with half the width, one layer and one head."""
+    """Return a Llama draft model over ``vocabulary`` tokens, with one layer and one head.
+
+    Its width is half that of the usual Llama in ``ARCHITECTURES``.
+    """
     config = {**ARCHITECTURES["llama"].options, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     library: Any = transformers
     return fill(library.LlamaForCausalLM(library.LlamaConfig(vocab_size=vocabulary, **config)), ASSISTANT_SEED)
 
 
 def unlike_engine(assistant: str) -> Build:
-    """Return a builder of assisted generation whose assistant has the architecture ``assistant``.
+    """Return a builder of assisted generation whose assistant has another architecture or size than the target.
 
-    ``smaller`` stands for a Llama of another size.
+    ``assistant`` is the architecture of the assistant, a key of ``ARCHITECTURES``, or ``smaller`` for a Llama of
+    another size.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

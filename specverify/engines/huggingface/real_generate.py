@@ -12,6 +12,8 @@ Requirements of the library's source that its signature does not state:
 * An unset end-of-sequence id is filled in from the model's ``generation_config``, so that one must be empty too.
 * The assistant applies the warpers twice (the target's list is passed to it and built again), so it drafts at the
   squared temperature. It reports the pmf that it drew from, so acceptance changes and the law does not.
+
+``setting`` is always the configuration of the call, and ``seed`` the seed of torch's generator.
 """
 
 from __future__ import annotations

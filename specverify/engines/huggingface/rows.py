@@ -33,14 +33,17 @@ LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
 
 
 class TableRow(NamedTuple):
-    """One setting of one kind of speculation, with the expected changes and refusals."""
+    """One setting of one kind of speculation, with the expected changes and refusals.
+
+    ``build(setting)`` returns the call of ``generate`` at this setting.
+    """
 
     build: Build
     setting: EngineSetting
     refusal: str = ""
     """Part of the library's error message if it rejects the setting, else ""; any other error is a fault."""
     documented: tuple[str, ...] = ()
-    """Names of objects that a call may change by the library's documentation."""
+    """Names of objects that a call may change according to the documentation of the library."""
     declared: LawOf | None = None
     """The declared law of a documented lossy mode; None for a lossless one."""
     tells: frozenset[str] = EVERYTHING

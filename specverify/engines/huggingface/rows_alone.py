@@ -2,6 +2,8 @@
 
 The law of a row is computed from the model's logits, without a cache and without ``generate``, by steps that follow the
 documentation of the options (``stated_options``). So an error that exists without speculation is found separately.
+
+``setting`` is always the configuration of the call: model, sampling parameters, stopping and prompt.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ ENDING = BASE._replace(eos=(0,))
 class AloneRow(NamedTuple):
     """One setting of ``generate`` without speculation, and the documented effect of its options.
 
-    ``situation`` changes the builder of the call, for example by passing a cache.
+    ``situation`` states how the call is made: it maps the function that builds the call from the setting to a changed
+    one, whose call for example gets a cache.
     """
 
     setting: EngineSetting

@@ -103,7 +103,10 @@ line still exists."""
 
 
 def cause_of(setting: str, fault: Fault) -> str:
-    """Return the file, number and text of the library's line that causes the fault; "" if the cause is not known."""
+    """Return the line of the library that causes ``fault`` in the setting called ``setting``: file, number and text.
+
+    Returns "" if the cause is not known.
+    """
     root = Path(transformers.__file__).parent
     for file, number, text in reversed(fault.frames):
         if Path(file).is_relative_to(root):

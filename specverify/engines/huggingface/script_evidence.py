@@ -222,10 +222,10 @@ RIGHT = {
 
 
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
-    """Return the code after the calls, which compares the expected and the actual value and sets the exit status.
+    """Return the last code of a script, which compares the expected and the actual value and sets the exit status.
 
     The comparison depends on the kind of ``fault``. ``greedy`` states whether the calls are greedy, so that two texts
-    are compared instead of a law.
+    are compared instead of two laws. ``engine`` is the call of ``generate`` that the script makes.
     """
     start = len(engine.start)
     if fault.changed:
@@ -242,9 +242,10 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 
 
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
-    """Return the code that records every forward pass of the target.
+    """Return the code that records, at every forward pass of the target, what the comparison of ``fault`` needs.
 
-    ``early``: the target also drafts, with fewer layers, and these passes are not recorded.
+    ``engine`` is the call of ``generate`` that the script makes. ``early`` states that the target also drafts, with
+    fewer layers; these passes are not recorded.
     """
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
@@ -313,9 +314,10 @@ def is_broken_off(fault: Fault) -> bool:
 
 
 def interrupt_code(engine: GenerateCall) -> str:
-    """Return the code of a function that interrupts a drafting pass.
+    """Return the code of a function that interrupts a drafting pass of the script's call.
 
-    This is a pass of the assistant, or a pass of the target with fewer layers.
+    A drafting pass is a pass of the assistant, or without an assistant a pass of the target with fewer layers.
+    ``engine`` is the call of ``generate`` that the script makes.
     """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)

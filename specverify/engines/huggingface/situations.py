@@ -3,6 +3,8 @@
 A prompt of embeddings, a cache passed in, masks with holes, processors and criteria that keep state, interrupted calls,
 objects used again, token types, positions, streamers, low precision. Each function takes the builder of a call of
 ``generate`` and returns the builder of that call in the situation, or returns the arguments that make the situation.
+
+``engine`` is always a call of ``generate`` with its models and its prompt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """``generate`` with drafters that need a special model, and with table models instead of networks.
 
 The drafters are MTP layers, a DFlash drafter, Gemma 4's assistant, and an assistant with another tokenizer.
+
+``setting`` is always the configuration of the call: sampling parameters, draft length, stopping and prompt.
 """
 
 from __future__ import annotations

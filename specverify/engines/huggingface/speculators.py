@@ -7,6 +7,8 @@ Gemma 4 assistant that reads the target's keys and values, and a pair of models 
 drafts for itself, as Llama does.
 
 Not covered: released checkpoints, assistants with their own encoders, Gemma's ordered embeddings, several devices.
+
+``vocabulary`` is the number of tokens of a model, and ``seed`` selects its weights.
 """
 
 from __future__ import annotations
@@ -105,12 +107,13 @@ def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
 def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool = True) -> tuple[Any, Any]:
     """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
-    The target alternates windowed and full attention. The assistant attends to the keys and values of the target and
-    computes none of its own. transformers 5.23.0 cannot build this assistant: its config requires that every layer
-    shares keys and values, but its layers require one that does not. With ``repaired`` the requirement of the config is
-    patched during construction, and nothing else is changed. Without ``repaired`` the ``ValueError`` of the library is
-    raised. The upper half of the target's layers shares keys, because only a target with shared keys passes keys to an
-    assistant.
+    The assistant attends to the keys and values of the target and computes none of its own. The target alternates
+    windowed and full attention. The upper half of its layers shares keys, because only a target with shared keys passes
+    keys to an assistant.
+
+    transformers 5.23.0 cannot build this assistant: its config requires that every layer shares keys and values, but
+    its layers require one that does not. With ``repaired`` this requirement of the config is patched while the
+    assistant is built, and nothing else is changed. Without it the ``ValueError`` of the library is raised.
     """
     text: dict[str, Any] = {
         **_DECODER,

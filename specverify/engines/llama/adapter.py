@@ -1,4 +1,7 @@
-"""Calls of ``Llama.generate`` of llama-cpp-python with scripted drafts; one object serves all texts."""
+"""Calls of ``Llama.generate`` of llama-cpp-python with scripted drafts; one object serves all texts.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Settings of llama-cpp-python: plain decoding, the library's drafter, and scripted drafters."""
+"""Settings of llama-cpp-python: plain decoding, the library's drafter, and scripted drafters.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 

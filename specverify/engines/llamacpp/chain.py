@@ -59,9 +59,9 @@ class Request(NamedTuple):
 
 
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
-    """Return a request for at most ``horizon`` new tokens.
+    """Return a request for at most ``horizon`` new tokens after ``prompt``; ``options`` are JSON fields of the request.
 
-    The option ``letters`` lists the tokens its grammar allows.
+    The option ``letters`` is no field: it lists the tokens that the request's grammar allows.
     """
     return Request(prompt, tuple(sorted({"n_predict": horizon, **options}.items())))
 

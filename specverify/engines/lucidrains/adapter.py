@@ -1,4 +1,7 @@
-"""Calls of speculative-decoding (lucidrains) with its own networks, tiny and with seeded weights."""
+"""Calls of speculative-decoding (lucidrains) with its own networks, tiny and with seeded weights.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 

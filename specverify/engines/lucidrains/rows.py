@@ -1,4 +1,7 @@
-"""Settings of lucidrains' speculative-decoding: one row at a time, and batches, whose rows the library aligns."""
+"""Settings of lucidrains' speculative-decoding: one row at a time, and batches, whose rows the library aligns.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls of mlx-lm on the CPU: ``generate_step`` and ``speculative_generate_step``, on the tiny Llamas."""
+"""Calls of mlx-lm on the CPU: ``generate_step`` and ``speculative_generate_step``, on the tiny Llamas.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Settings of mlx-lm and the law of each. The library's samplers truncate before the temperature is applied."""
+"""Settings of mlx-lm and the law of each. The library's samplers truncate before the temperature is applied.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return arguments for the library's logits processors in the form of ``Decoding.more``."""
+    """Return arguments for the library's logits processors as further options of a call (``Decoding.more``).
+
+    ``values`` maps the names of the arguments to their values.
+    """
     return (("processors", tuple(values.items())),)
 
 

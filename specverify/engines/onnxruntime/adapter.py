@@ -1,4 +1,8 @@
-"""Calls of onnxruntime-genai: one seeded generator per text; models are loaded once per set of end tokens."""
+"""Calls of onnxruntime-genai: one seeded generator per text; models are loaded once per set of end tokens.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting. ``way`` is ``plain``, ``draft``
+or ``ngram``: ``way(decoding)`` returns whether there is a draft model, and the speculative options.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +123,10 @@ def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
 
 
 def appended(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Decode two tokens, feed ``APPENDED`` by ``append_tokens``, decode two more; return the new tokens."""
+    """Return the new tokens of a text to which a token is appended in the middle, decoded with ``seed``.
+
+    Two tokens are decoded, ``APPENDED`` is fed by ``append_tokens``, and two more tokens are decoded.
+    """
     made = generator(way, decoding, seed)
     continued(made, 2)
     made.append_tokens([APPENDED])

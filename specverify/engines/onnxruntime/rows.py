@@ -2,6 +2,8 @@
 
 An end token must always be configured, and is not part of the returned tokens. Copied drafts are decided by the same
 random numbers as plain decoding, so a seed should give the same text; a note with the verdict reports whether it does.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Calls of openvino-genai: one pipeline per kind of speculation.
 
 Pipelines compute in float32. Only the functions whose names contain ``as_it_comes`` leave the library's defaults.
+
+``decoding`` is always the call: its prompt, sampling options, end tokens and drafting.
 """
 
 from __future__ import annotations

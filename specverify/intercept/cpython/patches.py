@@ -185,9 +185,9 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Context manager: while it is open, the attributes of ``target`` named in ``values`` have the values given there.
+    """Context manager: while it is open, attributes of ``target``, a module or a class, have other values.
 
-    ``target`` is a module or a class. At the end the attributes are restored.
+    ``values`` maps the names of these attributes to the values. At the end the original values are restored.
     """
     own = vars(target)
     before = {name: own[name] for name in values if name in own}
@@ -353,8 +353,9 @@ called."""
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     """Yield (offset, new name) for each instruction in ``code`` that loads a floating type in order to call it.
 
-    The type is a global, or an attribute of a global that is NumPy; ``names`` are the globals. How a call of an
-    attribute is compiled depends on where the global was imported, and on the version of Python.
+    ``names`` are the globals of the code. The type is a global itself, such as ``float``, or an attribute of a global
+    that is NumPy, such as ``np.float32``. Versions of Python compile the call of an attribute in different ways; all of
+    them are recognised.
     """
     listed = [*dis.get_instructions(code)]
     for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):

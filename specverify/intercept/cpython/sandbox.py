@@ -389,9 +389,10 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 
 
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
-    """Return the text of ``refusal`` with file and line.
+    """Return the text of ``refusal``, with the file and line of the draw that was not intercepted.
 
-    If the refusal has no line, ``run(draws)`` is repeated with tracing to find the line that drew.
+    If the text has none, ``run(draws)`` is repeated with tracing to find the line. The text is returned without a line
+    if the repetition is not refused.
     """
     if _PLACE.search(str(refusal)):
         return str(refusal)

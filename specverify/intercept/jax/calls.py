@@ -355,10 +355,10 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
-    """Apply the rule of a primitive to symbolic operands; without a rule, force the operands and let JAX compute.
+    """Apply the rule of ``primitive`` to symbolic operands; without a rule, force the operands and let JAX compute.
 
-    ``equation`` is the equation of a traced function that applies the primitive, or None. Refuses if there is no rule
-    and a symbolic number cannot be given a value.
+    ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies it, or
+    None. Refuses if there is no rule and a symbolic number cannot be given a value.
     """
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
@@ -580,9 +580,10 @@ def of_jax(function: str) -> bool:
 
 
 def drawing_asks(equation: Any) -> bool:
-    """Return whether a function of ``jax.random`` applies the current primitive.
+    """Return whether the current primitive is applied inside a function of ``jax.random``.
 
-    ``equation`` is the equation of a traced function that applies it; None if the primitive is called directly.
+    ``equation`` is the equation of a traced function that applies it. If it is None, the primitive is called directly,
+    and the call stack is examined.
     """
     if equation is not None:
         return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)

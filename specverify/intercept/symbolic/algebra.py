@@ -62,9 +62,10 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
-    """Return two symbolic numbers combined by ``name``: ``add``, ``multiply`` or ``maximum``.
+    """Return ``left`` and ``right``, two symbolic numbers, combined by the operation ``name``.
 
-    A number minus itself is 0. A number with few integer values is drawn before it is added or multiplied.
+    The operation is ``add``, ``multiply`` or ``maximum``. A number minus itself is 0. A number with few integer values
+    is drawn before it is added or multiplied.
     """
     if name == ADD and right == left.then(times(-1.0)):
         return 0.0

@@ -189,9 +189,9 @@ class SymbolicArray(np.ndarray[Any, Any]):
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a NumPy ufunc to every element.
+        """Apply ``ufunc`` to every element of ``inputs``; ``method`` is the method of the ufunc, such as ``__call__``.
 
-        If the result is written into an array of another class, that class handles the call.
+        If the result is written into an array of another class (``out``), that class handles the call.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").for_python
@@ -350,9 +350,10 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Return the comparison ``name`` of ``left`` and ``right``: a symbolic number and an array of very many bounds.
+    """Return the comparison ``name`` of ``left`` and ``right`` as an array of bools.
 
-    Either may be the left operand. One draw determines all answers, an array of bools.
+    One of the two is a symbolic number, the other a 1-D array of very many bounds. One draw determines all bools. Other
+    operands are refused.
     """
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)

@@ -62,7 +62,11 @@ def _array_of(value: Any) -> Any:
 
 
 def _function_of_float(self: SymbolicFloat, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Call a NumPy function with arrays in place of symbolic numbers, or of lists of them."""
+    """Call the NumPy function ``func`` with arrays in place of symbolic numbers, or of lists of them.
+
+    The parameters are those of NumPy's ``__array_function__``, by which NumPy calls this function for a symbolic
+    number.
+    """
     given = [*args, *kwargs.values()]
     if not any(type(value) in _NUMBERS for value in given):
         given = [list(value) if isinstance(value, SymbolicArray) and value.ndim else value for value in given]

@@ -509,8 +509,8 @@ class FirstTrue(NamedTuple):
 def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
     """Return, for each row along the last axis of ``content``, the race for its largest (or smallest) element.
 
-    For a ``Crossing``, a row of symbolic bools, the largest element is the first True; its smallest element is
-    declined.
+    For a ``Crossing``, whose rows are symbolic bools, the largest element is the first True. Raises ``RuleDeclined``
+    for its smallest element.
     """
     if isinstance(content, Many):
         return [VectorRace(row, largest=largest) for row in rows_of(content)]

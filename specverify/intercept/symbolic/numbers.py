@@ -51,7 +51,10 @@ class SymbolicFloat:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Return ``NotImplemented``: the open block of torch then handles the call, with a tensor for the number."""
+        """Return ``NotImplemented`` for a call of torch that gets a symbolic number.
+
+        The open block of torch then handles the call, with a tensor in place of the number.
+        """
         return Declined("the block takes the number for a tensor").for_python
 
     def __bool__(self) -> bool:

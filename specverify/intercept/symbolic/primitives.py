@@ -247,7 +247,10 @@ def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> 
 
 
 def _logit(x: _Basis, value: Any) -> Any:
-    """Return ``log(v / (1 - v))`` for v in (0, 1), computed by the basic operations ``x``."""
+    """Return ``log(v / (1 - v))`` for the number v = ``value`` in (0, 1).
+
+    ``x`` has the basic operations, for scalars or for noise vectors.
+    """
     return x.negative(x.log(x.add(x.divide(1.0, value), -1.0)))
 
 
@@ -589,7 +592,7 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 
 
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
-    """Return whether two symbolic numbers are equal.
+    """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
     If they have parts in common, such as two maxima, the answer may be drawn. Otherwise they are unequal; but the
     comparison is refused if a value of one has a positive probability. ``place`` is the line of the program that
@@ -702,13 +705,19 @@ def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rul
 
 
 def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of ``name``, the maximum or minimum of elements; ``more`` are further fields."""
+    """Return the row of ``name``, the maximum of elements, or the minimum if ``largest`` is False.
+
+    ``more`` are further fields of the row.
+    """
     rule, vector = partial(rows.extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), **more)
 
 
 def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of ``name``, the index of the maximum or minimum of elements; ``more`` are further fields."""
+    """Return the row of ``name``, the index of the maximum, or of the minimum if ``largest`` is False.
+
+    ``more`` are further fields of the row.
+    """
     rule, vector = partial(rows.place_of_extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), Result.PLACES, **more)
 

@@ -452,7 +452,7 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 
 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
-    """Return pairs (index, probability): the law of the result of ``winner(entries)``, without drawing.
+    """Return the law of the result of ``winner(entries)`` as pairs (index, probability), without drawing.
 
     Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
     for each of them. Returns None if a draw would determine more than the winner, because one of the numbers was
@@ -485,9 +485,10 @@ def _is_known(uniform: Uniform) -> bool:
 def ranked(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of the entry with the given ``rank``; rank 0 is the largest (or smallest) entry.
+    """Return the index of the entry with the given ``rank`` among ``entries``, of which at least one is symbolic.
 
-    It is the smallest if ``largest`` is False. Other parameters and errors are those of ``winner``.
+    Rank 0 is the largest entry, or with ``largest`` False the smallest. Other parameters and errors are those of
+    ``winner``.
     """
     if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is requested")
@@ -581,9 +582,10 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race that decides the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race.
+    """Return the race of ``scores``, which decides which are the largest.
 
-    ``place`` is the line of the program that compares.
+    ``number`` is how many of the largest scores are requested, and ``place`` the line of the program that compares.
+    Raises ``NeedsValue`` if the scores are not a race, or if their noise has already decided something else.
     """
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:

@@ -144,9 +144,10 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return the elements of ``arrays`` after ``move``, which returns several arrays.
+    """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    The parameters are those of ``moved``.
+    Unlike in ``moved``, the function returns several arrays, and so does this one. The parameters are those of
+    ``moved``.
     """
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
@@ -213,7 +214,7 @@ def either(left: Any, right: Any) -> Truth:
 
 
 def one_of_two(left: Any, right: Any) -> Truth:
-    """Return the exclusive or of two elements as a symbolic outcome."""
+    """Return as a symbolic outcome whether exactly one of ``left`` and ``right`` is true (exclusive or)."""
     return Truth(lambda: int(bool(known(left)) != bool(known(right))))
 
 

@@ -156,7 +156,10 @@ def place_of(runner: Runner) -> Place | None:
 
 @lru_cache(maxsize=1 << 12)
 def share_below(place: Place, bound: float) -> float:
-    """Return the probability that the uniform of rank ``place`` is below ``bound``, from the binomial law."""
+    """Return the probability that a uniform is below ``bound`` if only its rank ``place`` among others is known.
+
+    It is below ``bound`` if more of the ranked uniforms than ``place.smaller`` are; their number is binomial.
+    """
     ways = range(place.smaller + 1, place.number + 1)
     return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
 

@@ -200,9 +200,10 @@ class _AnsweringMode(TorchFunctionMode):
         return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run ``func``, an operation without a rule that may draw, such as dropout.
+        """Run ``func``, an operation without a rule that may draw, such as dropout, and return its result.
 
-        Refuses the operation if it drew from a generator.
+        ``args`` and ``kwargs`` are its arguments. Refuses the operation if it is given a generator, or if it drew from
+        one.
         """
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
             raise NeedsValue(
@@ -257,11 +258,11 @@ def _noted(result: Any) -> Any:
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``args`` in which symbolic tensors are replaced by the ordinary tensors that stand for them.
+    """Return ``args``, the arguments of ``func``, with symbolic tensors replaced by ordinary tensors where needed.
 
     If ``func`` needs storage, all symbolic tensors become ordinary: inference mode makes no view of a tensor without
-    storage, and a write makes views of its target. Otherwise only the symbolic tensors that have become ordinary before
-    are replaced.
+    storage, and a write makes views of its target. Otherwise a symbolic tensor is replaced only if it became ordinary
+    before.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)

@@ -404,7 +404,7 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that calls ``handler`` and, if that declines, computes each element when it is read.
+    """Return a handler that calls ``handler``, and if that declines, computes each element when it is read.
 
     An element is then ``function`` of the elements of the operands. This is done only for integer operands with at most
     ``MOST_ELEMENTS`` elements, outside large-vocabulary mode, and if the result is of integers; otherwise the returned

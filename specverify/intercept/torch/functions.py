@@ -126,10 +126,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return the random numbers of one call as a noise vector.
+        """Return the random numbers of one call as a symbolic tensor that holds a noise vector.
 
         It is used where an object for each number would be too slow. ``like`` gives shape and dtype, ``site`` names the
-        call, ``noise`` is the law, and ``generator`` is the real generator.
+        call, ``noise`` is the law, and ``generator`` is the real generator (None: the default one).
         """
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
@@ -488,7 +488,10 @@ def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
 
 
 def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
-    """Return the bounds ``(low, high)`` from the arguments of a call such as ``randint``; low may be omitted."""
+    """Return the bounds ``(low, high)`` of a call such as ``randint``, from its arguments by position and by name.
+
+    If ``low`` is omitted, it is 0.
+    """
     names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
     result = {"low": 0} | dict(zip(names, given, strict=False)) | named
     return int(result["low"]), int(result["high"])

@@ -119,11 +119,11 @@ def scanning(name: str) -> Handler:
 
 
 def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
-    """Return ``tensor``, the operand of a sum or another reduction, in the dtype in which the elements are reduced.
+    """Return ``tensor``, the operand of a reduction such as a sum, in the dtype in which its elements are reduced.
 
     This is ``dtype``, or the tensor's own if it is None. ``row`` is the row of the reduction in the table of
-    primitives. Returns ``Declined`` for unread outcomes in a float dtype that are not counts, because torch then
-    computes the sum for each outcome, and for a reduction of bools to which other numbers are given.
+    primitives. Returns ``Declined`` in two cases: if the tensor has floats with unread outcomes that are not counts,
+    because torch then computes the sum for each outcome; and if a reduction of bools gets other numbers.
     """
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")

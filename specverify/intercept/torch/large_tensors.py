@@ -490,8 +490,8 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
     """Return the elements of the plain ``table`` at ``indices``, of which the last one is an unread outcome.
 
-    ``indices`` has one index, or a tensor of them, for each dimension. The result is a symbolic tensor: no outcome is
-    read. Returns ``Declined`` for other arguments.
+    ``indices`` has one index, or a tensor of them, for each dimension. The result is a symbolic tensor: the last index
+    is not read. Returns ``Declined`` for other arguments.
     """
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):

@@ -77,9 +77,10 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 
 
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
-    """Return the handler of ``operation`` if it is another one in place, such as ``lerp_``; else None.
+    """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    It is applied to a symbolic tensor that holds random numbers, and overwrites these.
+    It applies the handler of the operation that is not in place, here ``lerp``, and overwrites the elements of the
+    tensor with the result. It declines for a tensor without random numbers.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -182,7 +183,10 @@ class SymbolicTensor(torch.Tensor):
     _seen: int
 
     def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
-        """Return a tensor of ``elements`` without storage, which may outlive the inference mode in which it is made."""
+        """Return a tensor of ``elements`` without storage, with the given ``dtype`` and ``device``.
+
+        It may outlive the inference mode in which it is made.
+        """
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)

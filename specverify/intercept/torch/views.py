@@ -57,9 +57,11 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 
 
 def _may_be_read(args: Any, *data: Any) -> bool:
-    """Return whether the places in ``args`` may be read: they are not random, or select random numbers of ``data``.
+    """Return whether the indices in ``args`` may be converted to plain numbers, by drawing unread outcomes if needed.
 
-    Of random numbers nothing else can be computed, so their places are drawn now. At a real vocabulary they are not.
+    They may if none of them is random. Otherwise they may only if ``data``, the tensors whose elements are moved, hold
+    symbolic numbers: for these there is no other way than to draw the indices now. Large-vocabulary mode, and an index
+    that is itself a symbolic number, exclude this.
     """
     if all(is_settled(value, shares=False) for value in args):
         return True
@@ -225,7 +227,11 @@ _PUT = {"self", "src", "source", "values"}
 
 
 def moving(function: Any) -> Callable[..., Any]:
-    """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor into another."""
+    """Return the handler of ``function``, such as ``scatter``, which writes elements of one tensor into another.
+
+    A random index is drawn if the tensors hold symbolic numbers; otherwise the handler declines for it
+    (``_may_be_read``).
+    """
     names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
     data = [place for place, name in enumerate(names) if name in _PUT]
 
@@ -249,7 +255,10 @@ def moving(function: Any) -> Callable[..., Any]:
 
 
 def padding(function: Any) -> Callable[..., Any]:
-    """Return the handler of ``function``, such as ``triu``: elements between constants, 0 or the argument ``value``."""
+    """Return the handler of ``function``, such as ``triu`` or a padding, which keeps elements and fills the rest.
+
+    The rest gets a constant: the argument ``value`` of the operation, or 0 if it has none.
+    """
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         given = arguments_of(function, *args, **kwargs)

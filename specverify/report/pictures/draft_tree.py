@@ -16,7 +16,7 @@ def draw_tree(
     path: Collection[int] = (),
     root: str = "text",
 ) -> None:
-    """Draw the tree in which node i has the parent ``parents[i]``, -1 for the root.
+    """Draw a tree into the matplotlib ``axes``; node i has the parent ``parents[i]``, -1 for the root.
 
     ``labels`` are the texts of the nodes, and ``root`` is that of the root. The nodes of ``path`` are highlighted.
     Raises ``ValueError`` if a parent does not precede its children, or if labels and nodes differ in number.
@@ -40,7 +40,11 @@ def draw_tree(
 
 
 def _places(parents: Sequence[int]) -> dict[int, tuple[float, float]]:
-    """Return node -> (x, y), with -1 for the root: leaves next to each other, a node centred above its children."""
+    """Return the position of each node in the figure: node -> (x, y), with -1 for the root.
+
+    Leaves are next to each other, and every other node is centred above its children. ``parents`` are as in
+    ``draw_tree``.
+    """
     children: dict[int, list[int]] = {node: [] for node in range(-1, len(parents))}
     for node, up in enumerate(parents):
         if not -1 <= up < node:

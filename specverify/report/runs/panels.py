@@ -35,10 +35,11 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
-    """Return the panel of expected and observed shares of outcomes. ``told`` is the result of ``tally_figure``.
+    """Return the panel of expected and observed shares of outcomes in the check called ``check``.
 
-    The panel shows bands for the true shares only if the expected shares are known. The shares of a reference sampler
-    are as uncertain as those of the subject, so bands would be misleading there.
+    ``told`` is the result of ``tally_figure``. The panel shows bands for the true shares only if the expected shares
+    are known. The shares of a reference sampler are as uncertain as those of the subject, so bands would be misleading
+    there.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []

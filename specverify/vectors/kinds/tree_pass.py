@@ -43,7 +43,10 @@ UNASKED_COIN = Fraction(1, 64)
 
 
 def layout_of(inputs: Inputs) -> Answer:
-    """Return the attention mask, position ids and root-to-leaf paths of a tree after ``known`` tokens."""
+    """Return the attention mask, position ids and root-to-leaf paths of the tree in a vector's inputs.
+
+    ``known`` in the inputs is the number of tokens before the tree.
+    """
     parents, known = tuple(inputs["parents"]), inputs["known"]
     mask = np.asarray(tree_mask(parents, known), dtype=int)
     return {
@@ -54,7 +57,10 @@ def layout_of(inputs: Inputs) -> Answer:
 
 
 def accepted_of(inputs: Inputs, draws: Draws) -> Answer:
-    """Return the tokens that recursive rejection emits, and the nodes of the accepted path."""
+    """Return the tokens that recursive rejection emits on a vector's inputs, and the nodes of the accepted path.
+
+    ``draws`` answers its random decisions.
+    """
     verified = verified_by(inputs, draws)
     kept = verified.tokens[: verified.accepted]
     return {"accepted": verified.accepted, "tokens": list(verified.tokens), "path": list(_path(inputs, kept))}
