@@ -73,6 +73,14 @@ def test_a_cell_that_is_new_is_seen(line):
     assert list(FOUND["refuted"](f"{head}{line}\n| plain/y | holds | 9 | 0.1 | 0.0 |  |\n")) == ["plain/x"]
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [("plain/x | holds", "1 of 1 hold"), ("plain/x | refuted", "0 of 1 hold"), ("plain/y | holds", "no such row")],
+)
+def test_a_cell_without_a_row_to_compare_with_does_not_count_as_a_failed_control(row, said):
+    assert FOUND["without_speculation"](["draft/x"], f"| {row} | 9 |") == said
+
+
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: f"{cause.page}: {cause.cause}")
 def test_every_cause_has_cells_and_no_script_that_was_run_failed_to_show_it(cause):
     assert len(FOUND["cells_of"]()[cause]) > 0

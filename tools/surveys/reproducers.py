@@ -40,7 +40,8 @@ of this project; `python tools/surveys/reproducers.py` runs the scripts again.
   in which the script ran.
 
 Two controls show that the harness does not cause the refutations. *Without speculation*: how many rows with the same
-options hold on the page of the engine without drafts; rows of transformers are compared with this call itself.
+options hold on the page of the engine without drafts (*no such row*: the page has none); rows of
+transformers are compared with this call itself.
 *Mended*: how many of the cells hold, with the same adapter and checks, after the smallest known change of the engine
 (`tools/surveys/mends`; all changes if cells have several causes), or with a correct engine of this project in place of
 a compiled one. `nox -s pages -- controls` examines them again, and the first row of each cause with the unchanged
@@ -128,7 +129,10 @@ def without_speculation(cells: Sequence[str], text: str) -> str:
         return "itself plain"
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| plain")]
     held = {name.strip() for name, verdict, *_ in rows if verdict.strip() == "holds"}
-    return f"{sum(any(name in held for name in plain_of(cell)) for cell in cells)} of {len(cells)} hold"
+    listed = {name.strip() for name, *_ in rows}
+    compared = [cell for cell in cells if not listed.isdisjoint(plain_of(cell))]
+    holding = sum(not held.isdisjoint(plain_of(cell)) for cell in compared)
+    return f"{holding} of {len(cells)} hold" if compared else "no such row"
 
 
 def mended_of(cause: Cause, cells: Sequence[str], work: Path) -> str:
