@@ -76,8 +76,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def budget_is_spent(asked: Request, new: Tokens) -> bool:
-    """Return whether thinking must end after the tokens ``new``, because the text has spent its budget of thinking
-    tokens.
+    """Return whether thinking must end after the tokens ``new``: the text has spent its budget of thinking tokens.
 
     The budget is ``thinking_token_budget``; without one the result is False. Thinking begins with the first token of
     ``THINKING`` and ends with the second.
