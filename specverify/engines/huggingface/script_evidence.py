@@ -1,4 +1,7 @@
-"""The last part of a script, by kind of fault: it compares expected and actual values and sets the exit status."""
+"""The last part of a script, by kind of fault: it compares expected and actual values and sets the exit status.
+
+``fault`` is the fault that the script shows, and ``engine`` the call of ``generate`` that it makes.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +228,7 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
     """Return the last code of a script, which compares the expected and the actual value and sets the exit status.
 
     The comparison depends on the kind of ``fault``. ``greedy`` states whether the calls are greedy, so that two texts
-    are compared instead of two laws. ``engine`` is the call of ``generate`` that the script makes.
+    are compared instead of two laws.
     """
     start = len(engine.start)
     if fault.changed:
@@ -244,8 +247,7 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
     """Return the code that records, at every forward pass of the target, what the comparison of ``fault`` needs.
 
-    ``engine`` is the call of ``generate`` that the script makes. ``early`` states that the target also drafts, with
-    fewer layers; these passes are not recorded.
+    ``early`` states that the target also drafts, with fewer layers; these passes are not recorded.
     """
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
@@ -317,7 +319,6 @@ def interrupt_code(engine: GenerateCall) -> str:
     """Return the code of a function that interrupts a drafting pass of the script's call.
 
     A drafting pass is a pass of the assistant, or without an assistant a pass of the target with fewer layers.
-    ``engine`` is the call of ``generate`` that the script makes.
     """
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)

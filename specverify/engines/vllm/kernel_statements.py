@@ -2,6 +2,10 @@
 
 The CPU build has no Triton: it launches compiled stand-ins (``vllm/utils/cpu_triton_utils.py``), which GPUs do not use.
 Each function here has the parameters of the kernel of its name and writes into the tensors passed to it.
+
+``draft`` has the drafts of all requests, one after the other, and ``cu_num_draft_tokens`` the cumulative numbers of
+drafts of the requests. A row of ``draft_probs`` or ``target_probs`` is the pmf q or p at one draft. ``is_greedy`` states
+for each request whether it is decoded greedily.
 """
 
 from __future__ import annotations
@@ -37,9 +41,8 @@ def rejection_greedy_sample(
 ) -> None:
     """Write into ``output``, for each greedy request, the target's argmax at every draft up to the first mismatch.
 
-    A mismatch is a draft that differs from the argmax; the argmax there is written too. If no draft differs, the bonus
-    token is written. ``cu_num_draft_tokens`` has the cumulative numbers of drafts; ``is_greedy`` None means that all
-    requests are greedy.
+    A mismatch is a draft that differs from its entry in ``target_argmax``; the argmax there is written too. If no draft
+    differs, the token in ``bonus`` is written. ``is_greedy`` None means that all requests are greedy.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
@@ -64,11 +67,11 @@ def rejection_random_sample(
     is_greedy: Any,
     *_: Any,
 ) -> None:
-    """Write into ``output``, for each sampled request, the accepted drafts and the token after them.
+    """Write into ``output``, for each request that is not greedy, the accepted drafts and the token after them.
 
-    Drafts are accepted while p/q is at least the uniform; the rejected one is replaced by its recovered token. If every
-    draft is accepted, the bonus token is written. p is ``target_probs``, and q is ``draft_probs``, or 1 if that is
-    None.
+    A draft is accepted if p/q is at least its uniform in ``uniform_probs``. The first rejected draft is replaced by its
+    token in ``recovered``, and the drafts after it are dropped. If every draft is accepted, the token in ``bonus`` is
+    written. q is 1 if ``draft_probs`` is None.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
@@ -94,11 +97,11 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write into ``output``, for each draft, the token that would replace it, a draw from the residual.
+    """Write into ``output``, for each draft, the token that replaces it if it is rejected: a draw from the residual.
 
-    It is drawn by an exponential race: the argmax over tokens of the residual times ``inv_q``, the reciprocal of an
-    exponential random number. There is one random number per request and token. If ``draft_probs`` is None, the
-    residual is p without the draft.
+    The draw is an exponential race: the argmax over tokens of the residual times ``inv_q``, the reciprocals of
+    exponential random numbers, one for each request and token. The residual is max(p - q, 0), or, if ``draft_probs`` is
+    None, p without the draft.
     """
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
@@ -138,8 +141,9 @@ def eagle_prepare_next_token_padded(
 ) -> None:
     """Write the last token that each request emitted, and the number of its emitted tokens.
 
-    They are written into ``next_token_ids`` and ``valid_count``. ``sampled`` has the emitted tokens of each request.
-    For a request that emitted none, or whose sample is ``discarded``, its ``backup`` token and 0 are written.
+    They are written into ``next_token_ids`` and ``valid_count``. ``sampled`` has the emitted tokens of each of the
+    ``num_reqs`` requests in its first ``width`` columns; numbers from ``vocab_size`` on are no tokens. For a request
+    that emitted none, or whose sample is ``discarded``, its ``backup`` token and 0 are written.
     """
     for request in range(num_reqs):
         row = sampled[request, :width]
