@@ -60,7 +60,10 @@ class Recorder:
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
+        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+
+        ``named`` draws it; ``site`` names the decision.
+        """
         with nobody_answers():
             return self._named.categorical(pmf, site)
 
@@ -140,9 +143,9 @@ def _filled(result: Any, values: Any) -> Any:
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
     """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
-    ``name`` is the method, one of ``IN_PLACES``, and ``real`` draws by calling it. ``given`` and ``named`` are the
-    positional and keyword arguments of the program. Returns the drawn indices, and the result that the library would
-    have returned for the elements.
+    ``name`` is the method, one of ``IN_PLACES``. ``real`` is the library's method, which draws when it is called on
+    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns the drawn
+    indices, and the result that the library would have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

@@ -102,10 +102,10 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Change the rates of the clocks ``runners`` to ``rates``, and return whether this is possible.
+    """Change the rates of the clocks ``runners`` to ``rates`` and return True, or return False and change nothing.
 
-    What is known of the clocks' order remains valid only if the rates of all clocks in a tree change by the same
-    factor. Otherwise the result is False, and nothing is changed.
+    The result is False if the rates of the clocks in one tree do not all change by the same factor: what is known of
+    their order would then be invalid.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -200,8 +200,8 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if no values can be chosen: for uniforms that were compared jointly, for races of clamped noise, and
-    for intervals narrower than the resolution of floats.
+    Returns None if some uniform gets no value, for example because it was compared together with others, because it was
+    in a race of clamped noise, or because its interval is narrower than the resolution of floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -427,9 +427,9 @@ class Uniform:
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
     def _cells(self, bounds: Sequence[float]) -> Constraint:
-        """Return the constraint of a comparison with ``bounds``: the ends of the intervals that they make.
+        """Return the constraint that a comparison with ``bounds`` sets on this uniform.
 
-        The bounds divide the interval in which the uniform is known to lie.
+        The bounds divide the interval in which the uniform is known to lie; the constraint has the ends of these parts.
         """
         low, high = self.known.low, self.known.high
         return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))

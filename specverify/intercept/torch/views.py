@@ -159,7 +159,8 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     """Return ``tensor`` in another dtype or on another device, the arguments ``dtype`` and ``device`` of the operation.
 
     In an integer dtype a symbolic number becomes its integer part, in ``torch.bool`` 1 if it is not 0, else 0. Returns
-    ``Declined`` for outcomes whose conversion torch computes for each outcome.
+    ``Declined`` for some unread outcomes: those of a computation that was done for every outcome of one draw, and those
+    that are converted to floats. Torch then converts all possible values.
     """
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point

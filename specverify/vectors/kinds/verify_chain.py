@@ -236,7 +236,8 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
     """Return sequences of drafts, each with one token of positive probability for each row of ``q``.
 
-    They are as few as possible if every token of positive probability, of every row, shall occur in one of them.
+    Every token of positive probability, of every row, occurs in one of the sequences. Their number is the smallest with
+    which this is possible.
     """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))
