@@ -141,8 +141,9 @@ def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
     The first clock to ring has the largest uniform (the smallest, if the clocks are functions of 1 - u), the second the
-    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None if
-    the known order does not determine the rank, or if the clocks have different rates.
+    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None in
+    two cases: the known order does not determine the rank, or the clocks of the tree do not ring in the order of their
+    uniforms (see ``alike``).
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -230,9 +231,9 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return a ring time, drawn by ``rng``, for each clock of the tree below ``root``.
+    """Return a ring time, drawn by ``rng``, for ``root`` and each clock of the tree below it.
 
-    Returns None if no well separated times are found.
+    The times are drawn again until any two are well separated. Returns None if this fails ``_TRIES`` times.
     """
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
