@@ -29,7 +29,11 @@ IN_PLACES = frozenset({"sample", "shuffle", "permutation", "permuted", "choice"}
 
 
 class Record(NamedTuple):
-    """One random call of a plain run: the library, its function, the arguments and the result."""
+    """One random call of a plain run.
+
+    ``name`` is the function of ``library``; ``args`` and ``kwargs`` are its positional and keyword arguments, and
+    ``result`` is what it returned.
+    """
 
     library: str
     name: str

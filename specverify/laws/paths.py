@@ -40,9 +40,10 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The result of a run in which some draws were never read: pairs (outcome, share), one for each possible outcome.
+    """The result of a run in which some draws were never read.
 
-    The share is the probability of the outcome, given the path.
+    ``outcomes`` has a pair (outcome, share) for each possible outcome of the run. The share is the probability of the
+    outcome, given the path.
     """
 
     outcomes: tuple[tuple[Any, Any], ...]

@@ -38,7 +38,11 @@ class FreeChoice(NamedTuple):
 
 
 class Grades(NamedTuple):
-    """The grades of all answers of a program, and its conventions."""
+    """The grades of all answers of a program, and its conventions.
+
+    ``graded`` has one item for each vector, and ``conventions`` one for each family of conventions (see ``FreeChoice``)
+    of which the answers show something.
+    """
 
     program: str
     graded: tuple[Graded, ...]

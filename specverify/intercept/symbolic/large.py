@@ -493,7 +493,10 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True in a row of symbolic bools, as an object with the methods of ``VectorRace``."""
+    """The index of the first True in a row of symbolic bools, which is ``place``.
+
+    It has the methods of ``VectorRace``, because the first True is the largest element of the row.
+    """
 
     place: Wide
 

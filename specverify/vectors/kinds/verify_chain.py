@@ -35,7 +35,7 @@ Inputs = Mapping[str, Any]
 
 
 class DrawConvention(NamedTuple):
-    """A convention of how a verifier uses its random numbers.
+    """A convention of how a verifier uses its random numbers; ``flag`` is its name.
 
     ``verifier(inputs)`` returns the rule for the inputs of a vector, and ``draws(inputs)`` the interpreter that answers
     its draws by the random numbers in these inputs. ``notes`` are keys of ``notes.NOTES``, ``deterministic`` states
