@@ -870,5 +870,8 @@ def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library."""
+    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library.
+
+    ``column`` is the field ``scalar``, ``vector`` or ``outcome`` of a row.
+    """
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
