@@ -133,10 +133,7 @@ def read(written: Any) -> Any:
 
 @contextmanager
 def answered(drawn: Drawn) -> Iterator[None]:
-    """Context manager in which the drawing functions of ``random``, NumPy and torch return the values in ``drawn``.
-
-    The values are returned in order. A call that is not the next one of the list raises ``CertificateRefused``.
-    """
+    """Context manager: draws of ``random``, NumPy and torch must be those of ``drawn``, and return its values."""
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
         stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
@@ -170,11 +167,7 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager in which methods of the built-in type ``kind`` return the values in ``drawn``.
-
-    ``names`` are the names of the methods. Each of their calls must be the next one that the certificate lists for
-    ``library``. The methods are replaced in the dictionary of the type, and restored at the end.
-    """
+    """Context manager: methods ``names`` of the built-in type ``kind`` return what ``drawn`` has for ``library``."""
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):
