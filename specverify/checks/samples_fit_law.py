@@ -113,11 +113,11 @@ def tests_of(setting: SampledSetting) -> int:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test one setting.
+    """Test samples of one setting against its law; return the refutation, or the examination that holds.
 
-    If the setting has a first look with fewer samples, each of the two tests gets half of the alarm.
-
-    A refutation by the first look ends the test.
+    ``subject`` is the name of the subject, and ``conditions`` has the error probabilities and the seed. If the setting
+    has a first look, a test with fewer samples is made first, and each of the two tests gets half of the alarm. A
+    refutation by the first look ends the test.
     """
     if setting.first_look is None:
         return _examined(subject, setting, conditions)

@@ -212,7 +212,8 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
     """Return whether ``promise`` can be tested in the scenario ``pairing``.
 
-    It can if texts have no random tokens, if the promise needs no seeds, or if each request has its own seed.
+    It can in three cases: the texts of the scenario have no random tokens; the promise needs no seeds; the engine takes
+    a seed, and one for each row if it serves batches.
     """
     if pairing.certain or not promise.needs_seed:
         return True

@@ -118,10 +118,17 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether the models, the law or another returned value determine the expected value of ``name``.
+    """Return whether something other than the call without speculation determines the expected value of ``name``.
 
-    ``kind`` is the promise for this value, ``promises`` are those for all values, and ``facts`` those about the
-    request.
+    ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` are the models and the
+    law of the request; None if unknown. The result is True in four cases:
+
+    * chunks and snapshots, if the text is returned too;
+    * the finish reason, if the horizon is known;
+    * log-probabilities of the prompt, if the target is known and ``kind`` is not "processed";
+    * values that follow from a pmf (``OF_ROWS``), if the target is known for "raw", or the law for other kinds.
+
+    The last three cases also require ``facts``, and a ``kind`` other than "plain".
     """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
@@ -243,9 +250,10 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 def explained(spacing: float, logarithm: float) -> float:
     """Return the largest error of ``logarithm`` that rounding in floats of this ``spacing`` can cause.
 
-    For a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token,
-    exponential, division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own
-    size.
+    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens. The error is the sum of three
+    parts, in units of half a spacing: one unit for each token in the sum of the softmax; 16 units for exponential,
+    division and logarithm together; four times the absolute value of ``logarithm``, for the stored logits and the
+    stored logarithm.
     """
     return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
 
@@ -796,9 +804,10 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario is examined after the others, because no token ends its texts.
+        """Return whether a scenario is examined after the others, because no end-of-sequence token ends its texts.
 
-        In such a scenario all texts end for the same reason, so a wrong reason of an end cannot be found.
+        Such texts end for the same reason, so an engine that reports a wrong reason cannot be recognised there. Returns
+        False for all scenarios if no reason of an end is promised.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

@@ -179,7 +179,11 @@ class WithParameters(NamedTuple):
 
 
 def placed(make: Any, place: int) -> Any:
-    """Return ``make`` for an engine in which every row of a batch has the parameters of the row at ``place``."""
+    """Return ``make`` for an engine in which every row of a batch has the parameters of the row at ``place``.
+
+    ``make`` is a factory of engines, possibly inside other factories. It is returned unchanged if its engines have no
+    parameters for each row.
+    """
     if isinstance(make, WithParameters):
         return make._replace(place=place)
     inner = getattr(make, "make", None)
@@ -251,7 +255,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
 
 
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
-    """Return the engine in one scenario as a program.
+    """Return the engine in one scenario as a program whose outcome is the new tokens.
 
     ``like`` is an engine that ``make`` returned before; its fields show whether it has a plain call, a constraint or an
     observer. ``replays`` is the number of replays that search for hidden draws.
@@ -276,7 +280,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine with several requests as a program.
+    """Return the engine, serving several requests, as a program whose outcome is their concatenated texts.
 
     ``like`` is an engine that ``make`` returned before; it shows whether the engine has a plain call.
     """

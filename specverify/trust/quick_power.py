@@ -116,7 +116,11 @@ class Kill(NamedTuple):
 
 
 def bugs(idioms: Path | None) -> Iterator[Bug]:
-    """Yield every bug, including the wrong variants (twins) of the idioms in the folder of tables ``idioms``."""
+    """Yield every bug: the planted bugs, the wrong engines, and the twins of the idioms.
+
+    An idiom is a usual way to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the
+    tables that list them; None: there are no twins.
+    """
     for mutant in mutants():
         subject = mutant.open()
         if subject.kind:

@@ -78,11 +78,12 @@ def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
 
 
 def _explains(key: Key, asked: Sequence[Tokens], missing: Mapping[Tokens, int], target: LanguageModel) -> bool:
-    """Return whether a store of rows with the key ``key`` explains the queries ``asked`` and the tokens in ``missing``.
+    """Return whether an engine that stores rows of p under the key ``key`` would emit the tokens in ``missing``.
 
-    ``missing`` maps each text without a query to the token that the engine emits after it. The token must be the choice
-    of ``target`` after the first text of ``asked`` with the same key. No two texts of ``asked`` may have one key: the
-    second would not be queried.
+    ``asked`` are the texts with which the target was queried. ``missing`` maps each text without a query to the token
+    that the engine emits after it. This token must be the choice of ``target`` after the first text of ``asked`` with
+    the same key. No two texts of ``asked`` may have one key: the row of the first would be reused for the second,
+    without a query.
     """
     keys: set[Any] = {key(text) for text in asked}
     if len(keys) < len(asked):

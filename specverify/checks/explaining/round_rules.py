@@ -163,7 +163,7 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 
 
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) at position ``i``, not normalised; the last token gets the missing probability.
+    """Return max(p - q, 0) at position ``i``, not normalised, with 1 minus its sum added to the last token.
 
     An inverse CDF that is clamped to the last token of the vocabulary draws from this row. ``drafts`` are not used.
     """
@@ -172,7 +172,7 @@ def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
 
 
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) at position ``i``, not normalised; the last token with p > q gets the missing probability.
+    """Return max(p - q, 0) at position ``i``, not normalised, with 1 minus its sum added to the last token with p > q.
 
     ``drafts`` are not used.
     """
