@@ -303,9 +303,10 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Describe the reuse that occurs if a verifier decides the first round twice; "" if there is none.
+    """Describe a random number that a verifier uses twice if it decides the round after the prompt twice.
 
-    Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario.
+    Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario. Returns "" if there is no
+    other reuse, or if the calls of the verifier cannot be intercepted.
     """
     if (intercepted := here.variant.intercepted) is None:
         return ""

@@ -217,9 +217,11 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Return the fault if the queries to the draft model exclude the reported number of ``accepted`` drafts, else None.
+    """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow.
 
-    ``facts`` has the models of the request. ``answer`` has the tokens and the queries.
+    The number may exceed neither the number of different queried texts at which p and q have a token in common, nor the
+    number of tokens up to one beyond the longest queried text. ``answer`` has the tokens and the queries, and ``facts``
+    the models of the request. Returns None if the number is possible, and if it, the models or the queries are unknown.
     """
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:

@@ -375,10 +375,10 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a logarithm ``found`` that differs slightly from the ``expected`` one.
+    """Return the sentence about a returned logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    ``value`` is the returned value, which has the spacing of its floats. The difference is more than rounding explains,
-    and less than a wrong pmf would cause.
+    The difference is larger than rounding explains, and smaller than the one from which a fault is named. ``value`` is
+    the returned value, whose floats have a known spacing.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -637,10 +637,12 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Return the fault of a text, of the chunks of a stream, or of its snapshots.
+    """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
-    ``name`` selects which of these ``value`` is. ``known`` has the data that determine the right text. Returns None if
-    they agree with the text of the tokens. ``kind`` is the promise, and ``answer`` has the tokens.
+    ``name`` states which it is: the text, the chunks of a stream, or the snapshots, each of which must extend the one
+    before. They must give the right text, which ``known`` or the returned text determines. Returns None also if the
+    right text is not known, or if it goes on beyond the horizon. ``kind`` is the promise, and ``answer`` has the
+    tokens.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -711,11 +713,12 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Compare a value with a function of the tokens, or with the value that the call without speculation returns.
+    """Return the fault of a value that differs from the expected one; None if there is none.
 
-    The function is ``kind``, the promise for the value called ``name``, if that is a function. ``known`` has the values
-    of the call without speculation. Returns None if both agree, if there is nothing to compare with, or if the text
-    goes on beyond the horizon. ``answer`` has the tokens.
+    ``name`` is the name of ``value``, and ``kind`` the promise for it. If ``kind`` is a function, the expected value is
+    ``kind(new tokens)``; otherwise it is the one in ``known`` that the call without speculation returns with the same
+    tokens. Returns None also if there is no expected value, or if the text goes on beyond the horizon. ``answer`` has
+    the tokens.
     """
     if callable(kind):
         expected = kind(answer.new)

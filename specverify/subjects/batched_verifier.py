@@ -86,11 +86,11 @@ def _of_random_rows(
     rows: Sequence[tuple[Tokens, int]],
     before: tuple[BatchRow, ...] = (),
 ) -> EngineProgram:
-    """Return a program that decides, in one call, the certain rows ``before`` and a random row for each entry of
-    ``rows``.
+    """Return a program that decides one random row for each entry of ``rows`` in one call.
 
-    An entry is (text before the drafts, number of drafts). The outcome is the tuple of the texts of the random rows;
-    those of the rows ``before`` are left out. ``arguments`` describes the arguments of ``verify``.
+    An entry is (text before the drafts, number of drafts). The call begins with the certain rows ``before``. The
+    outcome is the tuple of the texts of the random rows; those of the certain rows are left out. ``arguments``
+    describes the arguments of ``verify``.
     """
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 

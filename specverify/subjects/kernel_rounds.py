@@ -227,10 +227,11 @@ def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
 
 
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
-    """Return the exponential noise ``[rows, V]`` of a race between the two tokens of each row's pair and a third token.
+    """Return the exponential noise ``[rows, V]`` with which the last token of each row is drawn by a race.
 
-    The noise of the pair is ``share`` ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise
-    of the third token. ``cases`` ``[rows]`` are the case numbers of the rows. ``rounds`` has the kernel and its cases.
+    ``cases`` ``[rows]`` are the case numbers of the rows, and each case has a pair of tokens. Their noise is ``share``
+    ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise of the third token with positive
+    probability. All other tokens have the same noise in every row. ``rounds`` has the kernel and its cases.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()

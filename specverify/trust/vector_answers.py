@@ -53,7 +53,7 @@ class QuestionedSide(NamedTuple):
 
 
 def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
-    """Return a mutant's bug and its control as programs that answer vectors."""
+    """Return (bug, control) of a mutant, each as a program that answers test vectors."""
     bug, control = mutant.open(), mutant.control()
     name = control.name.removeprefix("reference:")
     known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
