@@ -277,7 +277,7 @@ def _is_pair(answer: Any) -> bool:
 
 
 def _has_names(item: Any) -> bool:
-    """Return whether an object holds token ids or one of the known values under a known name."""
+    """Return whether the object ``item`` holds token ids or one of the known values under a known name."""
     if isinstance(item, str | bytes | int | float) or hasattr(item, "ndim"):
         return False
     paths = (*TOKENS, *(path for paths in NAMES.values() for path in paths))

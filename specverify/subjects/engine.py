@@ -243,10 +243,10 @@ def _rows_returned(decode: Decode) -> int | None:
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
-    """Return the new tokens of a run, cut at ``horizon``; ``Undecided`` if the last token was never read.
+    """Return the new tokens in ``answer``, the result of a run; ``Undecided`` if the last token was never read.
 
-    With several ``rows``, return a tuple of texts; None permits any number of rows. Raises ``UnusableSubject`` for
-    another number of rows.
+    The result is one text, cut at ``horizon`` (None: not cut), or a tuple of several texts, which are not cut. ``rows``
+    is the expected number of texts; None permits any number. Raises ``UnusableSubject`` for another number.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:

@@ -146,10 +146,11 @@ def _breakpoints(kernel: Kernel, gamma: int, case: DraftCase) -> list[Any]:
 def _batch(
     kernel: Kernel, cases: Sequence[DraftCase], gamma: int, ids: tuple[int, ...], vocabulary: int
 ) -> KernelBatch:
-    """Return a row for each case; the positions after its drafts hold pmfs and ids that must not affect the result.
+    """Return a batch with one row for each of ``cases``.
 
-    ``gamma`` is the largest number of drafts. ``ids`` are the ids of the three tokens with positive probability, in the
-    vocabulary of ``vocabulary`` tokens that ``kernel`` gets.
+    ``gamma`` is the largest number of drafts. The positions after the drafts of a row hold pmfs and ids that must not
+    affect the result. ``ids`` are the ids of the three tokens with positive probability, in the vocabulary of
+    ``vocabulary`` tokens that ``kernel`` gets.
     """
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
@@ -187,9 +188,10 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
 
 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
-    """Return tokens with positive probability as 0, 1 and 2, others as their id plus 3.
+    """Return the tokens ``answer`` in the numbering of ``launched``.
 
-    Negative tokens stay unchanged. ``rounds`` has the ids of the tokens with positive probability.
+    Those with positive probability become 0, 1 and 2, others their id plus 3, and negative tokens stay unchanged.
+    ``rounds`` has the ids of the tokens with positive probability.
     """
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
