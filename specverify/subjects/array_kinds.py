@@ -161,7 +161,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion, to NumPy or torch, for a verifier without a result on NumPy arrays.
+    """Return the conversion, to NumPy or torch, for ``verify``, a verifier without a result on NumPy arrays.
 
     ``first`` is the result of calling it with NumPy arrays. ``outcome(convert)`` calls it with another conversion and
     returns the result.

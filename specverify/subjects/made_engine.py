@@ -531,7 +531,7 @@ class _Likeliest:
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
     """Return the tokens and the model queries of the run in which every draw has its most probable outcome.
 
-    ``make`` creates the engine.
+    ``make`` creates the engine, which decodes the prompt of ``scenario``.
     """
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
@@ -683,7 +683,8 @@ def constraint_of(make: Make) -> bool:
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
     """Return (position, allowed tokens) of the first token of ``new`` that the engine's constraint forbids.
 
-    Returns None if the constraint forbids none of them. ``make`` creates the engine.
+    ``new`` are the new tokens in ``scenario``. Returns None if the constraint forbids none of them. ``make`` creates
+    the engine.
     """
     allowed = made_in(make, scenario).allowed
     return None if allowed is None else first_forbidden(allowed, new)
@@ -705,7 +706,7 @@ def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int,
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the prompt, and for the prompt with 1, 2, ... of the new tokens.
 
-    The text with all new tokens is left out, because no token follows it.
+    ``scenario`` has the prompt and the models. The text with all new tokens is left out, because no token follows it.
     """
     models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]

@@ -164,7 +164,7 @@ def _variant(verify: BareVerifier, form: Form, shape: Tokens, company: bool = Tr
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
     """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``.
 
-    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    ``task`` has the models, and ``shape`` has the parent of each node of the tree, -1 for a child of the root.
     """
     return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
 
@@ -172,7 +172,7 @@ def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifie
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
     """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``.
 
-    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    ``task`` has the models, and ``shape`` has the parent of each node of the tree, -1 for a child of the root.
     """
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
@@ -200,7 +200,11 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned."""
+    """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned.
+
+    ``decide(draws, rows)`` returns the answer for one tree with its pmfs; q is that of the draft model of ``task``. A
+    round without drafts is one draw from p, for which ``decide`` is not called.
+    """
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:

@@ -51,9 +51,10 @@ def verifier_subject(
 ) -> Subject:
     """Return the subject of a verifier of chains, which claims to be lossless and to have optimal acceptance.
 
-    ``form`` is the form of the verifier: one row or a batch, probabilities or logits. ``gammas`` are the numbers of
-    drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities and 2 for other forms. Larger
-    numbers are examined in a few further scenarios (``deep``).
+    ``verify`` is the verifier, and ``name`` the name of the subject. ``form`` is the form of the verifier: one row or a
+    batch, probabilities or logits. ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and
+    3 for one row of probabilities and 2 for other forms. Larger numbers are examined in a few further scenarios
+    (``deep``).
 
     All settings of sampling parameters are examined at the largest of ``gammas``, the first setting at the others. In a
     batch two random rows are examined together in the first setting and in the one with most truncations; in the latter

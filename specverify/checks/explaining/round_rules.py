@@ -63,7 +63,10 @@ def scaled(row: Row) -> Row:
 
 
 def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(draft i is accepted | all earlier drafts are) of a wrong rule that uses one uniform for all tests."""
+    """Return P(draft i is accepted | all earlier drafts are) of a wrong rule that uses one uniform for all tests.
+
+    ``rows`` are the rows of p and q along ``drafts``.
+    """
     ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     before = min([1, *ratios[:-1]])
     return min(1, ratios[-1] / before) if before > 0 else 1
@@ -72,7 +75,8 @@ def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that counts the passed tests.
 
-    The rule accepts as many drafts as tests pass, also if a test passes after a failed one.
+    The rule accepts as many drafts as tests pass, also if a test passes after a failed one. ``rows`` are the rows of p
+    and q along ``drafts``.
     """
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
@@ -86,7 +90,7 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
 
     The rule accepts all drafts before the last failed test, and all drafts if no test fails. The right rule uses the
-    first failed test.
+    first failed test. ``rows`` are the rows of p and q along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
@@ -101,7 +105,8 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that takes "no failed test" for 0.
 
-    The rule accepts no draft if every test passes, as an argmin over the results of the tests does.
+    The rule accepts no draft if every test passes, as an argmin over the results of the tests does. ``rows`` are the
+    rows of p and q along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
     everything = math.prod(passes)
