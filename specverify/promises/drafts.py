@@ -60,9 +60,10 @@ class ModelQueries(NamedTuple):
     drafts: tuple[Tokens, ...]
     """Texts with which the draft model was queried, in order."""
     strange_drafts: tuple[Tokens, ...]
-    """Queried texts of the draft model that are no beginning of a request's text, nor one with drafts after it."""
+    """Texts with which the draft model was queried, and that neither begin the text of a request nor consist of such a
+    beginning and drafts after it."""
     strange_targets: tuple[Tokens, ...]
-    """Such texts of the target."""
+    """The same for the target."""
     ahead: tuple[int, ...]
     """Lengths of the texts after the prompt with which the draft model was queried before the target, ascending."""
 

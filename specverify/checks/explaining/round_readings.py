@@ -114,7 +114,7 @@ class Reading(NamedTuple):
     fault: str
     """The first deviation from the rule, or ""."""
     used: tuple[Tokens, ...]
-    """The texts whose rows of p and q decide."""
+    """The texts after which the rows of p and q decide the rounds."""
     cost: float
     rounds: tuple[ReadRound, ...] = ()
 

@@ -52,8 +52,9 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """The counts and the evidence of an independence test so far.
 
-    Couples are taken two by two. ``straight`` counts the first couple of each two. ``crossed`` counts a mixed couple of
-    the first row of the second couple and the second row of the first couple: its law is the product law.
+    ``evidence`` holds the logarithms of the e-values. Couples are taken two by two. ``straight`` counts the first
+    couple of each two. ``crossed`` counts a mixed couple of the first row of the second couple and the second row of
+    the first couple: its law is the product law.
     """
 
     evidence: Array = NO_COUPLES_YET
