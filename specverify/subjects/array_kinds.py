@@ -153,7 +153,10 @@ def _chosen(
 
 
 def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
-    """Return whether to try tensors after NumPy arrays; ``first`` is the result of the verifier on NumPy arrays."""
+    """Return whether to call ``verify`` with tensors after NumPy arrays (see the module).
+
+    ``first`` is the result of the verifier on NumPy arrays.
+    """
     names_torch = names_library(verify, "torch")
     if first.error is None:
         return first.refusal is not None and names_torch

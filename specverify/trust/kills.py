@@ -69,7 +69,7 @@ class MutantRow(NamedTuple):
     def as_expected(self) -> bool:
         """Return whether the check that the mutant names refutes the mutant, and holds on its control.
 
-        A control that has its declared bias counts as holding.
+        A control that has the law it declares, although this is not the target's, counts as holding.
         """
         return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
 

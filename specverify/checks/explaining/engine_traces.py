@@ -28,10 +28,10 @@ def listed_tokens(tokens: Tokens) -> str:
 def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
 
-    ``traces`` are those of several paths of an engine, each with its number of draws. A token counts if the target was
-    queried with the text before it and the draft model was not, and if several tokens are possible under p there. No
-    draw may follow such a query until the next query, and the token must be the argmax; otherwise the result is "". The
-    tokens that count must include two different ones.
+    ``traces`` are those of several paths of an engine, each with its number of draws. The examined tokens are those at
+    which three conditions hold: the target was queried with the text before the token, the draft model was not, and
+    several tokens are possible under p there. Each of them must be the argmax, and no draw may follow that query until
+    the next query; otherwise the result is "". It is also "" if all examined tokens are the same.
     """
     chosen = dict[Tokens, int]()
     for trace, draws in traces:
@@ -63,8 +63,8 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
 
-    ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the
-    committed text, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
+    ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the text
+    decided so far, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
     two requests have the same prompt. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
@@ -224,9 +224,10 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    At least three texts that only this request has must show the fault. A text shows it if the draft model is queried
-    with this text, the next query to the target has a text of the other request, and p's choice there is the emitted
-    token. ``trace`` has the texts and the model queries of the run.
+    At least three texts that only this request has must show the fault. A text shows it in the following case: the
+    draft model is queried with this text, the next query to the target has a text of the other request, and the most
+    probable token after that text is the one that this request emits. ``trace`` has the texts and the model queries of
+    the run.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -354,10 +355,10 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 
 
 def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is the choice of ``target`` after ``text`` with tokens before its beginning.
+    """Return the sentence that ``token`` is the argmax of p after ``text`` with further tokens before its beginning.
 
-    ``asked`` are texts with which the target is queried. All tokens before the beginning must be equal. Returns "" if
-    no such text is in ``asked``.
+    ``asked`` are texts with which ``target``, the model that gives p, is queried. All tokens before the beginning must
+    be equal, as padding is. Returns "" if no such text is in ``asked``.
     """
     for other in asked:
         more = len(other) - len(text)
@@ -368,12 +369,12 @@ def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequenc
 
 
 def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is p's choice after a text of another request, which ends like ``text``.
+    """Return the sentence that ``token`` is the argmax of p after a text of another request, which ends like ``text``.
 
     ``asked`` are the texts that begin like no text of request ``index``, and with which the target is queried while
-    this request is served. Returns "" unless exactly one of them belongs to another request, has the same last token as
-    ``text`` and has ``token`` as p's choice. The target must not be queried with ``text``. ``trace`` has the texts and
-    the model queries of the run.
+    this request is served. Exactly one of them must belong to another request, have the same last token as ``text``,
+    and have ``token`` as the argmax of p after it. Otherwise the result is ""; it is also "" if the target is queried
+    with ``text``. ``trace`` has the texts and the model queries of the run.
     """
     if trace.target is None or ("target", text) in trace.queries:
         return ""

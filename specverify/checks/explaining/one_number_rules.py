@@ -236,9 +236,9 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return how much the rounding of ``law`` can change the free number of a formula.
+    """Return how much the rounding of an observed law can change the free number of a formula.
 
-    ``family`` is the formula, ``one`` the observation with the law ``law``, and ``number`` the solution without
+    ``family`` is the formula, ``law`` the law that the observation ``one`` has, and ``number`` the solution without
     rounding.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
