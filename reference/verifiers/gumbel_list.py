@@ -41,10 +41,10 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur in ``wins``, sums of exponentials in T, and the coefficients ``[sums, rates]``.
+    """Return two arrays: the rates that occur in ``wins``, and the factors of each sum at these rates.
 
-    The coefficients of one sum are a row, with 0 for a rate that the sum lacks. The arrays have the number type of
-    ``like``.
+    ``wins`` are sums of exponentials in T, as maps rate -> factor. The shapes are ``[rates]`` and ``[sums, rates]``,
+    and a rate that a sum lacks has the factor 0. The arrays have the number type of ``like``.
     """
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0

@@ -283,7 +283,12 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 
 
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
-    """Return the entries of each of the ``listed`` pmfs, and the conditions that these entries are at least 0."""
+    """Return the entries of each of the ``listed`` pmfs, and the conditions that these entries are at least 0.
+
+    ``listed`` has the kind, the text and the unknowns of each pmf; the entries are found by (kind, text). The last
+    entry of a pmf is 1 minus the sum of its unknowns. A list of the kind ``choice`` is no pmf: its entries are its
+    unknowns, without conditions.
+    """
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []
     every = [unknown for _, _, unknowns in listed for unknown in unknowns]

@@ -143,10 +143,11 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return a function of draws that runs one round of the algorithm of the certificate ``data`` after ``text``.
+    """Return a function that runs one round of the algorithm of the certificate ``data`` after ``text``.
 
-    For a joint law the function runs a whole decode. ``rows`` are the pmfs of the models, ``remaining`` the number of
-    tokens that may still be emitted.
+    It takes the draws and returns the new tokens. If the certificate is about a joint law, it runs rounds up to the
+    end. ``rows`` has the pmfs of the models by (kind, text), and ``remaining`` is the number of tokens that may still
+    be emitted.
     """
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 

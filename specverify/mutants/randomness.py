@@ -54,10 +54,10 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link between edge and cloud that loses at most one answer of the cloud.
+    """Return a link between edge and cloud that loses at most one answer of the cloud, ``service``.
 
-    Each answer in which no draft is accepted is lost with probability 1/2, until one is lost. The cloud's record of the
-    lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
+    Each answer in which no draft is accepted is lost with probability 1/2, by ``draws``, until one is lost. The cloud's
+    record of the lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
     """
     lost: list[str] = []
 
@@ -507,7 +507,11 @@ SEEDED_EVERY_ROUND_SEED = 7
 
 
 def seeded_every_round_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling with a generator that is seeded with a constant in each round."""
+    """Verify the ``drafts`` of a round by speculative sampling; return the accepted drafts and one more token.
+
+    The acceptance tests of every round use the same uniforms, from a generator that is seeded with a constant. The
+    token after the accepted drafts is drawn by ``rng``.
+    """
     coins = np.random.default_rng(SEEDED_EVERY_ROUND_SEED)
     for i, token in enumerate(drafts):
         if not coins.random() < ratio(p[i], q[i], token):

@@ -478,9 +478,10 @@ def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 
 
 def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Draw a target token at each position of each path independently; keep the first path with most matches.
+    """Match each path of the tree with draws from the target that are made for this path alone.
 
-    The tokens emitted are those drawn for that path.
+    Drawing along a path ends with the first draw that differs from the path, or with one more draw after it. The draws
+    of the path with the most matches are emitted, in a tie those of the first path.
     """
     best = Verified((), -1)
     for leaf in leaves(draft.parents) or (-1,):

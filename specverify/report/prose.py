@@ -137,9 +137,10 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line that lists the checks of ``others``, further verdicts that are refuted by the cause of another.
+    """Return the line "Refuted with it" below a refutation: the checks of ``others``; "" if there are none.
 
-    If the first of them compares laws, its first sentence is added in brackets. The result is "" without verdicts.
+    ``others`` are the other refuted verdicts of the same group (see ``by_cause``). If the first of them compares laws,
+    its first sentence follows its name in brackets.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:

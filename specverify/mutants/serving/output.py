@@ -67,8 +67,8 @@ Top = tuple[tuple[int, Fraction], ...]
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the probability of ``token``, the new token at ``index`` of a round, in its own row of ``rows``.
 
-    Accepted drafts and drawn tokens are treated alike. ``chunks`` is the number of earlier passes that fed parts of the
-    prompt and sampled nothing.
+    ``accepted``, the number of accepted drafts, has no effect: drafts and drawn tokens are treated alike. Nor has
+    ``chunks``, the number of earlier passes that fed parts of the prompt and sampled nothing.
     """
     return rows[index][token]
 
@@ -81,9 +81,9 @@ def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
 
 
 def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return the probability of each prompt token given those before it (1 for the first).
+    """Return the probability of each token of ``prompt`` given those before it (1 for the first).
 
-    ``rows`` has one row after each token; the last ``drafts`` rows belong to drafts.
+    ``rows`` has the pmf after each token that was fed. The last ``drafts`` rows belong to drafts and are not used.
     """
     return (ONE, *(rows[index][token] for index, token in enumerate(prompt[1:])))
 
