@@ -322,10 +322,11 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select one candidate of a node and accept it with min(1, p/q), although its law is no longer q.
+    """Select one candidate of a node and accept it with min(1, p/q), although the selected one does not have the law q.
 
-    ``p`` is the target row of the node, ``tokens`` its candidates, ``pmfs`` the q of each, ``depth`` the depth of the
-    node.
+    If it is rejected, a token is drawn from norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its
+    candidates, ``pmfs`` the q of each, and ``depth`` is the depth of the node. The returned step has the emitted token
+    and whether it is the candidate.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)

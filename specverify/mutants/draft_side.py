@@ -143,7 +143,10 @@ and sample-and-match claims no acceptance rate, so only a check of the drafts ca
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Verify only the first of ``drafts`` by speculative sampling, and discard the others."""
+    """Verify only the first of ``drafts`` by speculative sampling, and discard the others.
+
+    Returns the draft, if it is accepted, and one more token. ``rng`` draws the uniforms; ``p`` and ``q`` are the rows.
+    """
     return decided(rng, p, q, drafts[:1])
 
 

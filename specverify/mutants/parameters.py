@@ -101,7 +101,7 @@ CANDIDATES = 1024
 
 
 def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement with all but the largest 1024 set to 0."""
+    """Return the weights of a replacement with those below the 1024th largest set to 0."""
     weights = owed(p, q)
     return np.where(weights >= np.sort(weights)[-min(CANDIDATES, len(weights))], weights, 0.0)
 

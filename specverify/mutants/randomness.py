@@ -98,7 +98,8 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
     """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
 
-    An empty residual returns token 0. ``rng`` draws the uniforms.
+    Returns the accepted drafts and one more token, which is 0 if it must come from an empty residual. ``rng`` draws the
+    uniforms.
     """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
@@ -427,7 +428,10 @@ def looked_up(uniform: Any, weights: Any) -> int:
 
 
 def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Verify one row by speculative sampling with the uniforms of ``rng``."""
+    """Verify the ``drafts`` of one row by speculative sampling; return the accepted drafts and one more token.
+
+    All uniforms come from ``rng``. ``p`` and ``q`` are the rows of target and draft model.
+    """
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):
             return [*drafts[:i], looked_up(rng.random(), excess(p[i], q[i]))]

@@ -172,7 +172,8 @@ def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
 def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
     """Return the new token of a round after ``text`` in which each rank drafts by itself.
 
-    All ranks use the decision of rank 0, which is about rank 0's draft.
+    Rank 0 tests its own draft and sends the decision to the others. If it accepts, every rank returns its own draft, so
+    the ranks differ. If it rejects, all return the replacement that rank 0 draws.
     """
     group: Any = models.group
     q, p = models.draft(text), models.target(text)

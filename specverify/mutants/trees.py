@@ -360,7 +360,10 @@ def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any 
 
 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try the siblings in decreasing order of p, so that the order depends on the drawn tokens."""
+    """Try the siblings of a node by recursive rejection, in decreasing order of p instead of the order drawn.
+
+    So the order depends on the drawn tokens. The step has the first accepted sibling, or else a draw from the residual.
+    """
     order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
 
@@ -802,7 +805,11 @@ def siblings_by_leaf(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def siblings_share_a_residual_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try each candidate with min(1, p/q_k) against the original p, then emit from the last residual."""
+    """Try each candidate with min(1, p/q_k), where p is the target row, which no rejection changes.
+
+    If all are rejected, emit a draw from the residual of p and the last candidate's q. The right rule replaces p by the
+    residual after every rejection.
+    """
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(p, q, token), ("accept", depth, k)):
             return Step(token, accepted=True)

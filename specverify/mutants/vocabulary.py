@@ -208,7 +208,10 @@ LAST_BLOCK_LEFT_OUT_BLOCK = 8192
 
 
 def in_whole_blocks(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, with 0 for the tokens after the last whole block of the vocabulary."""
+    """Return the weights of a replacement, with 0 for the tokens after the last whole block of the vocabulary.
+
+    If no weight is left then, the weights are unchanged.
+    """
     weights = owed(p, q).copy()
     whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
     if weights[:whole].any():

@@ -126,9 +126,10 @@ def _biased(asked: Request, logits: Any) -> Any:
 
 
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
-    """Return ``masses`` restricted to the tokens that the request's grammar ``[letters]+`` allows after ``new``.
+    """Return ``masses`` with 0 for the tokens that the request's grammar ``[letters]+`` does not allow after ``new``.
 
-    The end token is allowed after at least one letter.
+    ``masses`` has the probability of each token; the result is normalised again. The end token is allowed after at
+    least one letter. Raises ``UnusableSubject`` if no mass is left. Without a grammar, ``masses`` is returned.
     """
     letters = asked.option("letters")
     if not letters:

@@ -27,7 +27,8 @@ def is_eos(token: int, eos: Tokens) -> bool:
 def has_stop_string(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
     """Return whether the text of ``tokens`` contains one of ``strings``.
 
-    The last ``fresh`` tokens are new in this round, and ``pieces`` has the bytes of each token.
+    ``pieces`` has the bytes of each token. ``fresh``, the number of tokens at the end that are new in this round, is
+    not used here.
     """
     return bool(strings) and any(string in text_of(tokens, pieces) for string in strings)
 
@@ -45,8 +46,9 @@ def left(request: Request, new: int) -> int:
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of a round's ``new`` tokens are kept, and whether the text is finished.
 
-    ``ends(count)`` returns whether the first ``count`` tokens end the text. At most ``most`` tokens may be kept;
-    ``accepted`` of the new tokens were drafts.
+    ``ends(count)`` returns whether the first ``count`` tokens end the text; the tokens after the first such end are
+    dropped. At most ``most`` tokens are kept, and the text is finished if there are as many. ``accepted``, the number
+    of drafts among ``new``, is not used here.
     """
     for count in range(1, min(len(new), most) + 1):
         if ends(count):
@@ -55,7 +57,10 @@ def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> t
 
 
 def draft_budget(gamma: int, left: int) -> int:
-    """Return the number of tokens to draft if ``left`` more may be emitted: one is left for the target."""
+    """Return the number of tokens to draft: ``gamma``, but at most ``left - 1``, and not below 0.
+
+    ``left`` more tokens may be emitted, one of which comes from the target.
+    """
     return max(min(gamma, left - 1), 0)
 
 

@@ -37,9 +37,10 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
     """Return the panel of expected and observed shares of outcomes in the check called ``check``.
 
-    ``told`` is the result of ``tally_figure``. The panel shows bands for the true shares only if the expected shares
-    are known. The shares of a reference sampler are as uncertain as those of the subject, so bands would be misleading
-    there.
+    ``told`` has the outcomes (``shown``: name, expected share and count of each), the numbers of ``samples`` and of all
+    outcomes (``cells``), and whether the expected shares were ``sampled`` from a reference. If they were not, the panel
+    shows bands for the true shares. The shares of a reference are as uncertain as those of the subject, so bands would
+    be misleading there.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
