@@ -126,7 +126,8 @@ def _random_tables(
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
     """Return a random value for each unknown, and the pmfs with these values, by kind and text.
 
-    ``listed`` has the kind, the text and the unknowns of each pmf. Numerators are small, so ties and zeros are common.
+    ``listed`` has the kind, the text and the unknowns of each pmf over ``vocabulary`` tokens, and ``rng`` draws the
+    values. Numerators are small, so ties and zeros are common.
     """
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}

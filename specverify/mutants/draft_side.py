@@ -125,7 +125,10 @@ def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tok
 
 
 def drafts_before_the_last_token_see(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text without its last token, so that the drafter reads one token too few."""
+    """Return the text ``tokens`` without its last token, so that the drafter reads one token too few.
+
+    A text of one token is unchanged. The other parameters are not used.
+    """
     return tokens[:-1] or tokens
 
 

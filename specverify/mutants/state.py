@@ -249,7 +249,7 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
     """Return the state after all fed tokens, rejected drafts included.
 
     ``states`` has the recurrent state after each token of the pass; the right one is the state after the last accepted
-    draft.
+    draft. ``before`` is the state before the pass.
     """
     return states[-1]
 

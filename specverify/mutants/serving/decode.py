@@ -4,6 +4,8 @@ Plain decoding uses none of the engine's parts; it shares only requests, tables 
 
 ``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
 (``Setup``).
+
+``models`` are the target and the draft model.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 ``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
 (``Setup``).
+
+``models`` are the target and the draft model.
 """
 
 from __future__ import annotations

@@ -42,5 +42,5 @@ def choose(draws: Draws, row: ExactPmf, site: Site) -> int:
 
 
 def flip(draws: Draws, heads: Fraction, site: Site) -> bool:
-    """Return True with probability ``heads``."""
+    """Return True with probability ``heads``, by a draw at ``site``."""
     return choose(draws, (heads, 1 - heads), site) == 0
