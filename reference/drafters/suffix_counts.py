@@ -76,7 +76,7 @@ def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafte
     """Return a drafter of the most frequent continuation in the responses ``texts`` and the text so far.
 
     ``factor`` and ``least`` are those of ``best_draft``. The drafter's state is the length of the prompt. Raises
-    ``ValueError`` if one of the two is negative.
+    ``ValueError`` if ``factor`` or ``least`` is negative.
     """
     if factor < 0 or least < 0:
         raise ValueError(f"factor is {factor} and least {least}, expected numbers >= 0")

@@ -59,7 +59,9 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of ``called``, a function or an object; of an object, that of its class."""
+    """Return the path of the source file of ``called``: of a function, or of the class of another object; "" if
+    unknown.
+    """
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
