@@ -59,8 +59,9 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of ``called``: of a function, or of the class of another object; "" if
-    unknown.
+    """Return the path of the source file of ``called``, a function, or of its class if it is another object.
+
+    Returns "" if there is no source file.
     """
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
