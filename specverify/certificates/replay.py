@@ -59,7 +59,10 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of ``called``, a function or an object; of an object, that of its class."""
+    """Return the path of the source file of ``called``, a function, or of its class if it is another object.
+
+    Returns "" if there is no source file.
+    """
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
@@ -106,7 +109,7 @@ def _check_path(called: Any, certificate: Mapping[str, Any], path: Mapping[str, 
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON data: arrays and tuples become lists."""
+    """Return ``value`` as JSON data: arrays and tuples become lists, other values are unchanged."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -135,7 +138,8 @@ def read(written: Any) -> Any:
 def answered(drawn: Drawn) -> Iterator[None]:
     """Context manager in which the drawing functions of ``random``, NumPy and torch return the values in ``drawn``.
 
-    The values are returned in order. A call that is not the next one of the list raises ``CertificateRefused``.
+    ``drawn`` lists the expected calls in order, each as [library, function, value]. Any other call raises
+    ``CertificateRefused``.
     """
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
@@ -154,7 +158,11 @@ def answered(drawn: Drawn) -> Iterator[None]:
 
 
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
-    """Return the next value of ``drawn``; raise ``CertificateRefused`` if it is not for a call of ``library.name``."""
+    """Return the value of the next call in ``drawn``, and remove the call from it.
+
+    Raises ``CertificateRefused`` if the next call is not one of ``library.name``, or if none is left. The arguments are
+    those of the subject's call: ``shuffle`` changes its list and returns None, and ``out`` receives the value.
+    """
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
         raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")

@@ -264,11 +264,11 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield, for each of ``thresholds`` that is not at an end of ``cell``, whether it lies inside the cell.
+    """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
     ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` are those of a
-    later one. ``drawn`` states that the answer of the later comparison was drawn; if not, nothing is yielded for a
-    threshold inside.
+    later one. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
+    was drawn; if it was not, thresholds inside are skipped too.
     """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:

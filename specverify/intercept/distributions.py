@@ -127,8 +127,8 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        In most runs all of them are equal, so ``number`` is called once and its result repeated. It is called for each
-        number if the run has a list of values, and a second time if only one of the numbers gets the extreme value.
+        If the run has a list of values, ``number`` is called for each of them. Otherwise all are equal and it is called
+        once; if one number of this call shall be extreme (``only``), it is called a second time for that number.
         """
         if self._values is not None:
             return [number() for _ in range(count)]

@@ -65,7 +65,7 @@ def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> 
 
 
 def _least(values: Sequence[float]) -> tuple[int, float]:
-    """Return the index of the smallest value, and the second smallest value (infinity if there is none)."""
+    """Return the index of the smallest of ``values``, and the second smallest value (infinity if there is none)."""
     result = min(range(len(values)), key=values.__getitem__)
     return result, min((value for place, value in enumerate(values) if place != result), default=math.inf)
 
@@ -166,7 +166,10 @@ class Coupled:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
+        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+
+        ``named`` draws it; ``site`` names the decision.
+        """
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
@@ -262,9 +265,9 @@ class Coupled:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the index of the interval that contains the recorded value of ``uniform``.
 
-        The intervals are those into which the bounds of a comparison divide the known interval. ``pmf`` has the
-        probability of each, and ``lies(value)`` returns the index for a value. A difference is recorded if ``pmf`` does
-        not agree with this index.
+        The bounds of a comparison divide the interval in which the uniform is known to lie; the index is that of one of
+        these parts. ``pmf`` has the probability of each part, and ``lies(value)`` returns the index for a value. A
+        difference is recorded if ``pmf`` does not agree with the index.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -559,7 +562,10 @@ class Gathered:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
+        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+
+        ``named`` draws it; ``site`` names the decision.
+        """
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
 
@@ -624,8 +630,8 @@ class Gathered:
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
         """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``.
 
-        ``cell`` calls this method to learn which numbers a comparison constrains, and chooses the answer itself. The
-        returned 0 or 1 is not the answer.
+        ``cell`` calls this method, with the parameters of ``Coupled.holds``, only to learn which numbers the comparison
+        constrains. ``cell`` chooses the answer itself; the returned 0 or 1 is not the answer.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -808,7 +814,7 @@ def _number_of(pmf: Any, outcome: int) -> float:
 
 
 def _clearly_least(values: Sequence[float]) -> int:
-    """Return the index of the smallest value. Raises ``_Near`` if another one equals it within rounding."""
+    """Return the index of the smallest of ``values``. Raises ``_Near`` if another one equals it within rounding."""
     result, second = _least(values)
     if _is_near(second, values[result], CLEAR, 1e-30):
         raise _Near

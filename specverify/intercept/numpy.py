@@ -475,7 +475,7 @@ def _of_out(out: Any, size: Any) -> Any:
 
 
 def _into(out: Any, numbers: Any) -> Any:
-    """Write ``numbers`` into the caller's array ``out``, if given, and return the result.
+    """Write ``numbers`` into the caller's array ``out`` and return ``out``; if ``out`` is None, return ``numbers``.
 
     Refuses to write symbolic numbers into an array made before the block, which cannot hold them.
     """

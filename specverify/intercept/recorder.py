@@ -29,7 +29,11 @@ IN_PLACES = frozenset({"sample", "shuffle", "permutation", "permuted", "choice"}
 
 
 class Record(NamedTuple):
-    """One random call of a plain run: the library, its function, the arguments and the result."""
+    """One random call of a plain run.
+
+    ``name`` is the function of ``library``; ``args`` and ``kwargs`` are its positional and keyword arguments, and
+    ``result`` is what it returned.
+    """
 
     library: str
     name: str
@@ -60,7 +64,10 @@ class Recorder:
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program itself makes by calling ``draws``; ``named`` draws it."""
+        """Return the outcome of a draw from ``pmf`` that the program itself makes by calling ``draws``.
+
+        ``named`` draws it; ``site`` names the decision.
+        """
         with nobody_answers():
             return self._named.categorical(pmf, site)
 
@@ -140,9 +147,9 @@ def _filled(result: Any, values: Any) -> Any:
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
     """Apply a method that selects from a population to the indices 0, 1, ... in place of the program's elements.
 
-    ``name`` is the method, one of ``IN_PLACES``, and ``real`` draws by calling it. ``given`` and ``named`` are the
-    positional and keyword arguments of the program. Returns the drawn indices, and the result that the library would
-    have returned for the elements.
+    ``name`` is the method, one of ``IN_PLACES``. ``real`` is the library's method, which draws when it is called on
+    ``generator``. ``given`` and ``named`` are the positional and keyword arguments of the program. Returns the drawn
+    indices, and the result that the library would have returned for the elements.
     """
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0

@@ -22,7 +22,10 @@ from specverify.intercept.run import RUNS, Block
 
 
 class Reason(NamedTuple):
-    """One row of the table of refusals: what the reason means and what the user can do."""
+    """One row of the table of refusals.
+
+    ``meaning`` explains the reason in a sentence, and ``way_out`` says what the user can do.
+    """
 
     meaning: str
     way_out: str

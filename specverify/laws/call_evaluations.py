@@ -60,9 +60,10 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 
 
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
-    """Yield the pair (p, q) of the rows at ``position`` twice: as given, and scaled to sum 1.
+    """Yield the rows (p, q) at ``position`` twice: first as given, then scaled to sum 1.
 
-    q is None after the last draft. ``store`` is the function that rounds to the 16-bit dtype.
+    q is None after the last draft. ``store`` rounds to the 16-bit dtype; the scaled rows and their sums are rounded by
+    it.
     """
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q

@@ -138,11 +138,13 @@ def _point(vocabulary: int, token: int) -> list[int]:
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
     """Return integer weights of p and q over ``vocabulary`` tokens, each summing to ``2 << exponent``.
 
-    The weights differ at the last four tokens, of which the first two are likely and the others unlikely. One likely
-    token loses weight in p and the other gains it; so do the two unlikely tokens. The difference is 2. With ``far`` it
-    is an eighth of the total weight at the likely tokens, so that the residual of the unlikely token is small compared
-    with that of the likely one. At most five tokens before them have equal weights in p and q, and all others have
-    weight 0. In one row no two positive weights are equal.
+    The last four tokens are two likely ones and two unlikely ones. From q to p, weight moves from the first likely
+    token to the second, and from the first unlikely token to the second. Between the unlikely tokens it is a weight of
+    2; between the likely ones it is 2 too, or with ``far`` an eighth of the total weight. The residual (p - q)+ at the
+    second unlikely token is then small compared with that at the second likely one.
+
+    At most five tokens before these have equal weights in p and q, and all others have weight 0. In one row no two
+    positive weights are equal.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

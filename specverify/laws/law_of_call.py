@@ -200,7 +200,7 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _share(self, numbers: set[int]) -> float:
-        """Return the probability of the path's outcomes of several draws, whose indices are ``numbers``."""
+        """Return the probability that all draws with the indices ``numbers`` have the outcomes of this path."""
         drawn = (self._path.wide[number] for number in numbers)
         return math.prod(float(draw.pmf[draw.outcome] / draw.pmf.sum()) for draw in drawn)
 
@@ -292,10 +292,10 @@ class _Reader:
         return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
 
     def _coincidences(self, number: int) -> list[int]:
-        """Return outcomes of draw ``number``: the drafted tokens, and the outcomes of the other draws of the path.
+        """Return outcomes of draw ``number`` with which it would equal another token of the call.
 
-        A program may compare a draw with one of these tokens. Such an equality is too rare to occur among likely
-        outcomes.
+        These are the drafted tokens, and the outcomes of the other draws of the path. A program may compare a draw with
+        such a token. An equality is too rare to occur among likely outcomes.
         """
         draw = self._path.wide[number]
         candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))

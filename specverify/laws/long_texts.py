@@ -268,9 +268,9 @@ def _only(token: int, vocabulary: int) -> list[int]:
 
 
 def _first(most: int, holds: Any) -> int:
-    """Return the smallest number in [1, ``most``] for which ``holds`` is true.
+    """Return the smallest number in [1, ``most``] for which ``holds(number)`` is true.
 
-    ``holds`` must also be true for all larger numbers.
+    ``holds`` must be true for all larger numbers too, up to ``most``.
     """
     low, high = 1, most
     while low < high:

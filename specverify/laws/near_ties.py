@@ -120,7 +120,9 @@ def greedy_parting(
 def _below(token: int, row: Any) -> float:
     """Return how far the logit of ``token`` lies below the largest logit of ``row``.
 
-    The result is infinite if the row does not contain the token.
+    ``row`` is an array or a mapping, as in ``Logits``. A token that a mapping does not contain counts as its smallest
+    entry. The result is infinite for a token outside of an array, and for the end of the text if the row has no entry
+    for it.
     """
     told = isinstance(row, Mapping)
     plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
@@ -136,7 +138,7 @@ def _below(token: int, row: Any) -> float:
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
     """Return the only outcome of a law; None if there are several. ``probabilities`` maps outcomes to probabilities.
 
-    Outcomes of a probability up to ``RESIDUE`` are ignored.
+    An outcome is ignored if its own probability is at most ``RESIDUE``.
     """
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

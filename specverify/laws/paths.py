@@ -40,9 +40,10 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The result of a run in which some draws were never read: pairs (outcome, share), one for each possible outcome.
+    """The result of a run in which some draws were never read.
 
-    The share is the probability of the outcome, given the path.
+    ``outcomes`` has a pair (outcome, share) for each possible outcome of the run. The share is the probability of the
+    outcome, given the path.
     """
 
     outcomes: tuple[tuple[Any, Any], ...]
@@ -216,8 +217,9 @@ def heaviest_paths(
 ) -> list[tuple[Any, Path[Outcome]]]:
     """Return the ``number`` heaviest paths of ``program`` as pairs (weight, path), the heaviest first.
 
-    The weight is the probability of the path times ``share(outcome)``, which is at most 1. Paths of weight 0 are left
-    out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.
+    The weight of a path is its probability times ``share(outcome)``, a number of at most 1. A path of weight 0 is left
+    out, and a path whose probability is too small for it to be among the heaviest is not run. At most ``most`` paths
+    run.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 

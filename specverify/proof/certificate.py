@@ -217,11 +217,12 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the evidence that the paths that begin ``outcome`` have together the target's probability of it.
+        """Return the evidence that the program and the target give ``outcome`` the same probability.
 
-        ``outcome`` has as many tokens as remain at ``place``. The weight of a path that emits fewer tokens is
-        multiplied by the target's probability of the rest. ``axioms`` are the conditions that all pmfs of ``tables``
-        satisfy; ``solver`` decides which cells are empty.
+        ``outcome`` has as many tokens as remain at ``place``. Those of ``paths`` count whose tokens are its first
+        tokens. If a path emits fewer tokens than ``outcome`` has, its weight is multiplied by the target's probability
+        of the rest. ``axioms`` are the conditions that all pmfs of ``tables`` satisfy; ``solver`` decides which cells
+        are empty.
         """
         terms, written = [], []
         for end, path in enumerate(paths):

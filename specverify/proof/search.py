@@ -193,8 +193,8 @@ class ProofSearch:
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
         """Search for a refutation on random concrete models, in the order of their denominators, smallest first.
 
-        Returns the refutation as text, and its model. If no model refutes the statement, or the programs fail on one,
-        returns ``reason``, which states why the proof is open, and None.
+        Returns the refutation as text, and its model. If there is none, or if the programs fail on a model, returns
+        ``reason`` and None. ``reason`` states why the proof is open.
         """
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)

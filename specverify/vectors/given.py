@@ -57,10 +57,10 @@ class GivenKeys:
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the token with the least ratio of its entry of ``keys`` to its weight, and the factor by which it wins.
+    """Return the token with the least ratio ``key / weight``, and the factor by which it wins.
 
-    The factor is the second least ratio divided by the least, or 0 if only one token takes part. Tokens of weight 0 do
-    not take part.
+    Token t has the entries t of ``keys`` and ``weights``; tokens of weight 0 do not take part. The factor is the second
+    least ratio divided by the least, or 0 if only one token takes part.
     """
     times = sorted((key / mass, token) for token, (key, mass) in enumerate(zip(keys, weights, strict=True)) if mass > 0)
     return times[0][1], times[1][0] / times[0][0] if len(times) > 1 else Fraction(0)

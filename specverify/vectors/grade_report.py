@@ -55,9 +55,10 @@ def told_failures(grades: Grades) -> Iterator[str]:
 
 
 def convention_lines(grades: Grades) -> Iterator[str]:
-    """Yield a line for each family of conventions: the convention that the program follows.
+    """Yield a line for each family of conventions in ``grades``: the convention that the program follows.
 
-    If the program follows none consistently, the line names two vectors whose answers follow different conventions.
+    A family is one question, such as how ties are broken, and its conventions are the possible answers. If no
+    convention fits all answers of the program, the line names two vectors whose answers follow different conventions.
     """
     for item in grades.conventions:
         yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"

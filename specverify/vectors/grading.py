@@ -22,9 +22,10 @@ class Graded(NamedTuple):
 
 
 class FreeChoice(NamedTuple):
-    """The convention that a program follows in one family: one question that correct programs may answer differently.
+    """Which convention a program follows in one family, as its answers show.
 
-    For example: whether a draft is accepted or rejected if the uniform equals the accept ratio.
+    A family is a question that correct programs may answer differently, and a convention is one of the possible
+    answers. For example: whether a draft is accepted or rejected if the uniform equals the accept ratio.
     """
 
     family: str
@@ -37,7 +38,11 @@ class FreeChoice(NamedTuple):
 
 
 class Grades(NamedTuple):
-    """The grades of all answers of a program, and its conventions."""
+    """The grades of all answers of a program, and its conventions.
+
+    ``graded`` has one item for each vector, and ``conventions`` one for each family of conventions (see ``FreeChoice``)
+    of which the answers show something.
+    """
 
     program: str
     graded: tuple[Graded, ...]
@@ -59,7 +64,7 @@ class Grades(NamedTuple):
 
     @property
     def mixed(self) -> tuple[FreeChoice, ...]:
-        """Return the families of conventions in which no single convention fits all answers of the program."""
+        """Return the entries of ``conventions`` for the families in which no single convention fits all answers."""
         return tuple(item for item in self.conventions if not item.flags)
 
 
@@ -82,9 +87,10 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return which conventions of ``family`` fit the graded answers ``items``, all of which depend on the family.
+    """Return which conventions of ``family`` fit the graded answers ``items``.
 
-    If none fits all of them, the result has, for each convention that some answer follows, the id of one such vector.
+    The right answer to every vector of ``items`` depends on the convention. If no convention fits all of them, the
+    result has, for each convention that some answer follows, the id of one such vector.
     """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))

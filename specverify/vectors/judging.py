@@ -24,10 +24,9 @@ Same = Callable[[Answer, Answer], Judged]
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
     """Grade ``answer`` by comparing it with each right answer of ``vector``; the best of these grades counts.
 
-    ``same(expected, answer)`` grades one comparison.
-
-    A refusal passes if the vector is invalid, or if refusing is one of the right answers. An invalid vector may also
-    have forbidden answers.
+    ``same(expected, answer)`` grades one comparison. A refusal passes if the vector is invalid, or if refusing is one
+    of its right answers. If an invalid vector has forbidden answers, every other answer passes too; if it has none,
+    only a refusal passes.
     """
     refused = answer == REFUSED
     if vector.result is VectorResult.INVALID:
@@ -50,9 +49,9 @@ def judged_exactly(vector: Vector, answer: Answer) -> Judged:
 
 
 def judged_as_row(vector: Vector, answer: Answer) -> Judged:
-    """Grade an answer whose field is a pmf, by comparing it with the right answers of ``vector``.
+    """Grade an answer whose field ``pmf`` is a list, by comparing it with the right answers of ``vector``.
 
-    Strings are rationals and must be equal; numbers may be rounded.
+    Entries that are strings are rationals and must be equal; numbers may be rounded.
     """
     return judged_by(equal_rows, vector, answer)
 

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Note(NamedTuple):
-    """A class of bugs, its description, and references to real occurrences."""
+    """A class of bugs that a vector exposes.
+
+    ``text`` describes the bugs, and ``citations`` lists real occurrences, such as issues and commits of projects.
+    """
 
     bug_class: str
     """The letter of the bug class, as in ``specverify mutants --class``."""

@@ -21,9 +21,10 @@ NO_STATE = -1
 
 
 def processed(model: LanguageModel, parameters: Parameters, prompt: Tokens, eos: Tokens = ()) -> LanguageModel:
-    """Return ``model`` under sampling parameters, which have the names of a vector's inputs.
+    """Return the model that results from ``model`` by applying sampling parameters to every pmf.
 
-    A minimum length counts the tokens after ``prompt`` and forbids the tokens ``eos`` before it is reached.
+    ``parameters`` maps the names of the parameters, which are those of a vector's inputs, to their values. A minimum
+    length counts the tokens after ``prompt`` and forbids the tokens ``eos`` before it is reached.
     """
 
     def row(tokens: Tokens) -> Pmf:

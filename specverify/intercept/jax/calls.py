@@ -448,9 +448,10 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _as_one(name: str, jaxpr: Any, operands: Sequence[Any]) -> Any:
-    """Return the results of the function ``name`` of JAX on ``operands`` by a rule of its own, or ``Declined``.
+    """Return the results of JAX's function ``name`` on ``operands``, if there is a rule for the function as a whole.
 
-    ``jaxpr`` is its traced form.
+    ``jaxpr`` is its traced form. Returns ``Declined`` if there is no rule or the rule declines, and for operands
+    without symbolic elements.
     """
     rule = FUNCTIONS.get(name)
     if rule is None or not any(isinstance(operand, SymbolicTracer) for operand in operands):

@@ -100,8 +100,8 @@ class Bits(Deferred):
     def placed_under(self, number: int) -> Any:
         """Return the bitwise or of these bits and ``number``, such as the bits of an exponent.
 
-        Returns ``Declined`` unless all bits of ``number`` are higher than these bits, and if other bits were placed
-        above them before.
+        Returns ``Declined`` in two cases: a bit of ``number`` is not higher than all of these bits, or other bits were
+        placed above them before.
         """
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
@@ -118,7 +118,8 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the integer modulo ``number``: an outcome, or for a large ``number`` a symbolic integer.
 
-        Refuses if the bits are not all bits of the word, or have other bits before them.
+        Refuses in three cases: the bits are not all bits of the word, other bits stand before them, or ``number`` is
+        not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")

@@ -431,7 +431,8 @@ _PLACES_BACK = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mo
 def accumulating(name: str) -> Handler:
     """Return the handler of ``name``, a scatter that adds, for random numbers of 32 bits or more.
 
-    The place of each element is a derivative: that of the place with respect to the element.
+    To find the place to which an element of the updates is added, JAX computes a gradient: the handler numbers the
+    places of the target, and the gradient of each element is the number of its place.
     """
     rule = _row_of(name)
 
@@ -456,7 +457,11 @@ _NO_SUMS = Declined("outcomes are added up, or random numbers in integers, in 16
 
 
 def _follows_sums(result: Any, *operands: Any) -> bool:
-    """Return whether sums of products of the elements of ``operands`` are followed, with the dtype of ``result``."""
+    """Return whether a rule computes sums of (products of) the elements of ``operands`` without reading them.
+
+    ``result`` is JAX's description of the result. The rule applies if the operands and the result are floats of 32 bits
+    or more, no operand has more than ``MOST_PRODUCTS`` elements, and one has a symbolic number.
+    """
     dtypes = [np.dtype(each.dtype) for each in (result, *operands)]
     wide = all(dtype.kind == "f" and dtype.itemsize >= _WIDE for dtype in dtypes)
     few = all(math.prod(operand.shape) <= MOST_PRODUCTS for operand in operands)

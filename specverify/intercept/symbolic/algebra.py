@@ -247,7 +247,8 @@ RARE = 1e-9
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:
     """Return ``value``, a random integer; refuses it if it may leave ``[least, largest]``.
 
-    A probability up to ``RARE`` of leaving this range is ignored.
+    It is not refused if the part of the interval of its values that lies outside is at most the share ``RARE`` of the
+    interval.
     """
     low, high = value.ends()
     if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
@@ -443,8 +444,8 @@ FRESH = Uniform(Sampled(0), ("any",))
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """Return the result of ``operation`` on one symbolic number, or on one and a plain number, from a cache.
 
-    ``operation`` must not draw. Returns ``Declined`` for other operands, for a symbolic number that was compared before
-    (its interval is no longer the whole one), and for an operation that is refused.
+    ``operation`` must not draw. Returns ``Declined`` in three cases: the operands are others; the symbolic number was
+    compared before, so that its interval is no longer (0, 1); or the operation is refused.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

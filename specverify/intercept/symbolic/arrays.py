@@ -639,7 +639,8 @@ def _elements(many: Many) -> SymbolicArray:
 def _written(out: Any, many: Many) -> Any:
     """Replace the content of the array ``out`` by ``many``, as an in-place operation does, and return ``out``.
 
-    Refuses an array that has views, because the views would keep the old content.
+    Refuses in three cases: ``out`` is no ``VectorArray``; it may share elements with another array, which would keep
+    the old content; or its shape differs from that of ``many``.
     """
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")

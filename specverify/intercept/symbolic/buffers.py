@@ -300,7 +300,11 @@ for _name in ("bool", "float", "int", "index", "contains", "complex"):
 
 
 def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor that returns a ``Buffer`` to foreign code if ``real`` makes an array of floats."""
+    """Return a replacement of the NumPy constructor ``real``.
+
+    If foreign code calls it and ``real`` makes an array of floats, it returns this array as a ``Buffer``; otherwise
+    what ``real`` returns.
+    """
 
     def make(*args: Any, **kwargs: Any) -> Any:
         result, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001

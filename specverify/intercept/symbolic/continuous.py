@@ -97,8 +97,9 @@ class Continuous(NamedTuple):
     def may_be(self, number: float) -> bool:
         """Return whether the value ``number`` may have a positive probability; True if this is not certain.
 
-        The value 0 of a rounded number, or of its multiple, has a positive probability only by the limits: floats near
-        0 are dense.
+        Two kinds of values may: those of a ``floor`` or ``rounded`` step, and a limit that takes effect. The value 0
+        after ``rounded`` is an exception, also if only ``times`` and ``power`` follow: floats near 0 are so dense that
+        rounding alone does not give 0 a positive probability.
         """
         low, high = self.ends()
         if not low <= number <= high:
@@ -288,8 +289,8 @@ MOST_ORDERED = 64
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
     """Return the element at index ``rank`` in the order of ``parts``: descending if ``largest``, else ascending.
 
-    Raises ``NeedsValue`` for a NaN, for a combination of several symbolic numbers, and for more than ``MOST_ORDERED``
-    parts.
+    Raises ``NeedsValue`` if a part is NaN, if a part is a combination of several symbolic numbers (such as a sum), and
+    if there are more than ``MOST_ORDERED`` parts.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
         raise NeedsValue("order-of-joined", "the order of random numbers is requested, and one is a function of others")
@@ -576,9 +577,10 @@ def drawn(value: Any) -> Any:
 def given(value: Continuous) -> int:
     """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    An integer with few values is drawn. With very many values, the result depends on the state of its generator and
-    differs in every run. Raises ``NeedsValue`` if the values are not equally likely integers, or if their number lies
-    between the two limits.
+    If at most ``MOST_OUTCOMES`` values are possible, the value is drawn. If at least ``FEWEST`` are, as for a seed, it
+    is computed from the state of the generator and differs in every run. Raises ``NeedsValue`` for a number of values
+    between these limits, for values that are not equally likely integers, and for a seed that was compared together
+    with other random numbers.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

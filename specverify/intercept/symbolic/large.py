@@ -57,9 +57,10 @@ def at_large(*, short: bool = False) -> Iterator[None]:
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether ``count`` outcomes are stored as one vector instead of being enumerated.
+    """Return whether outcomes are stored as one vector, instead of being enumerated.
 
-    This is so in large-vocabulary mode, if they are more than ``few``.
+    ``count`` is the number of outcomes. They are stored as a vector in large-vocabulary mode, if they are more than
+    ``few``.
     """
     return mode().large and count > few
 
@@ -284,10 +285,11 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return, for k = 0, 1, ..., the index of the first True if k of the bounds are at or below a symbolic number.
+    """Return an array whose entry k is the index of the first True in a row of comparisons.
 
-    The bools are the comparisons of the number with each bound, as in ``crossing`` with the same ``above``. ``ranks``
-    has the rank of each bound in ascending order. The index is 0 if no comparison is True.
+    The row compares a symbolic number with each of n bounds, as in ``crossing`` with the same ``above``; k, from 0 to
+    n, is how many of the bounds are at or below the number. ``ranks`` has the rank of each bound in ascending order.
+    The index is 0 if no comparison is True.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -491,7 +493,10 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True in a row of symbolic bools, as an object with the methods of ``VectorRace``."""
+    """The index of the first True in a row of symbolic bools, which is ``place``.
+
+    It has the methods of ``VectorRace``, because the first True is the largest element of the row.
+    """
 
     place: Wide
 
@@ -609,7 +614,8 @@ def _in_time(times: Many) -> Clocks | None:
 def _of_ratio(scores: Many) -> Many:
     """Return the times ``E / w`` of scores ``w / E``: the reciprocals.
 
-    A plain number, at most 0, has the time infinity.
+    A plain number must be at most 0; its time is infinity. Raises ``RuleDeclined`` for a larger one, and for symbolic
+    scores that may be negative.
     """
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
         raise RuleDeclined("the scores are no ratios of positive numbers")
@@ -624,7 +630,7 @@ def _of_multiple(scores: Many) -> Many:
 def _of_power(scores: Many) -> Many:
     """Return the times ``E / w`` of scores ``u ** (1 / w)``, which are ``exp(-E / w)`` with ``E = -log u``.
 
-    A plain number, at most 0, has the time infinity.
+    A plain number must be at most 0; its time is infinity. Raises ``RuleDeclined`` for a larger one.
     """
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
@@ -636,7 +642,7 @@ def _of_sum(scores: Many, shift: float) -> Many:
     """Return the times ``E / exp(a)`` of scores ``a - log E``.
 
     ``shift``, the largest a, is subtracted from every a to avoid overflow. A score far below ``shift`` has the time
-    infinity.
+    infinity. Raises ``RuleDeclined`` for a plain number that is not far below.
     """
     last = scores.steps[-1:]
     summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)

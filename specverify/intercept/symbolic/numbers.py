@@ -176,9 +176,9 @@ def of_operands(name: str, *operands: Any) -> Any:
 
 
 def _limit(outcome: SymbolicFloat, operands: Sequence[Any]) -> None:
-    """Give ``outcome`` the limits of the integer type of ``operands``.
+    """Give ``outcome`` the limits of the integer type of ``operands``, if all are integers and one has limits.
 
-    Refuses a number that may lie outside of the limits, because the library wraps such a number around.
+    Refuses an outcome that may lie outside of the limits, because the library wraps such a number around.
     """
     limits = next((each.limits for each in operands if isinstance(each, SymbolicFloat) and each.limits), None)
     if limits is None or not all(isinstance(each, Integral) or getattr(each, "limits", None) for each in operands):

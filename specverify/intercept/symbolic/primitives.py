@@ -594,9 +594,9 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
     """Return whether ``left`` and ``right``, two symbolic numbers, are equal.
 
-    If they have parts in common, such as two maxima, the answer may be drawn. Otherwise they are unequal; but the
-    comparison is refused if a value of one has a positive probability. ``place`` is the line of the program that
-    compares.
+    If they have parts in common, as two maxima may, a race decides which part is the largest; they are equal if it is
+    common to both. Otherwise they are unequal, and the comparison is refused if a value of one of them has a positive
+    probability. ``place`` is the line of the program that compares.
     """
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
@@ -870,5 +870,8 @@ def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library."""
+    """Return those of the rows ``named`` that have a rule in ``column``, by their names in the library.
+
+    ``column`` is the field ``scalar``, ``vector`` or ``outcome`` of a row.
+    """
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

@@ -177,9 +177,10 @@ def _chance(clock: Clock, at: float) -> float:
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return, for each clock of ``running``, the probability that it rings first and does so from ``begin`` to ``end``.
+    """Return, for each clock of ``running``, the probability that it rings first, between ``begin`` and ``end``.
 
-    The probability is conditional on no clock having rung before ``begin``. The keys are the indices of the clocks.
+    The probabilities are conditional on no clock having rung before ``begin``. With a finite ``end`` their sum is below
+    1, because no clock may ring until then. The keys are the indices of the clocks.
     """
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
@@ -295,10 +296,10 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 
 
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
-    """Return a clock of rate 1 for each score, if all scores are the same function of their own uniforms.
+    """Return a clock of rate 1 for each score, or None if a comparison has narrowed the interval of a uniform.
 
-    The ring time of a clock is -log u for the uniform u of the score, or with ``flipped`` -log(1 - u). A plain number
-    gets a clock that never rings. Returns None if a comparison has narrowed the interval of a uniform.
+    The scores must all be the same function of their own uniforms. The ring time of a clock is -log u for the uniform u
+    of the score, or with ``flipped`` -log(1 - u). A plain number gets a clock that never rings.
     """
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
@@ -420,10 +421,11 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before all of ``runners``; it may be one of them.
+    """Return the clock that rang before all others of ``runners`` in an earlier race; it may be one of ``runners``.
 
-    Returns None if there is no such clock, if anything is known about the order of the others, or if one of their
-    uniforms was compared with a number.
+    Clocks of ``runners`` that have not raced are ignored. Returns None in three cases: it is not known of a single
+    clock that it rang first; anything is known about the order of the clocks after it; or the clocks were used again
+    since, in another race or in a comparison with a number.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
@@ -455,8 +457,11 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
     """Return the law of the result of ``winner(entries)`` as pairs (index, probability), without drawing.
 
     Parameters and errors are those of ``winner``. If an entry is the maximum of several clocks, its index occurs once
-    for each of them. Returns None if a draw would determine more than the winner, because one of the numbers was
-    compared before, and if an entry is an integer with few values.
+    for each of them. Returns None in three cases, in which the winner must be drawn:
+
+    * an entry is an integer with few values;
+    * a random number of the race was compared or has raced before, so that a draw would determine more than the winner;
+    * the largest score belongs to the clock that rings last.
     """
     if any(map(few, entries)):
         return None
@@ -503,8 +508,8 @@ def ranked_from_either_end(
 ) -> int:
     """Return the index of the entry at ``rank``, as ``ranked`` does with the same parameters.
 
-    If the entries form no race from the end at which ``rank`` begins to count, the same entry is counted from the other
-    end.
+    Rank 0 is the largest entry, or with ``largest`` False the smallest. If no race determines the entries from rank 0
+    on, the same entry is counted from the other end. If both attempts are refused, the first refusal is raised.
     """
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
@@ -674,12 +679,12 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the largest score in a second race of the same noise with other weights, by the first ring.
+    """Return the index of the largest score in a second race of the same noise with other weights.
 
-    ``runners`` are the clocks of the first race, ``rates`` their rates in the second. ``drawn`` has the uniforms that
-    take part in the second race, and ``scores`` its numbers. Afterwards the noise cannot be used again. Raises
-    ``NeedsValue`` if more than the first clock is requested (``once`` is False), or if the earlier race decided more
-    than its first clock.
+    The index is drawn; its law depends on which clock rang first in the first race. ``runners`` are the clocks of the
+    first race, ``rates`` their rates in the second. ``drawn`` has the uniforms that take part in the second race, and
+    ``scores`` its numbers. Afterwards the noise cannot be used again. Raises ``NeedsValue`` in two cases: more than the
+    first clock is requested (``once`` is False), or the earlier race decided more than its first clock.
     """
     root = star_of(runners) if once else None
     if root is None:

@@ -146,8 +146,8 @@ def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
     """Return the elements of ``arrays`` after ``move``, a library function that only moves elements.
 
-    Unlike in ``moved``, the function returns several arrays, and so does this one. The parameters are those of
-    ``moved``.
+    Here ``move`` returns several arrays, and so does this function; in ``moved`` it returns one. The parameters are
+    those of ``moved``.
     """
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:

@@ -478,8 +478,10 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
     Every fact must concern a product of uniforms, of which each factor may be 1 - u in place of u; the arrival time of
     a product is minus its logarithm. The products must be nested: each contains all factors of the one before. ``ends``
     has the interval (low, high) of each uniform, by index; an interval other than (0, 1) counts as a fact about a
-    product of one factor. Returns None if a fact has another form, if the products are not nested, or if there are
-    none. A window may be empty: its ``low`` is then at least its ``high``.
+    product of one factor.
+
+    Returns None in three cases: a fact has another form, the products are not nested, or there is no fact. A window may
+    be empty: its ``low`` is then at least its ``high``.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -778,10 +780,11 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers to ``asked`` if it and all ``facts`` compare one quantity; else None.
+    """Return the volumes of both answers to ``asked``, if it and all ``facts`` compare one quantity.
 
-    Steps that follow the quantity may differ. The volumes follow from the distribution function of the quantity.
-    ``ends`` are the intervals of the uniforms. Also None without facts, and for quantities with limits or jumps.
+    The steps that follow the quantity may differ. ``ends`` are the intervals of the uniforms. The volumes follow from
+    the distribution function of the quantity. Returns None in three cases: the comparisons concern several quantities;
+    there are no facts; or a formula has limits, or steps with jumps.
     """
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
@@ -813,7 +816,8 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
     """Return the probability that ``asked`` is true, given ``facts``, if all concern nested products of uniforms.
 
-    ``ends`` are the intervals of the uniforms. Returns None for other quantities, and for facts of probability 0.
+    ``ends`` are the intervals of the uniforms. Returns None in two cases: a comparison concerns another quantity, or
+    the facts together have probability 0.
     """
     result = windows(ends, (*facts, asked))
     if result is None:

@@ -102,10 +102,10 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Change the rates of the clocks ``runners`` to ``rates``, and return whether this is possible.
+    """Change the rates of the clocks ``runners`` to ``rates`` and return True, or return False and change nothing.
 
-    What is known of the clocks' order remains valid only if the rates of all clocks in a tree change by the same
-    factor. Otherwise the result is False, and nothing is changed.
+    The result is False if the rates of the clocks in one tree do not all change by the same factor: what is known of
+    their order would then be invalid.
     """
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
@@ -141,8 +141,9 @@ def place_of(runner: Runner) -> Place | None:
     """Return the rank of the uniform of the clock ``runner`` among the uniforms of the clocks in its tree.
 
     The first clock to ring has the largest uniform (the smallest, if the clocks are functions of 1 - u), the second the
-    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None if
-    the known order does not determine the rank, or if the clocks have different rates.
+    next one. The values of the uniforms in ascending order are independent of the order of the clocks. Returns None in
+    two cases: the known order does not determine the rank, or the clocks of the tree do not ring in the order of their
+    uniforms (see ``alike``).
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -200,8 +201,8 @@ def note(uniform: Uniform) -> None:
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
     """Return, in order, a value for each uniform of ``made`` that agrees with all answers; ``rng`` chooses the values.
 
-    Returns None if no values can be chosen: for uniforms that were compared jointly, for races of clamped noise, and
-    for intervals narrower than the resolution of floats.
+    Returns None if some uniform gets no value, for example because it was compared together with others, because it was
+    in a race of clamped noise, or because its interval is narrower than the resolution of floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -230,9 +231,9 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return a ring time, drawn by ``rng``, for each clock of the tree below ``root``.
+    """Return a ring time, drawn by ``rng``, for ``root`` and each clock of the tree below it.
 
-    Returns None if no well separated times are found.
+    The times are drawn again until any two are well separated. Returns None if this fails ``_TRIES`` times.
     """
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
@@ -427,9 +428,9 @@ class Uniform:
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies, constraint) == 0
 
     def _cells(self, bounds: Sequence[float]) -> Constraint:
-        """Return the constraint of a comparison with ``bounds``: the ends of the intervals that they make.
+        """Return the constraint that a comparison with ``bounds`` sets on this uniform.
 
-        The bounds divide the interval in which the uniform is known to lie.
+        The bounds divide the interval in which the uniform is known to lie; the constraint has the ends of these parts.
         """
         low, high = self.known.low, self.known.high
         return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))

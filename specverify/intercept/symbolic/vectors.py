@@ -216,7 +216,7 @@ class _DrawInBlock(Draw):
 class Many(NamedTuple):
     """A noise vector: ``steps`` applied to uniforms, then limited to ``[low, high]``.
 
-    Some elements may be plain numbers.
+    The uniforms are those of the noise ``blocks``. Some elements may be plain numbers.
     """
 
     blocks: tuple[NoiseBlock, ...]

@@ -283,8 +283,8 @@ def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtyp
 def _log_of_total(tensor: Any, dim: Any, keepdim: bool = False) -> Any:
     """Handle ``logsumexp``: the elements of ``tensor`` along ``dim`` are combined one after the other.
 
-    ``keepdim`` keeps the reduced dimensions. Declined for a tensor of one number, without numbers, or with more than
-    ``MOST_ELEMENTS``.
+    ``keepdim`` keeps the reduced dimensions. Returns ``Declined`` for a tensor without dimensions, for one without
+    elements, and for one with more than ``MOST_ELEMENTS`` elements.
     """
     axes = sorted({axis % max(tensor.ndim, 1) for axis in ([dim] if isinstance(dim, int) else dim)}, reverse=True)
     if not tensor.ndim or not tensor.numel() or tensor.numel() > MOST_ELEMENTS:
@@ -410,9 +410,9 @@ MOST_ELEMENTS = 256
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler that calls ``handler``, and if that declines, computes each element when it is read.
 
-    An element is then ``function`` of the elements of the operands. This is done only for integer operands with at most
-    ``MOST_ELEMENTS`` elements, outside large-vocabulary mode, and if the result is of integers; otherwise the returned
-    handler declines too. ``name`` is the name of the operation.
+    An element is then ``function`` of the elements of the operands. The returned handler declines too in five cases:
+    large-vocabulary mode is active; the call has keyword arguments; an operand is not of integers, or has more than
+    ``MOST_ELEMENTS`` elements; or the result is of floats. ``name`` is the name of the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:

@@ -122,10 +122,10 @@ class Filled:
         self._standing.clear()
 
     def settle(self) -> None:
-        """At the end of a run, write the values of the elements that the program has read into each filled tensor.
+        """Write the values that the program has read into the memory of the filled tensors, at the end of a run.
 
-        They are written into the memory of the tensor. From then on, a write to the memory of a tensor of which all
-        elements were read is seen by every tensor that shares it.
+        If all elements of a tensor were read, its memory replaces the symbolic tensor from then on. So later writes
+        reach every tensor that shares this memory.
         """
         for whole, standing in self._whole.values():
             if standing.settled is not None:  # somebody wrote to what had been looked at

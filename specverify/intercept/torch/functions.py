@@ -488,9 +488,9 @@ def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
 
 
 def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
-    """Return the bounds ``(low, high)`` of a call such as ``randint``, from its arguments by position and by name.
+    """Return the bounds ``(low, high)`` of a call such as ``randint``; ``low`` is 0 if it is omitted.
 
-    If ``low`` is omitted, it is 0.
+    ``given`` are the positional arguments of the call, and ``named`` its keyword arguments.
     """
     names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
     result = {"low": 0} | dict(zip(names, given, strict=False)) | named

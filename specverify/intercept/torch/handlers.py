@@ -165,7 +165,10 @@ def _place_of(row: Any) -> Any:
 
 
 def order_alone(name: str) -> Handler:
-    """Return the handler of ``name``, such as a softmax: of its results only the order of the elements is known."""
+    """Return the handler of ``name``, such as a softmax: of its results only the order of the elements is known.
+
+    The handler applies to symbolic numbers; it returns ``Declined`` for a tensor without any.
+    """
     rule: Any = OF_TORCH[name].scalar
 
     def handler(tensor: Any, dim: int, half_to_float: bool = False) -> Any:

@@ -176,8 +176,9 @@ def _along(content: Any, dim: Any) -> Any:
     """Return ``content`` in a form whose last axis is the one that a reduction over ``dim`` reduces.
 
     ``content`` is what ``content_of`` returns, and ``dim`` the argument of the reduction. If ``dim`` stands for all
-    dimensions, a noise vector is flattened to one row. Returns ``Declined`` if ``content`` is neither a noise vector
-    nor a ``Crossing``, and for any other dimension than the last.
+    dimensions, a noise vector is flattened to one row. Returns ``Declined`` in two cases: ``content`` is neither a
+    noise vector nor a ``Crossing``; or the reduction is not over the last axis, which for a ``Crossing`` includes one
+    over all of several axes.
     """
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
@@ -371,7 +372,8 @@ def _elements(tensors: list[Any]) -> list[Any]:
 def _wide_of(elements: Sequence[Any]) -> list[Any]:
     """Return those of ``elements`` that are unread outcomes with very many values.
 
-    Raises ``RuleDeclined`` for outcomes of several draws, and if another element is symbolic.
+    Raises ``RuleDeclined`` in two cases: these are outcomes of several draws; or another element is a symbolic number
+    or an unread outcome with few values.
     """
     wide = [element for element in elements if _is_wide(element)]
     beside = [element for element in elements if not _is_wide(element)]
@@ -405,8 +407,8 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
     """Return ``function`` of ``operands``, of which some have unread outcomes among very many.
 
-    The result is unread too. It is computed for all values of an outcome at once. Returns ``Declined`` if no operand
-    has such an outcome.
+    The result is unread too. It is computed for all values of an outcome at once. Returns ``Declined`` in two cases: no
+    operand has such an outcome, or the elements of the result would have several dtypes.
     """
     tensors = _tensors(operands)
     if not _has_wide(tensors):
@@ -467,8 +469,8 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
     """Handle ``where``: return ``left`` where ``condition`` is true, and ``right`` elsewhere, with unread outcomes.
 
-    Nothing is read: an element of the result that depends on an unread outcome is unread too. Returns ``Declined`` if
-    the operands have no outcome, and if they have symbolic numbers.
+    Nothing is read: an element of the result that depends on an unread outcome is unread too. Returns ``Declined`` in
+    two cases: the operands have no unread outcome, or they have a symbolic number.
     """
     given = _as_tensors(condition, left, right)
     held = _elements(given)

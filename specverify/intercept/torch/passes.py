@@ -320,8 +320,8 @@ def _passed_for_each(
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
     """Return whether the ``output`` of a pass contains another cache object than the one that the pass received.
 
-    If so, the next pass reads a cache of unknown content. ``cache`` is the received cache, and ``name`` its name in the
-    output. The result is False if the pass received no cache (None).
+    If so, the next pass reads a cache of unknown content. ``cache`` is the received cache, or None, for which the
+    result is False. ``name`` is the name of the cache in the output.
     """
     return cache is not None and output.get(name, cache) is not cache
 

@@ -165,7 +165,9 @@ class View(NamedTuple):
 class SymbolicTensor(torch.Tensor):
     """A tensor with symbolic elements.
 
-    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the tensor.
+    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the tensor. For a view of
+    another tensor, ``viewed`` states which one and how; otherwise it is None. ``views`` lists the views that were made
+    of this tensor, as weak references.
     """
 
     viewed: View | None

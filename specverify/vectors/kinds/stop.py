@@ -19,9 +19,9 @@ ENDS, SEQUENCES = "end tokens", "stop sequences"
 
 
 def committed(inputs: Mapping[str, Any]) -> Answer:
-    """Return the text that ``reference`` commits for inputs with end tokens and a length limit.
+    """Return the text that ``reference`` commits for the rounds in ``inputs``, and whether it has ended.
 
-    Stop sequences in the inputs are ignored.
+    The text ends at an end token or at the length limit of the inputs. Stop sequences in the inputs are ignored.
     """
     remaining: int = inputs["max_new"]
     new: Tokens = ()
@@ -33,9 +33,10 @@ def committed(inputs: Mapping[str, Any]) -> Answer:
 
 
 def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
-    """Return the output of plain decoding, one token per round.
+    """Return the output of plain decoding, which emits the tokens of all rounds in ``inputs`` one by one.
 
-    With ``kept`` the output includes the end token or stop sequence.
+    The output ends at an end token, a stop sequence or the length limit of the inputs. With ``kept`` it includes the
+    end token or stop sequence.
     """
     text: Tokens = ()
     for token in [token for tokens in inputs["rounds"] for token in tokens]:

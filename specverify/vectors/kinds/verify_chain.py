@@ -35,7 +35,7 @@ Inputs = Mapping[str, Any]
 
 
 class DrawConvention(NamedTuple):
-    """A convention of how a verifier uses its random numbers.
+    """A convention of how a verifier uses its random numbers; ``flag`` is its name.
 
     ``verifier(inputs)`` returns the rule for the inputs of a vector, and ``draws(inputs)`` the interpreter that answers
     its draws by the random numbers in these inputs. ``notes`` are keys of ``notes.NOTES``, ``deterministic`` states
@@ -236,7 +236,8 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
     """Return sequences of drafts, each with one token of positive probability for each row of ``q``.
 
-    They are as few as possible if every token of positive probability, of every row, shall occur in one of them.
+    Every token of positive probability, of every row, occurs in one of the sequences. Their number is the smallest with
+    which this is possible.
     """
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))

@@ -163,7 +163,10 @@ def _refused() -> Iterator[Vector]:
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
-    """Return the answer of ``reference`` to a vector's inputs, under one convention of each family."""
+    """Return the answer of ``reference`` to a vector's inputs: the pmf after the sampling parameters, or a refusal.
+
+    Where correct programs may answer differently, it is the answer of ``vectors.warped_models``.
+    """
     try:
         return {"pmf": texts(warped(pmf_of(inputs["pmf"]), inputs))}
     except ValueError:
