@@ -56,7 +56,10 @@ def of_the_draft(q: Pmf, token: int) -> Any:
 
 
 def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
-    """Return the survival of every draft position of a chain: the product of the confidences up to this position."""
+    """Return the survival of every draft position of a chain: the product of the confidences up to this position.
+
+    The confidence of a position is ``confidence(q, token)``, with the drafted token and the q from which it was drawn.
+    """
     products: list[Any] = []
     for token, q in zip(draft.tokens, draft.pmfs, strict=True):
         chance = confidence(q, token)
@@ -67,8 +70,8 @@ def survivals(draft: Draft, confidence: Confidence) -> list[Any]:
 def best_slots(budget: int, confidence: Confidence) -> Plan:
     """Return the schedule that verifies the ``budget`` draft positions with the largest survival in the batch.
 
-    The survival of a position is the product of the values of ``confidence`` up to it. A schedule is a function from
-    the drafts of all requests to the number of drafts that are verified for each.
+    The survival of a position is that of ``survivals``, by ``confidence``. A schedule is a function from the drafts of
+    all requests to the number of drafts that are verified for each.
     """
 
     def plan(drafts: Sequence[Draft]) -> list[int]:
@@ -84,12 +87,12 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the schedule that chooses the number of verified draft positions with the largest gain per cost.
+    """Return the schedule that chooses how many draft positions are verified, by the largest gain per cost.
 
-    ``costs`` has pairs (share, cost). A share in [0, 1] stands for this share of all draft positions, rounded up. Its
-    gain is the sum of as many of the largest survivals, and the share with the largest gain divided by cost is chosen;
-    ties go to the first. Survivals are computed by ``confidence``. Raises ``ValueError`` for a share outside [0, 1], a
-    cost that is not positive, or no share.
+    ``costs`` has pairs (share, cost). With a share in [0, 1], this share of all draft positions of the batch is
+    verified (rounded up): those with the largest survivals, which ``confidence`` gives. The gain is the sum of these
+    survivals. The share with the largest gain / cost is chosen, the first one in a tie. Raises ``ValueError`` for a
+    share outside [0, 1], a cost that is not positive, or no share.
     """
     if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
         raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")

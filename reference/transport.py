@@ -87,10 +87,11 @@ def optimal_plan(p: Pmf, sets: SetLaw) -> TransportPlan:
 def _augmenting_path(
     flow: dict[TokenSet, dict[int, Any]], unused: dict[TokenSet, Any], owed: list[Any], least: float
 ) -> list[tuple[TokenSet, int]]:
-    """Return a path along which the flow can be increased, as pairs (set, token); [] if there is none.
+    """Return a path along which ``flow`` can be increased, as pairs (set, token); [] if there is none.
 
-    On the path, each set after the first gives up mass at the token of the pair before it. ``unused`` is the mass of
-    each set, and ``owed`` the mass of each token, that the flow does not use yet. Masses up to ``least`` are ignored.
+    ``flow`` maps set -> token -> mass. ``unused`` is the mass of each set, and ``owed`` the mass of each token, that
+    the flow does not use yet. The first set has unused mass; each later set gives up some of its mass at the token of
+    the pair before it; the last token still has mass. Masses up to ``least`` are ignored.
     """
     came: dict[int, tuple[TokenSet, int | None]] = {}
     frontier: list[tuple[TokenSet, int | None]] = [(drawn, None) for drawn, mass in unused.items() if mass > least]

@@ -53,11 +53,11 @@ def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8
 def _ends(
     blocks: Sequence[Sequence[Prefix]], at: tuple[int, int], kept: Prefix, turned: frozenset[Tokens]
 ) -> list[tuple[Prefix, Any]]:
-    """Return the prefixes that the verification may keep in the end, each with its probability, from a given state on.
+    """Return every prefix that may be kept when the verification ends, with its probability, given the tests so far.
 
-    ``blocks`` has the prefixes of each drafted block. The state is ``at``, the (block number, length) of the prefix
-    that is tested next, ``kept``, the longest prefix kept so far, and ``turned``, the set of prefixes that were
-    rejected.
+    A prefix may be listed several times; the probabilities add up to 1. ``blocks`` has the prefixes of each drafted
+    block, the empty one first. ``at`` is the (block number, length) of the prefix to test next, ``kept`` the longest
+    prefix kept so far, and ``turned`` the prefixes that were rejected.
     """
     number, length = at
     if length > len(blocks[number]) - 1:

@@ -64,7 +64,7 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
     """Return the number of siblings at a position, by the probability of its first drawn ``token``.
 
     ``widths`` has pairs (bound, count) with decreasing bounds. The count of the first pair whose bound is below
-    q(token) is returned.
+    q(token) is returned. Raises ``ValueError`` if no bound is.
     """
     for bound, count in widths:
         if q[token] > parameter(bound, q):

@@ -77,11 +77,11 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 
 
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
-    """Return the two cases for the next draft, accepted inner draft or not, each as (weights ``[V]``, is it accepted).
+    """Return the ways in which the next draft can arise, each as (weights ``[V]``, is it an accepted inner draft).
 
-    A weight is the joint probability of the case and of the drafted token; all weights together sum to 1. ``q1`` is q'
-    and ``q2`` is q''. ``was_accepted`` states whether the last draft was an accepted inner draft; the next one is then
-    drawn from q', which is the only case.
+    ``q1`` is q' and ``q2`` is q''. A weight is the joint probability of the way and the drafted token. If the last
+    draft was an accepted inner draft (``was_accepted``), the next one is drawn from q', the only way. Otherwise it is
+    an accepted inner draft, or the draw from q' after an inner rejection. All weights together sum to 1.
     """
     if was_accepted:
         return [(q1, False)]

@@ -43,7 +43,7 @@ def reweighted(pmf: Pmf, key: int) -> Pmf:
 
 
 def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
-    """Return a token drawn from ``pmf`` reweighted by a key that is drawn for this token."""
+    """Return a token drawn at ``site`` from ``pmf`` reweighted by a key, which is drawn for this token alone."""
     key = draws.categorical(uniform(KEYS, pmf), ("key", *site))
     return draws.categorical(reweighted(pmf, key), site)
 

@@ -56,10 +56,11 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 
 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
-    """Return the draft with the best score after any suffix of ``context``, looked up in ``texts``, and its score.
+    """Return the draft with the best score, and its score; the draft is () and the score 0 if nothing is found.
 
-    A draft has at most ``factor`` tokens for each token of the matched suffix, and at most ``gamma`` tokens. ``least``
-    is that of ``followed``.
+    For every suffix of ``context`` that occurs in ``texts``, the draft is the path that ``followed`` returns after it,
+    with at most ``factor`` tokens for each token of the suffix, and at most ``gamma`` tokens. ``least`` is that of
+    ``followed``.
     """
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):
@@ -75,7 +76,7 @@ def suffix_drafter(texts: tuple[Tokens, ...], factor: Any, least: Any) -> Drafte
     """Return a drafter of the most frequent continuation in the responses ``texts`` and the text so far.
 
     ``factor`` and ``least`` are those of ``best_draft``. The drafter's state is the length of the prompt. Raises
-    ``ValueError`` if one of the two is negative.
+    ``ValueError`` if ``factor`` or ``least`` is negative.
     """
     if factor < 0 or least < 0:
         raise ValueError(f"factor is {factor} and least {least}, expected numbers >= 0")

@@ -40,8 +40,9 @@ NoiseOf: TypeAlias = Callable[[int], SharedNoise]
 class SeededNoise:
     """Noise as a function of (seed, position), without state: neither the order of calls nor a crash changes it.
 
-    The words are those of the counter-based generator Philox at (key = seed, counter = position), whose stream NumPy
-    keeps from version to version. Each word gives a uniform of 52 bits, so E lies in [1.1e-16, 36.8].
+    The random bits come from the counter-based generator Philox with the seed as key and the position as counter; NumPy
+    keeps its stream from version to version. Each exponential E is made from a uniform of 52 bits, so it lies in
+    [1.1e-16, 36.8].
     """
 
     def __init__(self, seed: int) -> None:

@@ -41,10 +41,10 @@ def list_given_target(p: Pmf, q: Pmf, count: int, token: int) -> Any:
 
 
 def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
-    """Return the rates that occur in ``wins``, sums of exponentials in T, and the coefficients ``[sums, rates]``.
+    """Return two arrays: the rates that occur in ``wins``, and the factors of each sum at these rates.
 
-    The coefficients of one sum are a row, with 0 for a rate that the sum lacks. The arrays have the number type of
-    ``like``.
+    ``wins`` are sums of exponentials in T, as maps rate -> factor. The shapes are ``[rates]`` and ``[sums, rates]``,
+    and a rate that a sum lacks has the factor 0. The arrays have the number type of ``like``.
     """
     rates = sorted({rate for terms in wins for rate in terms})
     zero = like[0] * 0
@@ -53,10 +53,10 @@ def _table(wins: list[Sum], like: Pmf) -> tuple[Any, Any]:
 
 
 def _race(pairs: list[tuple[Any, Any]], arrived: int | None) -> list[Sum]:
-    """Return, for every token, P(the token wins | T) as a sum of exponentials in T.
+    """Return, for every token, P(the token wins | T) as a sum of exponentials in T: a map rate -> factor.
 
-    ``pairs`` has (p_v, q_v) for each token v. The token ``arrived``, if not None, is the target's token: it arrives at
-    exactly (p_v/q_v) T.
+    ``pairs`` has (p_v, q_v) for each token v. ``arrived`` is the target's token in the list that it won: there it
+    arrives at exactly (p_v/q_v) T. It is None for every other list.
     """
     starts = sorted({p / q for p, q in pairs if q > 0})
     finish = pairs[arrived][0] / pairs[arrived][1] if arrived is not None and pairs[arrived][1] > 0 else None

@@ -53,7 +53,10 @@ def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: T
 
 
 def stays(prefix: Prefix, count: int) -> Any:
-    """Return the probability that the tested ``prefix`` of one of ``count`` blocks is kept."""
+    """Return the probability that the tested ``prefix`` is kept, by the formula of the module.
+
+    ``count`` is K, the number of drafted blocks.
+    """
     missing = (1 - _share(prefix.proposed, prefix.mass)) ** count
     drafted = 1 - (1 - prefix.proposed) ** count
     if prefix.q is None:
@@ -64,9 +67,9 @@ def stays(prefix: Prefix, count: int) -> Any:
 
 
 def behind(prefix: Prefix, count: int) -> Pmf:
-    """Return the law of the token after the longest accepted prefix, which is p itself after a whole block.
+    """Return the law of the token after ``prefix``, the longest prefix that was kept.
 
-    ``count`` is the number of blocks.
+    It is p itself after a whole block, and if rounding leaves no mass. ``count`` is K, the number of blocks.
     """
     if prefix.q is None:
         return prefix.p

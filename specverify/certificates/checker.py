@@ -48,7 +48,11 @@ class Condition(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of a path: its tokens, its weight, the comparisons whose other answer is possible, the draws."""
+    """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
+
+    ``asked`` has the comparisons on the path whose other answer is possible too, and ``drawn`` the draws. Each is the
+    number of a polynomial and the signs that it has on this path.
+    """
 
     tokens: tuple[int, ...]
     weight: Ratio
@@ -57,7 +61,10 @@ class End(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A weight, and the conditions under which it is part of the sum."""
+    """A weight, and the conditions under which it is part of the sum.
+
+    A condition is the number of a polynomial and the signs that it may have.
+    """
 
     weight: Ratio
     conditions: frozenset[Signed]
@@ -71,17 +78,17 @@ class Tables(NamedTuple):
     numbers: Mapping[Any, int]
 
     def number(self, polynomial: Polynomial) -> str:
-        """Return the number of a polynomial, in the form of a certificate's keys."""
+        """Return the number of ``polynomial`` as a text, because the keys of a certificate (JSON) are texts."""
         return str(self.numbers[key(polynomial)])
 
 
 def key(polynomial: Polynomial) -> Any:
-    """Return the polynomial as a hashable key."""
+    """Return the polynomial as a hashable key: its pairs (monomial, coefficient), sorted."""
     return tuple(sorted(polynomial.items()))
 
 
 def add(*terms: Polynomial) -> Polynomial:
-    """Return the sum of polynomials, without zero coefficients."""
+    """Return the sum of the polynomials ``terms``; monomials with the coefficient 0 are left out."""
     total: dict[tuple[int, ...], Fraction] = {}
     for term in terms:
         for monomial, value in term.items():
@@ -103,7 +110,10 @@ def negative(polynomial: Polynomial) -> Polynomial:
 
 
 def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
-    """Return the numerator of a sum of ratios over their least common product of denominators."""
+    """Return the numerator of the sum of ``ratios`` over their common denominator.
+
+    The common denominator is the smallest product that contains the factors of every denominator.
+    """
     listed = list(ratios)
     by_key = {key(factor): factor for ratio in listed for factor in ratio.below}
     counts = [Counter(map(key, ratio.below)) for ratio in listed]
@@ -115,16 +125,22 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 
 
 def require(fault: str | bool, where: str) -> None:
-    """Raise ``CertificateRefused`` at the place ``where`` if there is a ``fault``."""
+    """Raise ``CertificateRefused`` if ``fault`` is True or a sentence; do nothing if it is False or "".
+
+    The message is ``where``, the place in the certificate, followed by the sentence.
+    """
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
 
 
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
-    """Return why ``written`` fails to prove that no point satisfies ``conditions``; "" if it proves it.
+    """Return why ``written`` fails to prove that no point satisfies all ``conditions``; "" if it proves it.
 
-    ``written`` lists numbers c > 0 times products of conditions, and polynomials h times equations: their sum must be
-    identically 0. Or it splits one condition ``!=`` into the two cases ``below`` and ``above``.
+    ``written`` is a part of the certificate, which refers to ``conditions`` and to ``polynomials`` by index. It has one
+    of two forms. Either it lists products: numbers c > 0 times some of the conditions (``terms``), and polynomials h
+    times an equation (``equalities``); their sum must be the zero polynomial, and one of the terms must be positive. Or
+    it names a condition ``!=`` (``split``) and has one such proof for ``<`` in its place (``below``) and one for ``>``
+    (``above``).
     """
     if "split" in written:
         split = conditions[written["split"]]
@@ -150,7 +166,12 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield the ends of all paths that begin with ``path`` and continue in the tree ``node``, given ``known``."""
+    """Yield the end of every path of the tree ``node``, appended to ``path``, which leads from the root to ``node``.
+
+    ``known`` are the conditions that hold at ``node``. Raises ``CertificateRefused`` if a branch is left out that the
+    certificate does not prove impossible, or if it does not prove of a draw that its weights add up to 1, that none is
+    negative, and that their denominators are positive. ``where`` names the node in the message.
+    """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
         return contradicted(written, [*known, Condition(polynomial, relation)], tables.polynomials)
@@ -195,7 +216,13 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 
 
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
-    """Return the term of the path ``end``, without conditions of draws that ``item`` proves to be redundant."""
+    """Return what the path ``end`` adds to the probability of an outcome: its weight, and the conditions for it.
+
+    ``item`` is the part of the certificate about the path. It states the weight, which must equal the path's weight
+    times ``share``, the target's probability of the outcome's tokens after the path. It also lists draws whose
+    condition (probability > 0) is dropped, each with a proof that the condition is redundant. ``axioms`` are conditions
+    that always hold. Raises ``CertificateRefused`` if the weight is another or a proof fails.
+    """
     reduced = tables.ratios[item["weight"]]
     whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
     same = multiply(whole.top, *reduced.below) == multiply(reduced.top, *whole.below)
@@ -227,7 +254,13 @@ def check_cell(
     tables: Tables,
     where: str,
 ) -> int:
-    """Return the number of cells; raise ``CertificateRefused`` unless ``terms`` add up to 0 in each of them."""
+    """Check that ``terms`` add up to 0 in a cell, and return the number of cells into which ``written`` divides it.
+
+    A cell is a set of points at which some polynomials have known signs: ``facts`` has the possible signs by the number
+    of the polynomial, and ``known`` has the same as conditions. ``written`` is the part of the certificate about the
+    cell: it divides the cell by the signs of a further polynomial, or proves that the cell is empty, or that the sum is
+    0 in it. Raises ``CertificateRefused`` otherwise.
+    """
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
         number = written["by"]
@@ -257,7 +290,11 @@ def check_cell(
 
 
 def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Counter[str]:
-    """Check the ``place`` (see the module), called ``where`` in messages; count its paths, outcomes and cells."""
+    """Check one place of a certificate; return its numbers of paths, outcomes and cells.
+
+    ``place`` is its JSON data (see the module), and ``where`` its name in messages. Raises ``CertificateRefused`` if
+    the paths of the tree do not add up to the target's probability for every outcome.
+    """
     rows, axioms = _rows(place["rows"], vocabulary)
     ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
     text, remaining = tuple(place["text"]), place["remaining"]
@@ -283,7 +320,12 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 
 
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
-    """Return the entries of each of the ``listed`` pmfs, and the conditions that these entries are at least 0."""
+    """Return the entries of each of the ``listed`` pmfs, and the conditions that these entries are at least 0.
+
+    ``listed`` has the kind, the text and the unknowns of each pmf; the entries are found by (kind, text). The last
+    entry of a pmf is 1 minus the sum of its unknowns. A list of the kind ``choice`` is no pmf: its entries are its
+    unknowns, without conditions.
+    """
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []
     every = [unknown for _, _, unknowns in listed for unknown in unknowns]

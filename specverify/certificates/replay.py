@@ -59,7 +59,7 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of ``called``, a function or an object; of an object, that of its class."""
+    """Return the path of the source file of ``called``, a function, or of its class; "" if there is none."""
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
@@ -106,7 +106,7 @@ def _check_path(called: Any, certificate: Mapping[str, Any], path: Mapping[str, 
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON data: arrays and tuples become lists."""
+    """Return ``value`` as JSON data: arrays and tuples become lists, other values are unchanged."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -151,7 +151,7 @@ def answered(drawn: Drawn) -> Iterator[None]:
 
 
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
-    """Return the next value of ``drawn``; raise ``CertificateRefused`` if it is not for a call of ``library.name``."""
+    """Remove the next call from ``drawn`` and return its value; refuse if it is not a call of ``library.name``."""
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
         raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")

@@ -126,7 +126,8 @@ def _random_tables(
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
     """Return a random value for each unknown, and the pmfs with these values, by kind and text.
 
-    ``listed`` has the kind, the text and the unknowns of each pmf. Numerators are small, so ties and zeros are common.
+    ``listed`` has the kind, the text and the unknowns of each pmf over ``vocabulary`` tokens, and ``rng`` draws the
+    values. Numerators are small, so ties and zeros are common.
     """
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
@@ -143,10 +144,11 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return a function of draws that runs one round of the algorithm of the certificate ``data`` after ``text``.
+    """Return a function that runs one round of the algorithm of the certificate ``data`` after ``text``.
 
-    For a joint law the function runs a whole decode. ``rows`` are the pmfs of the models, ``remaining`` the number of
-    tokens that may still be emitted.
+    It takes the draws and returns the new tokens. If the certificate is about a joint law, it runs rounds up to the
+    end. ``rows`` has the pmfs of the models by (kind, text), and ``remaining`` is the number of tokens that may still
+    be emitted.
     """
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 

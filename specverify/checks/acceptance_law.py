@@ -33,8 +33,8 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 class Rate(NamedTuple):
     """The probability that one draft token is emitted, given that a token is drafted at its position.
 
-    ``rounds`` are the lengths of the new text at which the rounds so far began, and ``before`` is the new text before
-    the draft.
+    ``token`` is the draft, and ``p`` and ``q`` are its probabilities under the target and as a draft. ``rounds`` are
+    the lengths of the new text at which the rounds so far began, and ``before`` is the new text before the draft.
     """
 
     rounds: tuple[int, ...]

@@ -150,14 +150,19 @@ def examine(
 def _by_its_law(
     block: DecodeBlock, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None
 ) -> Examination:
-    """Return the examination of a block in which reuse was ``found``, decided by its law.
+    """Return the examination of a block in which reuse was ``found``; the law of the block decides.
 
-    ``refusal`` is the reason why a path could not be followed, or None. A wrong law refutes. A verifier, and an engine
-    that is made for the scenarios, holds if its law is right in each of them. A right law leaves an engine undecided in
-    two cases: if it has models of its own, because their law shows nothing about other models, and if it uses a
-    generator state twice, because a later request may get the same numbers. If the law cannot be enumerated, an engine
-    is undecided, because its drafting and its decisions may be coupled on purpose; a verifier shares no draws with
-    other code and is refuted. ``conditions`` limits the number of paths.
+    ``refusal`` is the reason why a path could not be followed, or None. ``conditions`` limits the number of paths. The
+    cases are:
+
+    * The law is wrong: refuted.
+    * The law of a verifier is right: it holds, with a note about the reuse.
+    * The law of an engine with models of its own is right: undecided, because this shows nothing about other models.
+    * The law of an engine made for the scenarios is right: it holds, unless a generator state is used twice; then it is
+      undecided, because a later request may get the same numbers.
+    * The law of an engine cannot be enumerated: undecided, because its draws may be coupled on purpose.
+    * The law of a verifier cannot be enumerated: refuted, because a verifier shares no draws with other code.
+    * It is not clear whether the law is right: undecided.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -303,9 +308,10 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Describe the reuse that occurs if a verifier decides the first round twice; "" if there is none.
+    """Describe a random number that a verifier uses twice if it decides the round after the prompt twice.
 
-    Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario.
+    Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario. Returns "" if there is no
+    other reuse, or if the calls of the verifier cannot be intercepted.
     """
     if (intercepted := here.variant.intercepted) is None:
         return ""

@@ -56,10 +56,11 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether one search shows that the fault has a probability below ``edge``.
+    """Return whether one further search shows that the fault has a probability per draft below ``edge``.
 
     ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
-    ``numbers`` random numbers are examined together; each has its extreme value with probability at most ``least``.
+    The fault must be gone at a distance that numbers fall short of with a probability below ``edge``. ``numbers``
+    random numbers are examined together; each has its extreme value with probability at most ``least``.
     """
     if not 0 < numbers * least < edge:
         return False

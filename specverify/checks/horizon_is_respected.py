@@ -11,7 +11,7 @@ from specverify.reference import Task, Tokens
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
     """Describe a number of new tokens that differs from the horizon; None if it is right.
 
-    ``task`` has the horizon and the end-of-sequence tokens.
+    ``new`` are the new tokens after ``prompt``. ``task`` has the horizon and the end-of-sequence tokens.
     """
     if len(new) > task.horizon:
         return f"{len(new)} tokens for a horizon of {task.horizon}"

@@ -16,7 +16,7 @@ from specverify.subjects.emitted import ends_left_open
 
 
 def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
-    """Run one round of ``decoder`` from ``state``, and return (next state, round).
+    """Run one round of ``decoder`` from ``state``, answered by ``draws``, and return (next state, round).
 
     If the last token of the decode is never read, return ``Undecided`` over all possible pairs instead.
     """

@@ -22,11 +22,13 @@ def examine_outcomes(
     forgives: Callable[[Rounding], float] = lambda rounding: 0.0,
     cause: Callable[[InScenario, Tokens], str] = lambda situation, new: "",
 ) -> Callable[[InScenario, Conditions], Examination]:
-    """Return an examination that finds the most probable outcome with a fault.
+    """Return an examination that searches the possible outputs for the most probable one with a fault.
 
-    ``fault(task, prompt, new)`` describes what is wrong with the new tokens, and ``held`` is the sentence if no outcome
-    has a fault. Float outcomes are ignored up to the probability that ``forgives`` attributes to rounding. ``cause``
-    returns the sentence about the step that makes an outcome faulty, or "".
+    ``fault(task, prompt, new)`` describes what is wrong with the new tokens, or returns None; ``held`` is the sentence
+    if no output has a fault. If probabilities are computed in floats, an output counts only if its probability exceeds
+    ``forgives(rounding)``: rounding alone can give so much to an impossible output. ``cause(situation, new)`` returns
+    the sentence about the step that makes the output ``new`` faulty, or "". The result is unknown if no fault was found
+    and some outputs were not enumerated.
     """
 
     def examine(situation: InScenario, conditions: Conditions) -> Examination:

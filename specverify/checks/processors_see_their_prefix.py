@@ -16,10 +16,11 @@ from specverify.subjects.subject import committed_before, drafts_of
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Describe the first row whose processor received other tokens than the committed ones and the drafts before it.
+    """Describe the first row whose processor received wrong tokens; None if there is none.
 
-    Returns None if there is none. ``run`` is the recorded run, and ``seen`` has its prompt. Only calls for the rows of
-    a forward pass of the target count; those by a draft model or a drafter do not.
+    A processor must receive the committed tokens, those decided before the pass, and the drafts before its row. ``run``
+    is the recorded run, and ``seen`` has its prompt. Only calls for the rows of a forward pass of the target count;
+    those by a draft model or a drafter do not.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):

@@ -157,7 +157,8 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
     """Run foreign code again with the same outcomes, while every other possible source of randomness is changed.
 
     Its runs are also compared with plain runs, and with runs on plain numbers in place of symbolic ones. A difference
-    makes the result unknown. ``here`` is the decoder in its scenario. ``conditions`` has the seed.
+    makes the result unknown. ``subject`` is the foreign code, and ``here`` its decoder in one scenario. ``conditions``
+    has the seed.
     """
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
@@ -261,7 +262,8 @@ def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: 
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
     With ``probe`` it is first run to find calls that may draw without interception. Returns the replays and the calls
-    that were found. If a draw without interception was found, or a run is refused, no replay is made.
+    that were found. If a draw without interception was found, or a run is refused, no replay is made. ``seed`` samples
+    the replayed paths.
     """
     try:
         result = looked_at(run, seed) if probe else Found()
@@ -302,8 +304,9 @@ def _in_both_directions(
 ) -> Examination:
     """Compare examined runs with plain runs: coupled runs first, then fed runs with numbers from sampled paths.
 
-    ``number`` holds the numbers of runs, ``where`` names the case, and ``enumerated`` is passed to ``coupled`` and
-    ``fed``. Returns ``held`` with the numbers of runs, or an unknown result about the first run that differs.
+    ``number`` holds the numbers of runs, ``seed`` selects them, ``where`` names the case, and ``enumerated`` is passed
+    to ``coupled`` and ``fed``. Returns ``held`` with the numbers of runs, or an unknown result about the first run that
+    differs.
     """
     if held.unknown:
         return held

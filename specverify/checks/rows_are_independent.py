@@ -33,7 +33,7 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def _small_pairs(subject: Subject) -> Iterator[InScenario]:
-    """Yield the variants that decide several rows, in the scenarios in which the rows have few paths together.
+    """Yield the variants of ``subject`` that decide several rows, in the scenarios in which these have few paths.
 
     Pairs of rows come first, by increasing vocabulary, and then a larger batch.
     """

@@ -23,8 +23,8 @@ class FitRow(NamedTuple):
     """One line of the statistics table: a sampled setting tested against one law.
 
     ``against`` names the law. ``cells`` is the number of cells of the test, and ``pooled`` the number of rare outcomes
-    that share one of them. ``as_expected`` states whether the verdict is the expected one: a declared bias must be
-    rejected against the target's law.
+    that share one of them. ``as_expected`` states whether the verdict is the expected one. That is to fit the law; but
+    a subject that declares another law than the target's must be rejected against the target's law.
     """
 
     subject: str
@@ -93,8 +93,9 @@ def fit_row(
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
     """Return the result of ``setting`` against its law.
 
-    For a declared bias that is large enough to be detected, the result against the target's law is added. ``subject``
-    is the name of the subject, and ``conditions`` has the error probabilities and the seed.
+    If the subject declares another law than the target's, and samples can show the difference, the result against the
+    target's law is added. ``subject`` is the name of the subject, and ``conditions`` has the error probabilities and
+    the seed.
     """
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
@@ -113,11 +114,11 @@ def tests_of(setting: SampledSetting) -> int:
 
 
 def examine(subject: str, setting: SampledSetting, conditions: Conditions) -> Examination:
-    """Test one setting.
+    """Test samples of one setting against its law; return the refutation, or the examination that holds.
 
-    If the setting has a first look with fewer samples, each of the two tests gets half of the alarm.
-
-    A refutation by the first look ends the test.
+    ``subject`` is the name of the subject, and ``conditions`` has the error probabilities and the seed. If the setting
+    has a first look, a test with fewer samples is made first, and each of the two tests gets half of the alarm. A
+    refutation by the first look ends the test.
     """
     if setting.first_look is None:
         return _examined(subject, setting, conditions)

@@ -38,7 +38,11 @@ def stops_of(promised: Mapping[Tokens, Any]) -> frozenset[Tokens]:
 
 
 def first_stop(new: Tokens, stops: frozenset[Tokens]) -> int | None:
-    """Return the length at which ``new`` should have stopped; None if ``new`` does not go on after one of ``stops``."""
+    """Return the length at which the output ``new`` should have stopped.
+
+    It is the length of the shortest beginning of ``new`` that is in ``stops``, the outputs that are possible without
+    speculation. Returns None if ``new`` does not go on after any of them.
+    """
     return next((length for length in range(len(new)) if new[:length] in stops), None)
 
 

@@ -292,7 +292,8 @@ def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart:
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
     """Yield (index, round, fault) for each fault with one random number at its extreme value and the others ordinary.
 
-    Each of the first ``numbers`` random numbers is set in turn. ``each_place_once``: yield at most one fault per index.
+    Each of the first ``numbers`` random numbers of the calls ``rows`` is set in turn. ``each_place_once``: yield at
+    most one fault per index.
     """
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
@@ -355,7 +356,10 @@ def _raises_on_float32(called: CalledVerifier, start: Tokens) -> bool:
 
 
 def _fault(task: Task, came: Came) -> str | None:
-    """Describe what is wrong with the round ``came``: an error or an impossible token; None if nothing is."""
+    """Describe what is wrong with the round ``came``: an error or an impossible token; None if nothing is.
+
+    ``task`` has the target, which gives p.
+    """
     if isinstance(came.error, UnusableSubject):
         return str(came.error)
     if came.error is not None:

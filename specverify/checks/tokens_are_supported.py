@@ -16,7 +16,10 @@ from specverify.subjects.emitted import no_token
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Describe the first new token that is no token or has target probability 0; None if there is none."""
+    """Describe the first of the new tokens ``new`` that is no token or has target probability 0; None if there is none.
+
+    The target of ``task`` gives the probability, after ``prompt`` and the new tokens before.
+    """
     for position, token in enumerate(new):
         p = task.target(prompt + new[:position])
         wrong = no_token(token, len(p))

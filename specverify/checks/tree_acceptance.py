@@ -48,7 +48,10 @@ def examine_tree(situation: InScenario, best: Callable[[Task], Decoder]) -> Exam
 
 
 def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:
-    """Return (mean number of accepted drafts, number of paths, most drafts) of the round from ``state``."""
+    """Return (mean number of accepted drafts, number of paths, most drafts) of one round.
+
+    It is the round of ``decoder`` from ``state``.
+    """
     mean, runs, nodes = 0, 0, 0
     for path in paths(lambda draws: decoder.step(draws, state)):
         _, done = path.outcome

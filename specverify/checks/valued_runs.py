@@ -146,7 +146,7 @@ def _compared(
 
 
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
-    """Yield ``decisions`` without one, two, ... of those made at ``sites``, in every combination.
+    """Yield ``decisions`` with some of those made at ``sites`` left out: first each one, then each two, and so on.
 
     An outcome that is never read is not drawn. Which of several outcomes at a site are read may differ between a run
     with plain values and one with symbolic numbers.

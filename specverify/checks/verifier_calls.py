@@ -178,7 +178,7 @@ def described_call(situation: InScenario, came: Came) -> tuple[str, ...]:
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
     """Yield lines with the rows of p and q along ``draft``, with enough digits to show where they differ.
 
-    ``prefix`` is the text before the draft.
+    ``prefix`` is the text before the draft, and the models of ``task`` give the rows.
     """
     draft_row, branching = draft_model(task), is_tree(draft)
     for node in range(-1, len(draft.tokens)):

@@ -80,11 +80,11 @@ class Engine(NamedTuple):
 
 
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
-    """Return the engine of a folder whose draws cannot be intercepted, so that it is only sampled.
+    """Return an engine whose draws cannot be intercepted, so that it is only sampled.
 
-    ``package`` is the ``__name__`` of the folder, whose module ``rows`` has a function ``rows() -> {NAME:
-    subjects.decoding.Row}`` and may import the engine. ``name`` is the library, ``requirement`` the argument of ``pip
-    install``, and ``call`` the sampled call, by the name in the documentation of the library.
+    ``package`` is the ``__name__`` of the engine's folder. Its module ``rows``, which may import the library, has a
+    function ``rows() -> {NAME: subjects.decoding.Row}``. ``name`` is the library, ``requirement`` the argument of ``pip
+    install``, and ``call`` the sampled call, by its name in the documentation of the library.
     """
     prefix = package.rpartition(".")[2]
     summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"

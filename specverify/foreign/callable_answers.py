@@ -45,7 +45,12 @@ def loaded(place: str) -> Callable[..., Any]:
 
 
 def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the samples of ``function`` for one question, or ``{"error": sentence}`` if it cannot be answered."""
+    """Return the samples of ``function`` for one question, or ``{"error": sentence}`` if it cannot be answered.
+
+    ``question`` has the keys ``ask`` ("sample"), ``seed`` and ``n``, and perhaps ``prompt``, ``max_tokens`` and
+    ``options``. The answer has the samples as ``tokens``, with ``accepted`` if the function returns the accepted
+    drafts.
+    """
     try:
         if question.get("ask") != "sample":
             return {"error": "a Python function returns no log-probabilities, expected a law or a reference"}

@@ -176,10 +176,11 @@ def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
 
 
 def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to a question for samples: the tokens of its ``n`` samples.
+    """Return the answer to a question for samples: the tokens of its ``n`` samples, as ``tokens``.
 
-    The server is sent as few requests as its limits allow. The answer also has the numbers of accepted drafts, if the
-    server reports them, and notes about its limits.
+    The requests to the server get seeds derived from the question's ``seed``; there are as few as the server's limits
+    allow. The answer also has the numbers of accepted drafts (``accepted``), if the server reports them, and notes
+    about its limits. Raises ``UnusableAnswer`` if the server returns no tokens or too many samples.
     """
     rows: list[list[Any]] = []
     accepted: list[int | None] = []
@@ -204,8 +205,10 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a question for log-probabilities: those of the most likely tokens after a prompt.
 
-    The number of tokens is chosen by the server. If the question has no temperature, they are the log-probabilities
-    before temperature and truncation, whose argmax is the token of greedy decoding.
+    The answer has pairs of a token and its log-probability (``logprobs``), as many as the server returns, and whether
+    all sampling options are included in them (``processed``). If the question has no temperature, they are the
+    log-probabilities before temperature and truncation, whose argmax is the token of greedy decoding. Raises
+    ``UnusableAnswer`` if the server returns none.
     """
     choices, _ = _choices(server, {**question, "max_tokens": 1, "n": 1})
     told = logprobs_in(choices[0])

@@ -136,6 +136,7 @@ class _Counter(Protocol):
 def _counter(turned: Turn) -> _Counter | None:
     """Return an object that calls ``turned`` at each iteration of a loop, by the means of this Python version.
 
+    The call is ``turned(frame, source, head)``: the code in ``frame`` jumps back from one bytecode offset to another.
     Returns None if other tools, such as a debugger, already use the hook that it needs.
     """
     if not MONITORED:

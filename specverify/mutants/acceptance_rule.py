@@ -2,6 +2,14 @@
 
 A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
 algorithm.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them. A function of ``target_logits``, ``draft_logits`` and ``draft_tokens`` verifies a round too, with p and
+q that it computes from the logits by its further parameters, such as ``temperature``.
+
+A function of ``draws``, ``target``, ``prefix`` and ``draft`` verifies the drafts ``draft`` after the text ``prefix``
+and returns the tokens to emit (``reference.types.Verifier``).
 """
 
 from __future__ import annotations
@@ -322,10 +330,11 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Select one candidate of a node and accept it with min(1, p/q), although its law is no longer q.
+    """Select one candidate of a node and accept it with min(1, p/q), although the selected one does not have the law q.
 
-    ``p`` is the target row of the node, ``tokens`` its candidates, ``pmfs`` the q of each, ``depth`` the depth of the
-    node.
+    If it is rejected, a token is drawn from norm((p - q)+). ``p`` is the target row of the node, ``tokens`` are its
+    candidates, ``pmfs`` the q of each, and ``depth`` is the depth of the node. The returned step has the emitted token
+    and whether it is the candidate.
     """
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)

@@ -63,7 +63,7 @@ def last_draft_never_written(fed: int, drafts: int) -> int:
 def length_ignores_accepted(known: int, accepted: int, written: int, batch: int) -> int:
     """Return ``known``, the number of tokens before the drafts, as the number of cache entries to keep.
 
-    The entries of the ``accepted`` drafts should be kept too.
+    The entries of the ``accepted`` drafts should be kept too. The other parameters are not used.
     """
     return known
 
@@ -82,7 +82,7 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     """Return ``written``, the number of all entries, as the number of cache entries to keep.
 
     So the entries of rejected drafts stay. The right number is ``known`` tokens before the drafts plus ``accepted``
-    drafts.
+    drafts. ``batch`` is not used.
     """
     return written
 
@@ -101,6 +101,7 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
     """Return one entry too many as the number of cache entries to keep, so that the entry of one rejected draft stays.
 
     The right number is ``known`` tokens before the drafts plus ``accepted`` drafts; ``written`` entries exist.
+    ``batch`` is not used.
     """
     return min(known + accepted + 1, written)
 
@@ -133,7 +134,7 @@ def pages_never_given_back(
     killed_by="cache_equals_prefill",
 )
 def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
-    """Return the whole text as the tokens to feed, although the cache already holds its beginning.
+    """Return the whole text as the tokens to feed, although the cache already holds its first ``held`` tokens.
 
     The tokens are then in the cache twice, at shifted positions.
     """

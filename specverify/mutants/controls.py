@@ -1,4 +1,13 @@
-"""Correct subjects that look wrong: no check may refute them."""
+"""Correct subjects that look wrong: no check may refute them.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them. A function of ``target_logits``, ``draft_logits`` and ``draft_tokens`` verifies a round too, with p and
+q that it computes from the logits by its further parameters, such as ``temperature``.
+
+A function of ``draws``, ``target``, ``prefix`` and ``draft`` verifies the drafts ``draft`` after the text ``prefix``
+and returns the tokens to emit (``reference.types.Verifier``).
+"""
 
 from __future__ import annotations
 

@@ -125,7 +125,10 @@ def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tok
 
 
 def drafts_before_the_last_token_see(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text without its last token, so that the drafter reads one token too few."""
+    """Return the text ``tokens`` without its last token, so that the drafter reads one token too few.
+
+    A text of one token is unchanged. The other parameters are not used.
+    """
     return tokens[:-1] or tokens
 
 
@@ -143,7 +146,10 @@ and sample-and-match claims no acceptance rate, so only a check of the drafts ca
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Verify only the first of ``drafts`` by speculative sampling, and discard the others."""
+    """Verify only the first of ``drafts`` by speculative sampling, and discard the others.
+
+    Returns the draft, if it is accepted, and one more token. ``rng`` draws the uniforms; ``p`` and ``q`` are the rows.
+    """
     return decided(rng, p, q, drafts[:1])
 
 

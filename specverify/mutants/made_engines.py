@@ -110,8 +110,8 @@ class _Serving:
     def _round(self, text: Tokens, held: Tokens, coins: Any, padding: Tokens = ()) -> Tokens:
         """Return the new tokens of one round after ``text``; the target reads ``held``, its cache, instead of ``text``.
 
-        ``coins`` are the uniforms of the acceptance tests. If ``padding`` is not empty, the acceptance tests use the q
-        of the token after ``padding``.
+        ``coins`` has the uniform of each acceptance test, so one token is drafted for each. If ``padding`` is not
+        empty, the tests use the drafter's row after the text ``padding``, which is a fault.
         """
         target, draft, end = self.models.target, self.models.draft, self.models.eos
         new: Tokens = ()
@@ -189,7 +189,7 @@ def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens
 def wrong_engines(verifiers: Mapping[str, BareVerifier]) -> Mapping[str, Callable[[EngineScenario], Any]]:
     """Return name -> function that builds an engine with one fault for a scenario.
 
-    ``verifiers`` are wrong verifiers by name, which are wrapped in engines too.
+    The engines are those of this module, and one for each of ``verifiers``: wrong verifiers by name.
     """
     return {
         **{f"batch: {fault}": partial(serving, fault) for fault in (*OF_BATCHES, *OF_ENDS[:2])},

@@ -77,8 +77,8 @@ class Mutant(NamedTuple):
     """Pair (bug, control) of bare verifiers, if the subject is a verifier ``verify(p, q, draft_tokens)`` or an engine
     that uses one; else None."""
     texts: tuple[TextAsked, TextAsked] | None = None
-    """Pair (bug, control) of functions that answer a text vector, if the subject is an engine or a verifier of logits;
-    else None."""
+    """Pair (bug, control) of functions that return the program for the text of a test vector, if the subject is an
+    engine or a verifier of logits; else None."""
 
 
 class Control(NamedTuple):

@@ -1,4 +1,10 @@
-"""Planted bugs, class E: NaN, zero mass, rounding and temperatures near 0."""
+"""Planted bugs, class E: NaN, zero mass, rounding and temperatures near 0.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them. A function of ``target_logits``, ``draft_logits`` and ``draft_tokens`` verifies a round too, with p and
+q that it computes from the logits by its further parameters, such as ``temperature``.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +46,7 @@ from specverify.subjects.verifier import verifier_subject
 
 
 def looked_up(rng: Any, weights: Any) -> int:
-    """Return the index at which the cumulative sum of ``weights`` passes a uniform.
+    """Return the index at which the cumulative sum of ``weights`` passes a uniform, which ``rng`` draws.
 
     If rounding leaves the sum below the uniform, this index is one past the end.
     """

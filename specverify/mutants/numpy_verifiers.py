@@ -55,7 +55,7 @@ def owed(p: Any, q: Any) -> Any:
 
 
 def drawn(rng: Any, weights: Any) -> int:
-    """Return a token drawn in proportion to ``weights``."""
+    """Return a token drawn by ``rng`` in proportion to ``weights``."""
     return int(rng.choice(len(weights), p=weights / weights.sum()))
 
 

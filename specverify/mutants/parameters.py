@@ -2,6 +2,12 @@
 
 A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
 which documents its parameters.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them. A function of ``target_logits``, ``draft_logits`` and ``draft_tokens`` verifies a round too, with p and
+q that it computes from the logits by its further parameters, such as ``temperature``. A function that returns two
+arrays only computes p and q from the logits; they are then verified by speculative sampling.
 """
 
 from __future__ import annotations
@@ -101,7 +107,7 @@ CANDIDATES = 1024
 
 
 def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement with all but the largest 1024 set to 0."""
+    """Return the weights of a replacement with those below the 1024th largest set to 0."""
     weights = owed(p, q)
     return np.where(weights >= np.sort(weights)[-min(CANDIDATES, len(weights))], weights, 0.0)
 

@@ -449,10 +449,10 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return how many positions of the text so far followed a rejected draft; 0 before the first round.
+        """Return how many drafts of the ``rounds`` rounds so far were not accepted: the rejected and those after them.
 
-        ``rounds`` is the number of rounds so far. A faulty engine draws a uniform for each of these positions and does
-        not give it back, so its later positions use wrong uniforms.
+        It is 0 before the first round. A faulty engine draws a uniform for each of these drafts and does not give it
+        back, so its later positions use wrong uniforms.
         """
         return self.given if rounds else 0
 

@@ -2,6 +2,10 @@
 
 A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
 algorithm.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them.
 """
 
 from __future__ import annotations
@@ -363,7 +367,8 @@ scalar_q = planted(
 def selected_path_declared_as_drawn(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
     """Greedy multi-path block verification that declares q for the selected path.
 
-    Selection prefers paths with large p/q, so the selected path does not have the law q.
+    Selection prefers paths with large p/q, so the selected path does not have the law q. ``paths`` is the number of
+    drafted paths, and ``depth`` their length.
     """
     model = draft_model(task)
 

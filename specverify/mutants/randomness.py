@@ -2,6 +2,14 @@
 
 A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
 algorithm.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them. A function of ``target_logits``, ``draft_logits`` and ``draft_tokens`` verifies a round too, with p and
+q that it computes from the logits by its further parameters, such as ``temperature``.
+
+A function of ``draws``, ``target``, ``prefix`` and ``draft`` verifies the drafts ``draft`` after the text ``prefix``
+and returns the tokens to emit (``reference.types.Verifier``).
 """
 
 from __future__ import annotations
@@ -54,10 +62,10 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link between edge and cloud that loses at most one answer of the cloud.
+    """Return a link between edge and cloud that loses at most one answer of the cloud, ``service``.
 
-    Each answer in which no draft is accepted is lost with probability 1/2, until one is lost. The cloud's record of the
-    lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
+    Each answer in which no draft is accepted is lost with probability 1/2, by ``draws``, until one is lost. The cloud's
+    record of the lost answer is lost too, so the cloud draws the answer again when the edge repeats its request.
     """
     lost: list[str] = []
 
@@ -98,7 +106,8 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
     """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
 
-    An empty residual returns token 0. ``rng`` draws the uniforms.
+    Returns the accepted drafts and one more token, which is 0 if it must come from an empty residual. ``rng`` draws the
+    uniforms.
     """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
@@ -427,7 +436,10 @@ def looked_up(uniform: Any, weights: Any) -> int:
 
 
 def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Verify one row by speculative sampling with the uniforms of ``rng``."""
+    """Verify the ``drafts`` of one row by speculative sampling; return the accepted drafts and one more token.
+
+    All uniforms come from ``rng``. ``p`` and ``q`` are the rows of target and draft model.
+    """
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):
             return [*drafts[:i], looked_up(rng.random(), excess(p[i], q[i]))]
@@ -507,7 +519,11 @@ SEEDED_EVERY_ROUND_SEED = 7
 
 
 def seeded_every_round_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling with a generator that is seeded with a constant in each round."""
+    """Verify the ``drafts`` of a round by speculative sampling; return the accepted drafts and one more token.
+
+    The acceptance tests of every round use the same uniforms, from a generator that is seeded with a constant. The
+    token after the accepted drafts is drawn by ``rng``.
+    """
     coins = np.random.default_rng(SEEDED_EVERY_ROUND_SEED)
     for i, token in enumerate(drafts):
         if not coins.random() < ratio(p[i], q[i], token):

@@ -3,6 +3,10 @@
 The module has mutants of the serving engine, and ``ranked(fault, scenario)``: a small engine on one of the ranks of
 ``scenario.group``. Without a fault rank 0 decides each round and the ranks agree. ``RANKS`` are its faults, each with
 the record of the defect or "plausible".
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them.
 """
 
 from __future__ import annotations
@@ -125,7 +129,7 @@ def inverse(pmf: Any, uniform: float) -> int:
 def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
     """Return the new tokens after ``text`` of one round on one rank, with uniforms from ``draw()``.
 
-    The round has one draft and its verification.
+    The round has one draft and its verification. ``models`` has the target and the draft model.
     """
     q, p = models.draft(text), models.target(text)
     draft = inverse(q, draw())
@@ -135,7 +139,10 @@ def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
 
 
 def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Tokens:
-    """Return the new tokens of a decode; ``new_of(text)`` returns those of one round."""
+    """Return the new tokens of a decode; ``new_of(text)`` returns those of the round after ``text``.
+
+    ``models`` is the scenario, which has the prompt and the largest number of new tokens.
+    """
     new: Tokens = ()
     while len(new) < models.horizon:
         new += tuple(new_of(models.prompt + new))
@@ -172,7 +179,8 @@ def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
 def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
     """Return the new token of a round after ``text`` in which each rank drafts by itself.
 
-    All ranks use the decision of rank 0, which is about rank 0's draft.
+    Rank 0 tests its own draft and sends the decision to the others. If it accepts, every rank returns its own draft, so
+    the ranks differ. If it rejects, all return the replacement that rank 0 draws.
     """
     group: Any = models.group
     q, p = models.draft(text), models.target(text)

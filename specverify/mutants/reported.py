@@ -66,7 +66,7 @@ def discarded_samples_not_counted(
     """Return the probability of ``token`` in a row that is too early by ``chunks``, the number of prompt chunks.
 
     The right row is that at ``index``, the position of the token in its round. Each chunk yields a sample that is
-    discarded, and the offsets of the probabilities are not adjusted.
+    discarded, and the offsets of the probabilities are not adjusted. ``accepted`` is not used.
     """
     return rows[max(index - chunks, 0)][token]
 
@@ -84,7 +84,7 @@ def logarithms_of_lookup_are_zero(
 ) -> Fraction:
     """Return probability 1 (logarithm 0) for every token of a request with a lookup drafter.
 
-    This is the probability of the proposal, a point mass, and not the target's. The parameters are not used.
+    This is the probability of the proposal, a point mass, and not the target's. No parameter is used.
     """
     return ONE
 
@@ -130,5 +130,8 @@ def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, draf
     killed_by="scores_match",
 )
 def prompt_rows_uninitialised(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return zeros as the probabilities of the prompt's tokens, as uninitialised memory may hold."""
+    """Return zeros as the probabilities of the tokens of ``prompt``, as uninitialised memory may hold.
+
+    The other parameters are not used.
+    """
     return (ZERO,) * len(prompt)

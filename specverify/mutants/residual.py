@@ -2,6 +2,13 @@
 
 A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
 algorithm.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them.
+
+A function of ``draws``, ``target``, ``prefix`` and ``draft`` verifies the drafts ``draft`` after the text ``prefix``
+and returns the tokens to emit (``reference.types.Verifier``).
 """
 
 from __future__ import annotations

@@ -63,7 +63,10 @@ def engine_of(decide: DecideRound = decided) -> TableEngine:
 
 
 def drafted(rng: Any, tables: BigramTables, text: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` tokens after ``text``, drawn one after the other from the draft table of ``tables``."""
+    """Return ``count`` tokens after ``text``, drawn one after the other from the draft table of ``tables``.
+
+    ``rng`` draws the uniforms.
+    """
     drafts: list[int] = []
     for _ in range(count):
         drafts.append(drawn(rng, tables.draft[[*text, *drafts][-1]]))

@@ -58,9 +58,9 @@ def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, 
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Return a link between edge and cloud that spoils the cloud's cache after each round with a rejection.
+    """Return a link between edge and cloud that spoils the cache of the cloud, ``service``, after each rejection.
 
-    The last entry of the cache becomes that of the first rejected draft.
+    The last entry of the cache becomes that of the first rejected draft. ``draws`` is not used.
     """
 
     def send(text: str) -> Sequence[str]:
@@ -249,7 +249,7 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
     """Return the state after all fed tokens, rejected drafts included.
 
     ``states`` has the recurrent state after each token of the pass; the right one is the state after the last accepted
-    draft.
+    draft. ``before`` is the state before the pass.
     """
     return states[-1]
 

@@ -384,7 +384,7 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
 
     ``sent`` is the text sent so far, ``new`` are all new tokens, of which ``fresh`` are those of this round, and
     ``pieces`` has the bytes of each token. Unless this is the ``last`` message, an incomplete character at the end is
-    held back.
+    held back. ``drafts`` is not used.
     """
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)

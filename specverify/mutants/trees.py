@@ -2,6 +2,16 @@
 
 A function below ``planted(ORIGINAL, ...)`` changes the registry algorithm ORIGINAL, and its options are those of that
 algorithm.
+
+A function of ``p``, ``q``, ``parents`` and ``tokens`` verifies a tree, or a batch of trees, as described in
+``subjects.tree_verifier``. A function of ``draws``, ``target``, ``prefix`` and ``draft`` verifies the drafts ``draft``
+after the text ``prefix`` and returns the tokens to emit (``reference.types.Verifier``).
+
+A function of ``draws``, ``p``, ``tokens``, ``pmfs`` and ``depth`` verifies the candidates of one node: ``p`` is the
+target row of the node, ``tokens`` are the candidates, ``pmfs`` the q of each, and ``depth`` is the depth of the node.
+It returns the emitted token and whether it is a candidate. A function of ``q``, ``earlier``, ``width`` and ``site``
+picks the next candidate of a node from the drafter's row ``q``: ``earlier`` are the candidates so far, ``width`` is
+their final number, and ``site`` names the draw.
 """
 
 from __future__ import annotations
@@ -91,7 +101,8 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
 def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
     """ReDrafter that draws the target's token for a position once for each path, where all paths need one common draw.
 
-    The path with the longest match is kept, and the token after the match is drawn again.
+    The path with the longest match is kept, and the token after the match is drawn again. ``beams`` is the number of
+    drafted paths, ``depth`` their length.
     """
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
 
@@ -129,7 +140,8 @@ bonus_of_the_last_node = planted(
 def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
     """SpecExec that draws the target's token for a position once for each path, where all paths need one common draw.
 
-    The path with the longest match is kept, and the token after the match is drawn again.
+    The path with the longest match is kept, and the token after the match is drawn again. ``budget`` is the number of
+    drafted nodes, ``depth`` their largest depth.
     """
     return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), one_draw_a_row)
 
@@ -190,7 +202,10 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Return the most probable token of q as the next candidate of a node, even if it is a candidate already."""
+    """Return the most probable token of q as the next candidate of a node, even if it is a candidate already.
+
+    The law declared for it is the point mass.
+    """
     return most_likely(draws, q, (), width, site)
 
 
@@ -326,7 +341,7 @@ def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth
 def hub_pair_turned_round(task: Task, depth: int = 4) -> Decoder:
     """SpecHub that verifies every pair as (hub token, other token), whichever was drawn first.
 
-    The hub is the most probable token of q.
+    The hub is the most probable token of q. ``depth`` is the number of levels of pairs.
     """
     return tree_decoder(task, hub_drafter(draft_model(task), depth), by_siblings(hub_first))
 
@@ -360,7 +375,10 @@ def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any 
 
 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try the siblings in decreasing order of p, so that the order depends on the drawn tokens."""
+    """Try the siblings of a node by recursive rejection, in decreasing order of p instead of the order drawn.
+
+    So the order depends on the drawn tokens. The step has the first accepted sibling, or else a draw from the residual.
+    """
     order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
 
@@ -421,7 +439,8 @@ class _Of:
 def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
     """Speculative sampling of several chains, verified independently, that keeps the one with most accepted drafts.
 
-    The choice depends on the outcome of the tests, which changes the law. ``sequences`` is the number of chains.
+    Which chain is kept depends on the outcome of the tests, which changes the law. ``sequences`` is the number of
+    chains, and ``depth`` the length of each; ``bits`` is not used.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -478,9 +497,10 @@ def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 
 
 def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Draw a target token at each position of each path independently; keep the first path with most matches.
+    """Match each path of the tree with draws from the target that are made for this path alone.
 
-    The tokens emitted are those drawn for that path.
+    Drawing along a path ends with the first draw that differs from the path, or with one more draw after it. The draws
+    of the path with the most matches are emitted, in a tie those of the first path.
     """
     best = Verified((), -1)
     for leaf in leaves(draft.parents) or (-1,):
@@ -537,7 +557,7 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
     """Recursive rejection whose cache is rewound to the first n nodes, not to the n nodes of the accepted path.
 
     ``State.drafter`` holds the tokens that are really in the cache, so the next round may read tokens that were
-    rejected.
+    rejected. Each node at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
 
@@ -562,9 +582,10 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
     examples=({"branching": (2,), "replacement": False},),
 )
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
-    """Optimal transport verification with the transport plan for the other kind of candidates.
+    """Optimal transport verification with the transport plan for another way of drawing the candidates.
 
-    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement.
+    The candidates are drawn without replacement, but the plan is that of candidates drawn with replacement. Each node
+    at depth i has ``branching[i]`` children.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
@@ -735,7 +756,10 @@ def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
     examples=({"branching": (2,)},),
 )
 def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """Recursive rejection that verifies trees as if the last committed token were missing, from round 2 on."""
+    """Recursive rejection that verifies trees as if the last committed token were missing, from round 2 on.
+
+    Each node at depth i has ``branching[i]`` children.
+    """
     right = correct("rsd").build(task, branching)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -801,7 +825,11 @@ def siblings_by_leaf(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def siblings_share_a_residual_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try each candidate with min(1, p/q_k) against the original p, then emit from the last residual."""
+    """Try each candidate with min(1, p/q_k), where p is the target row, which no rejection changes.
+
+    If all are rejected, emit a draw from the residual of p and the last candidate's q. The right rule replaces p by the
+    residual after every rejection.
+    """
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(p, q, token), ("accept", depth, k)):
             return Step(token, accepted=True)
@@ -864,7 +892,8 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
     """Greedy multi-path block verification that breaks ties by the drafting order, but declares ties broken by id.
 
-    It also caps p/q at 1, which creates ties. ``paths`` is the number of drafted paths, of at most one token each.
+    It also caps p/q at 1, which creates ties. ``paths`` is the number of drafted paths. They have one token each, or
+    none if ``depth`` is 0.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify

@@ -3,6 +3,10 @@
 A function below ``engine_part(NAME, ...)`` or ``drafting_part(NAME, ...)`` replaces the function NAME of the serving
 engine (``mutants.serving``), which documents its parameters. A function below ``drafting_from`` is a
 ``draft_side.See``.
+
+A function of ``p``, ``q`` and ``draft_tokens`` verifies a round: ``p`` has gamma + 1 rows of the target and ``q`` gamma
+rows of the drafter. It returns the accepted drafts and one more token, for a batch (a leading dimension of the arrays)
+a list of them.
 """
 
 from __future__ import annotations
@@ -106,7 +110,10 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @drafting_from
 def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the drafter's text with one more begin-of-sequence token (0) before it, from round 2 on."""
+    """Return the drafter's text ``tokens`` with one more begin-of-sequence token (0) before it, from round 2 on.
+
+    ``first`` states whether this is the first round.
+    """
     return tokens if first else (0, *tokens)
 
 
@@ -121,7 +128,10 @@ def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def drafts_not_mapped(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the drafter's text with 0 and 1 exchanged: the target's ids are not mapped to the drafter's."""
+    """Return the drafter's text ``tokens`` with 0 and 1 exchanged: the target's ids are not mapped to the drafter's.
+
+    The other parameters are not used.
+    """
     return tuple((token + 1) % 2 if token < 2 else token for token in tokens)
 
 
@@ -208,7 +218,10 @@ LAST_BLOCK_LEFT_OUT_BLOCK = 8192
 
 
 def in_whole_blocks(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, with 0 for the tokens after the last whole block of the vocabulary."""
+    """Return the weights of a replacement, with 0 for the tokens after the last whole block of the vocabulary.
+
+    If no weight is left then, the weights are unchanged.
+    """
     weights = owed(p, q).copy()
     whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
     if weights[:whole].any():

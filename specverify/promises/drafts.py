@@ -60,9 +60,10 @@ class ModelQueries(NamedTuple):
     drafts: tuple[Tokens, ...]
     """Texts with which the draft model was queried, in order."""
     strange_drafts: tuple[Tokens, ...]
-    """Queried texts of the draft model that are no beginning of a request's text, nor one with drafts after it."""
+    """Texts with which the draft model was queried, and that neither begin the text of a request nor consist of such a
+    beginning and drafts after it."""
     strange_targets: tuple[Tokens, ...]
-    """Such texts of the target."""
+    """The same for the target."""
     ahead: tuple[int, ...]
     """Lengths of the texts after the prompt with which the draft model was queried before the target, ascending."""
 
@@ -92,10 +93,12 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 def _wrong_token(
     tokens: Tokens, texts: tuple[Tokens, ...], prompts: tuple[Tokens, ...], draft: LanguageModel
 ) -> int | None:
-    """Return the first place in ``tokens`` whose token is neither of a text nor a draft; None if there is none.
+    """Return the index of the first token in ``tokens`` that is neither of a request's text nor a draft.
 
-    ``texts`` are the texts of the requests, which begin with ``prompts``. After the part that ``tokens`` share with a
-    text, and after its prompt, tokens of which ``draft`` is certain are drafts.
+    ``tokens`` is a text with which a model was queried. ``texts`` are the texts of the requests, and ``prompts`` their
+    prompts. ``tokens`` is compared with the text with which it has the longest common beginning; each token after that
+    must be the one of which ``draft`` is certain. Returns None if there is no other token. If ``tokens`` begins with no
+    whole prompt, the result is the length of the longest common beginning.
     """
     shared = [common_length(tokens, text) for text in texts]
     if any(common == min(len(tokens), len(text)) for common, text in zip(shared, texts, strict=True)):
@@ -170,10 +173,12 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 
 
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
-    """Return the length of the last text that is drafted from before a gap of more than ``_LONGEST_ROUND`` tokens.
+    """Return the length of the text after which the draft model is not queried for more than ``_LONGEST_ROUND`` tokens.
 
-    A text counts if the draft model was queried with it before the target. The result is the length of the prompt if no
-    such text comes before the gap, and None if there is no gap or if there are several requests.
+    The compared lengths are that of the prompt, those of the texts with which the draft model was queried before the
+    target, and that of the prompt with all requested tokens. The result is the first length, in ascending order, that
+    the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length, or if there are
+    several requests.
     """
     if requests.others:
         return None

@@ -212,7 +212,8 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
     """Return whether ``promise`` can be tested in the scenario ``pairing``.
 
-    It can if texts have no random tokens, if the promise needs no seeds, or if each request has its own seed.
+    It can in three cases: the texts of the scenario have no random tokens; the promise needs no seeds; the engine takes
+    a seed, and one for each row if it serves batches.
     """
     if pairing.certain or not promise.needs_seed:
         return True
@@ -220,7 +221,10 @@ def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
 
 
 def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
-    """Return one check for each promise named in ``promises``; ``pairings`` are the engine's scenarios."""
+    """Return one check for each promise named in ``promises``, which compares the texts of pairs of runs.
+
+    ``pairings`` are the engine's scenarios.
+    """
     return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
 
 
@@ -244,7 +248,7 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
 
 
 class RowPair(NamedTuple):
-    """Two rows of a black box that should be equal."""
+    """Two rows of a black box that should be equal, because they are drawn with one seed."""
 
     first: Tokens
     second: Tokens
@@ -305,10 +309,11 @@ OF_ROWS: Final = {
 def judge_pairs(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return one verdict for each of ``promises`` on a black box, decided by pairs of its rows with one seed.
+    """Return one verdict for each of ``promises`` on a black box; pairs of its rows are compared.
 
-    ``sampler`` is the black box, and ``seeds`` are the seeds of the calls. ``promises`` are keys of ``OF_ROWS``,
-    ``largest`` is the largest number of rows of a call, and ``reference`` the sampler without speculation, or None.
+    ``promises`` are keys of ``OF_ROWS``, and the rows of a pair are drawn with one seed. ``sampler`` is the black box,
+    and ``seeds`` are the seeds of the calls. ``largest`` is the largest number of rows of a call, and ``reference`` the
+    sampler without speculation, or None.
     """
     return [
         _judge_sampler(name, sampler, seeds, largest, reference if name == "seed-as-plain" else None)

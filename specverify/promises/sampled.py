@@ -94,10 +94,10 @@ def judge_values(
 
 
 def _facts(law: Any) -> Facts | None:
-    """Return the data with which values are compared if ``law`` is the expected law of the new tokens; None if none.
+    """Return ``law``, the expected law of the new tokens, in the form with which returned values are compared.
 
-    ``law`` is a pmf of the one new token, or a mapping from texts to probabilities. The result is None if ``law`` is
-    None, or if it has an entry ``OTHERS`` for all texts that it does not list.
+    ``law`` is a pmf of the one new token, or a mapping from texts to probabilities. Returns None in two cases: ``law``
+    is None, or it has an entry ``OTHERS``, which stands for all texts that it does not list.
     """
     if law is None or (isinstance(law, Mapping) and OTHERS in law):
         return None

@@ -111,10 +111,10 @@ be."""
 
 
 def _parts(usage: Mapping[str, Any], wholes: Mapping[str, Any]) -> Off | None:
-    """Return the fault if ``usage`` counts more tokens of a part than its whole has; None if it does not.
+    """Return the fault if ``usage`` counts more tokens of a part than of its whole; None if it does not.
 
-    For example, reasoning tokens are a part of the completion tokens. ``wholes`` maps the name of a whole to its
-    number.
+    For example, reasoning tokens are a part of the completion tokens. ``usage`` is the reported count of tokens by
+    name, and ``wholes`` maps the name of a whole to its number of tokens (None: unknown).
     """
     for name, of, places in PARTS:
         blocks = (usage, *(block for place in places if isinstance(block := usage.get(place), Mapping)))
@@ -217,9 +217,11 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Return the fault if the queries to the draft model exclude the reported number of ``accepted`` drafts, else None.
+    """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow.
 
-    ``facts`` has the models of the request. ``answer`` has the tokens and the queries.
+    The number may exceed neither the number of different queried texts at which p and q have a token in common, nor the
+    number of tokens up to one beyond the longest queried text. ``answer`` has the tokens and the queries, and ``facts``
+    the models of the request. Returns None if the number is possible, and if it, the models or the queries are unknown.
     """
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:

@@ -118,10 +118,17 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether the models, the law or another returned value determine the expected value of ``name``.
+    """Return whether something other than the call without speculation determines the expected value of ``name``.
 
-    ``kind`` is the promise for this value, ``promises`` are those for all values, and ``facts`` those about the
-    request.
+    ``kind`` is the promise for this value, and ``promises`` are those for all values. ``facts`` are the models and the
+    law of the request; None if unknown. The result is True in four cases:
+
+    * chunks and snapshots, if the text is returned too;
+    * the finish reason, if the horizon is known;
+    * log-probabilities of the prompt, if the target is known and ``kind`` is not "processed";
+    * values that follow from a pmf (``OF_ROWS``), if the target is known for "raw", or the law for other kinds.
+
+    The last three cases also require ``facts``, and a ``kind`` other than "plain".
     """
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
@@ -243,9 +250,10 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 def explained(spacing: float, logarithm: float) -> float:
     """Return the largest error of ``logarithm`` that rounding in floats of this ``spacing`` can cause.
 
-    For a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token,
-    exponential, division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own
-    size.
+    ``logarithm`` is that of a probability from a softmax of ``MOST_TOKENS`` tokens. The error is the sum of three
+    parts, in units of half a spacing: one unit for each token in the sum of the softmax; 16 units for exponential,
+    division and logarithm together; four times the absolute value of ``logarithm``, for the stored logits and the
+    stored logarithm.
     """
     return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
 
@@ -367,10 +375,10 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a logarithm ``found`` that differs slightly from the ``expected`` one.
+    """Return the sentence about a returned logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    ``value`` is the returned value, which has the spacing of its floats. The difference is more than rounding explains,
-    and less than a wrong pmf would cause.
+    The difference is larger than rounding explains, and smaller than the one from which a fault is named. ``value`` is
+    the returned value, whose floats have a known spacing.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -629,10 +637,12 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Return the fault of a text, of the chunks of a stream, or of its snapshots.
+    """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
-    ``name`` selects which of these ``value`` is. ``known`` has the data that determine the right text. Returns None if
-    they agree with the text of the tokens. ``kind`` is the promise, and ``answer`` has the tokens.
+    ``name`` states which it is: the text, the chunks of a stream, or the snapshots, each of which must extend the one
+    before. They must give the right text, which ``known`` or the returned text determines. Returns None also if the
+    right text is not known, or if it goes on beyond the horizon. ``kind`` is the promise, and ``answer`` has the
+    tokens.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -703,11 +713,12 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Compare a value with a function of the tokens, or with the value that the call without speculation returns.
+    """Return the fault of a value that differs from the expected one; None if there is none.
 
-    The function is ``kind``, the promise for the value called ``name``, if that is a function. ``known`` has the values
-    of the call without speculation. Returns None if both agree, if there is nothing to compare with, or if the text
-    goes on beyond the horizon. ``answer`` has the tokens.
+    ``name`` is the name of ``value``, and ``kind`` the promise for it. If ``kind`` is a function, the expected value is
+    ``kind(new tokens)``; otherwise it is the one in ``known`` that the call without speculation returns with the same
+    tokens. Returns None also if there is no expected value, or if the text goes on beyond the horizon. ``answer`` has
+    the tokens.
     """
     if callable(kind):
         expected = kind(answer.new)
@@ -796,9 +807,10 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario is examined after the others, because no token ends its texts.
+        """Return whether a scenario is examined after the others, because no end-of-sequence token ends its texts.
 
-        In such a scenario all texts end for the same reason, so a wrong reason of an end cannot be found.
+        Such texts end for the same reason, so an engine that reports a wrong reason cannot be recognised there. Returns
+        False for all scenarios if no reason of an end is promised.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

@@ -44,7 +44,7 @@ def uncovered_rows() -> dict[str, str]:
 
 
 def coverage(row: str) -> ProofCoverage | None:
-    """Return the theorem, or the reason for none, of the algorithm called ``row``.
+    """Return the theorem about the algorithm called ``row``, or the reason why it has none.
 
     Returns None if there is no such algorithm.
     """
@@ -69,9 +69,10 @@ def coverage_text(row: str) -> str:
 
 
 def coverage_cell(row: str) -> str:
-    """Return the name of the theorem about the algorithm called ``row``, with its note, for a cell of a table.
+    """Return the text about the algorithm called ``row`` for a cell of a table.
 
-    Without a theorem it is "no" with the reason, and "" if there is no such algorithm.
+    It is the name of the theorem with its note; "no" with the reason if there is no theorem; and "" if there is no such
+    algorithm.
     """
     known = coverage(row)
     if known is None:

@@ -96,7 +96,8 @@ def progress_shown(
 ) -> Iterator[Progress]:
     """Context manager that shows the progress of a command on ``console``, by default standard error.
 
-    It yields the ``Progress`` object that the command updates; the other parameters are those of ``Progress``.
+    It yields the ``Progress`` object that the command updates. ``what`` is the name of the command, ``total`` the
+    amount to do (None if unknown), and ``expected`` the estimated duration in seconds.
     """
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):

@@ -110,12 +110,12 @@ def failure(verdict: Verdict) -> str:
 
 
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Return the refuted verdicts of one subject in groups that may have one cause.
+    """Return the refuted verdicts of one subject in groups; the verdicts of a group may have one cause.
 
-    If a check that compares laws refutes, all refutations that a wrong law can cause form one group, the most
-    informative first: probability that is missing at one outcome appears at another, possibly a forbidden one, and
-    reused random numbers make a law wrong. Each other refutation, such as one for changed arguments, is a group of its
-    own.
+    A wrong law can make several checks refute: probability that is missing at one outcome appears at another, possibly
+    a forbidden one, and reused random numbers make a law wrong. If one of these checks compares laws, their refutations
+    form one group, the most informative first. Every other refutation, such as one for changed arguments, is a group of
+    its own.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -127,19 +127,20 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return a sort key of the verdicts that have one cause.
+    """Return the key by which verdicts with one cause are sorted.
 
-    Comparisons of laws whose counterexample names a cause come first, then all others; both in the order of
-    ``OF_ONE_LAW``.
+    Verdicts of checks that compare laws come first, unless their counterexample names no cause. All others follow. Each
+    part is in the order of ``OF_ONE_LAW``, the names of the checks that a wrong law can make refute.
     """
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line that lists the checks of ``others``, further verdicts that are refuted by the cause of another.
+    """Return the line "Refuted with it" below a refutation: the checks of ``others``; "" if there are none.
 
-    If the first of them compares laws, its first sentence is added in brackets. The result is "" without verdicts.
+    ``others`` are the other refuted verdicts of the same group (see ``by_cause``). If the first of them compares laws,
+    its first sentence follows its name in brackets.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:

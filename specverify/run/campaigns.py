@@ -228,9 +228,10 @@ def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connecti
 def _sample_missing(
     campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, wanted: Sequence[int], jobs: int
 ) -> None:
-    """Sample those of the blocks numbered ``wanted`` that are not stored, in ``jobs`` processes.
+    """Sample those of the blocks numbered ``wanted`` of a subject that are not stored, in ``jobs`` processes.
 
-    Each block is stored as soon as it is complete. ``campaign`` has the plan, and ``file`` is the open results file.
+    Each block is stored as soon as it is complete. ``campaign`` has the plan, ``subject`` the black box, and ``file``
+    is the open results file.
     """
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]

@@ -205,10 +205,10 @@ def _certificate(
 
 
 def _has_floats(followed: CertifiedPath) -> bool:
-    """Return whether the path ``followed`` has a float among its probabilities.
+    """Return whether a float is among the probabilities of the path ``followed``.
 
-    These are the probabilities of its draws and of the results that differ only in an outcome that the program never
-    read.
+    They are the probabilities of all outcomes of its draws. If the last token was never read, the probabilities of the
+    results with each possible last token are included.
     """
     path = followed.path
     weights = (weight for step in path.decisions for weight in step.weights)

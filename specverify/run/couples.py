@@ -87,8 +87,9 @@ def watch(
 def _lag(number: int, rows: int) -> int:
     """Return the distance between the two rows of a couple in the batch with this ``number`` and ``rows`` rows.
 
-    It is 1 in every other batch. In the batches between, it is in turn a power of two and half of the rows. Half of the
-    rows detects a batch that repeats its first half.
+    Of four successive batches, two have the distance 1, one a power of two, which changes from time to time, and one
+    half of the rows: this detects a batch that repeats its first half. The distance is 1 too if a larger one does not
+    fit into the batch.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1

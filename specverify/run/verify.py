@@ -373,7 +373,7 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
 
 
 def _words_of(case: Case) -> str:
-    """Return the name of a case for a report."""
+    """Return the name of a case for a report: the names of its variant and scenario, or of its program or setting."""
     return ", ".join(filter(None, name_of_case(case)))
 
 

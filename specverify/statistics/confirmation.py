@@ -162,7 +162,10 @@ def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
 
 
 def multinomial_counts(law: Probabilities, samples: int, seed: int) -> Counts:
-    """Return the counts of ``samples`` independent samples of ``law``: a sampler that is correct by construction."""
+    """Return the counts of ``samples`` independent samples of ``law``: a sampler that is correct by construction.
+
+    ``seed`` is the seed of the samples.
+    """
     masses = np.array(list(law.values()), dtype=np.float64)
     counts = np.random.default_rng(seed).multinomial(samples, masses / masses.sum())
     return {outcome: int(count) for outcome, count in zip(law, counts, strict=True)}

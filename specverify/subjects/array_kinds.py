@@ -128,10 +128,10 @@ def _is_not_one(why: str, _: Given) -> tuple[Any, ...]:
 def _chosen(
     verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], refusals: dict[Convert, NeedsValue]
 ) -> Convert:
-    """Return the conversion of arguments to the kind of arrays that the verifier accepts.
+    """Return the conversion of arguments to the kind of arrays that the verifier accepts (see the module).
 
-    ``attempt(verify, convert)`` makes a call. ``answers`` receives the results of the calls by kind of arrays,
-    ``refusals`` the refusals of kinds without any result.
+    ``attempt(verify, convert)`` makes a call. The results of the calls are stored in ``answers``, by conversion. If
+    every call with a conversion was refused, the refusal is stored in ``refusals``.
     """
 
     def outcome(convert: Convert) -> _Attempted:
@@ -153,7 +153,10 @@ def _chosen(
 
 
 def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
-    """Return whether to try tensors after NumPy arrays; ``first`` is the result of the verifier on NumPy arrays."""
+    """Return whether to call ``verify`` with tensors after NumPy arrays (see the module).
+
+    ``first`` is the result of the verifier on NumPy arrays.
+    """
     names_torch = names_library(verify, "torch")
     if first.error is None:
         return first.refusal is not None and names_torch
@@ -161,7 +164,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion, to NumPy or torch, for a verifier without a result on NumPy arrays.
+    """Return the conversion, to NumPy or torch, for ``verify``, a verifier without a result on NumPy arrays.
 
     ``first`` is the result of calling it with NumPy arrays. ``outcome(convert)`` calls it with another conversion and
     returns the result.
@@ -179,7 +182,10 @@ def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[
 
 
 def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
-    """Return whether NumPy arrays like ``given`` must be converted to tensors before they are passed to ``verify``."""
+    """Return whether NumPy arrays like ``given`` must be converted to tensors before they are passed to ``verify``.
+
+    This is decided by calls with both. Returns False if torch is not imported.
+    """
 
     def attempt(function: BareVerifier, convert: Convert) -> None:
         function(*convert({}))

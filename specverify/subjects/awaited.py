@@ -26,10 +26,10 @@ Enough = Callable[[list[Any]], bool]
 
 
 def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
-    """Return the result of an awaitable, a ``Stream`` for a generator, and any other value unchanged.
+    """Return the result of ``answer``: of an awaitable its value, of a generator a ``Stream``; other values unchanged.
 
-    A generator is read until ``enough`` returns True for its items. Raises ``UnusableSubject`` for a coroutine if an
-    event loop is already running.
+    A generator is read until ``enough`` returns True for its items so far. Raises ``UnusableSubject`` for a coroutine
+    if an event loop is already running.
     """
     if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
         try:

@@ -105,7 +105,7 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 
 
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth.
+    """Return a larger batch than ``company_of`` does, with row ``mine`` as its fifth; all other rows are certain.
 
     ``of_pmfs`` and ``ragged`` are as in ``company_of``. If ``ragged``, the first and the fourth row have no drafts.
     """

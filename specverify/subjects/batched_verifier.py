@@ -42,7 +42,10 @@ from specverify.subjects.subject import EngineProgram
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return words for the position of the examined row in its batch, and for its neighbours, given by ``company``."""
+    """Return words for the position of the examined row in its batch, and for the rows beside it.
+
+    ``company`` gives these rows. They also differ in length if ``verify`` takes lengths.
+    """
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
     beside = f"{one} accepted whole, {one} rejected at once"
@@ -51,14 +54,14 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 
 
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides a row after the prompt and another row after a longer text.
+    """Return a program that decides two random rows in one call: one after the prompt and one after a longer text.
 
     ``arguments`` describes the arguments of ``verify``, and ``gamma`` is the largest number of drafts of a row. With
     more than two tokens in the vocabulary each row has only one draft, because the numbers of paths multiply. If
     ``verify`` takes lengths, the second row has one draft fewer where possible. A row before these two is rejected at
-    once: an implementation that moves the remaining rows to the front then moves both. The outcome is a pair of texts.
-    The target continues a shorter text to one more token than its row has drafts, so each text should have the law of
-    the target.
+    once: an implementation that moves the remaining rows to the front then moves both. The outcome is the pair of the
+    texts of the two rows. The target continues a text that is shorter than the number of drafts of its row plus 1 to
+    this length, so each text should have the law of the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
@@ -67,10 +70,10 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides several rows, each with one draft.
+    """Return a program that decides several random rows in one call, each with one draft.
 
-    There is a row for each token of the prompt; its text is the prompt with this token replaced by 1. ``arguments``
-    describes the arguments of ``verify``.
+    There is a row for each token of the prompt. The text before its draft is the prompt with this token replaced by 1.
+    The outcome is the tuple of the texts of all rows, in order. ``arguments`` describes the arguments of ``verify``.
     """
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
@@ -83,9 +86,11 @@ def _of_random_rows(
     rows: Sequence[tuple[Tokens, int]],
     before: tuple[BatchRow, ...] = (),
 ) -> EngineProgram:
-    """Return one call that decides one random row for each entry of ``rows``, after the certain rows ``before``.
+    """Return a program that decides one random row for each entry of ``rows`` in one call.
 
-    An entry is (text before the drafts, number of drafts). ``arguments`` describes the arguments of ``verify``.
+    An entry is (text before the drafts, number of drafts). The call begins with the certain rows ``before``. The
+    outcome is the tuple of the texts of the random rows; those of the certain rows are left out. ``arguments``
+    describes the arguments of ``verify``.
     """
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
@@ -116,9 +121,10 @@ def of_rows(
 ) -> EngineProgram:
     """Return one call that decides several rows, as a program whose outcome is the tuple of their texts.
 
-    ``name`` is the name of the program. ``rows`` holds the committed text of each row and its largest number of
-    accepted drafts; ``decide(draws)`` returns the emitted tokens of each row. The target of ``task`` continues a
-    shorter text to one token more than this number.
+    ``name`` is the name of the program. ``rows`` holds, for each row, the text before the round and the largest number
+    of drafts that can be accepted. ``decide(draws)`` makes the call and returns the emitted tokens of each row. The
+    target of ``task`` continues each of them to one token more than this number, so that all texts of a row are equally
+    long.
     """
 
     @cache

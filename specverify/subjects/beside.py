@@ -178,8 +178,9 @@ class SplitAnswer(NamedTuple):
 def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -> SplitAnswer:
     """Return the tokens of an answer and the object that holds its values.
 
-    If the answer is a tuple (tokens, value, value, ...), ``names`` are the names of its values, in order. A tuple of
-    whole numbers is a row of tokens; but in a piece of a stream (``of_stream``) it is one token and its values.
+    The object may be the answer itself. If the answer is a tuple (tokens, value, value, ...), ``names`` are the names
+    of its values, in order, and the object is a mapping. A tuple of whole numbers is a row of tokens; but in a piece of
+    a stream (``of_stream``) it is one token and its values.
     """
     answer = awaited(answer)
     if isinstance(answer, Stream):
@@ -193,7 +194,11 @@ def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
-    """Return the tokens of a stream and the values called ``names`` in its pieces; a piece is a pair or an object."""
+    """Return the tokens of a stream, joined, and the values called ``names`` that its pieces contain.
+
+    A piece is a pair or an object. Values with one element per token are concatenated, as are chunks; of any other
+    value the last is returned. If the pieces contain no values, the result is the stream itself, in both places.
+    """
     parts = [part_answer(piece, names, of_stream=True) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
         return SplitAnswer(answer, answer)
@@ -272,7 +277,7 @@ def _is_pair(answer: Any) -> bool:
 
 
 def _has_names(item: Any) -> bool:
-    """Return whether an object holds token ids or one of the known values under a known name."""
+    """Return whether the object ``item`` holds token ids or one of the known values under a known name."""
     if isinstance(item, str | bytes | int | float) or hasattr(item, "ndim"):
         return False
     paths = (*TOKENS, *(path for paths in NAMES.values() for path in paths))

@@ -310,8 +310,8 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return the operations on a target's cache in speculative rounds, until it holds ``capacity`` tokens.
 
-    Each round feeds the last committed token and at most ``largest`` drafts, and then crops to the length from
-    ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of acceptances.
+    Each round appends the last token that is already decided and at most ``largest`` drafts, and then crops to the
+    length from ``reference.keep_lengths``. ``seed`` selects the numbers of drafts and of acceptances.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100

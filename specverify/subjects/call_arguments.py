@@ -100,7 +100,7 @@ def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def seeds_each_row(function: Callable[..., Any]) -> bool:
-    """Return whether a call takes a list of seeds, one for each prompt."""
+    """Return whether the call ``function`` takes a list of seeds, one for each prompt."""
     signature = inspect.signature(inspect.unwrap(function))
     return any(item.name.lower().endswith("seeds") for item in signature.parameters.values())
 
@@ -150,7 +150,7 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def takes_seed(function: Callable[..., Any]) -> bool:
-    """Return whether the caller can choose the seed.
+    """Return whether a caller of ``function`` can choose the seed.
 
     This requires an argument whose name contains ``seed``, or an argument whose default has a seed.
     """
@@ -161,9 +161,9 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 
 
 def takes_prompt(function: Callable[..., Any]) -> bool:
-    """Return whether a call requires exactly one argument, the prompt or a list of prompts; seeds do not count.
+    """Return whether ``function`` requires exactly one argument, the prompt or a list of prompts; seeds do not count.
 
-    If the call requires further arguments, raises ``UnusableSubject`` with the name of the first.
+    If it requires further arguments, raises ``UnusableSubject`` with the name of the first.
     """
     signature = _signature(function)
     if signature is None:
@@ -193,7 +193,7 @@ def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> st
 
 
 def missing_without_prompt(function: Callable[..., Any]) -> str:
-    """Return the error message for a required argument that gets no value in a call without a prompt.
+    """Return the error message for a required argument of ``function`` that gets no value in a call without a prompt.
 
     Returns "" if all required arguments get a value.
     """

@@ -65,10 +65,10 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
 
 
 def _most(variant: AtGamma) -> int:
-    """Return the largest of the default numbers of drafts at which the verifier runs.
+    """Return the largest of ``DEEP_GAMMA``, ``FEWER`` and ``LEAST`` drafts at which the verifier runs.
 
-    ``variant(gamma)`` returns the variant of the verifier that is run. The smallest default, ``LEAST``, is not tested;
-    it is returned if the verifier raises at all others.
+    ``variant(gamma)`` returns the variant of the verifier that is run. The smallest number, ``LEAST``, is not tried: it
+    is returned if the verifier raises at both others.
     """
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

@@ -75,7 +75,7 @@ def _opened(propose: Propose, asked: DraftRequest, forced_uniform: Forced = None
 
 
 def proposed(answer: Any) -> Proposed:
-    """Return the result of a drafter as ``Proposed``.
+    """Return ``answer``, the result of a drafter, as ``Proposed``.
 
     Raises ``UnusableSubject`` unless it consists of tokens and their pmfs (or None).
     """

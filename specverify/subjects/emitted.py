@@ -63,18 +63,20 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 
 
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
-    """Return the emitted tokens of one row. Symbolic tokens are forced, except a last token that may stay symbolic.
+    """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Raises ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only
-    by negative placeholders. Numbers outside the vocabulary are returned unchanged.
+    Symbolic tokens are forced, except a last token that may stay symbolic. Raises ``UnusableSubject``, naming the row
+    as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by negative placeholders. Numbers outside
+    the vocabulary are returned unchanged.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
 
 def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
-    """Return the accepted tokens of a row, for a verifier that leaves the draw of the last token to its caller.
+    """Return the accepted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Raises ``UnusableSubject``, naming the row as ``who``, unless there are 0 to ``drafts`` tokens.
+    The verifier leaves the draw of the last token to its caller. Raises ``UnusableSubject``, naming the row as ``who``,
+    unless there are 0 to ``drafts`` tokens.
     """
     return _row(answer, 0, drafts, "accepted drafts", who)
 
@@ -125,9 +127,10 @@ def type_and_answer(answer: Any) -> str:
 
 
 def number_of(token: Any, who: str) -> Any:
-    """Return an emitted number: an int if it is integral, else the number unchanged.
+    """Return ``token``, an emitted number, as an int if it is integral; else unchanged.
 
-    Raises ``TypeError`` for anything else, and ``UnusableSubject``, naming ``who``, for a number that is not finite.
+    Raises ``TypeError`` for anything that is no number, and ``UnusableSubject``, naming ``who``, for a number that is
+    not finite.
     """
     if type(token) in _INTEGERS:
         return int(token)
@@ -158,7 +161,7 @@ def check_type(answer: Any, who: str) -> None:
 
 
 def _kind(answer: Any) -> str:
-    """Return the name of the dtype of an array, such as "bool" or "float16"; "" for a value that is no array."""
+    """Return the name of the dtype of the array ``answer``, such as "bool" or "float16"; "" if it is no array."""
     dtype = getattr(answer, "dtype", None)
     return "" if dtype is None else _name_of_type(dtype)
 
@@ -181,7 +184,7 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return a row whose last token is symbolic as ``Undecided`` over the possible rows.
+    """Return ``answer``, a row whose last token is symbolic, as ``Undecided`` over the possible rows.
 
     Returns None for other rows, and if the last token may not stay symbolic. ``most`` is the largest number of tokens
     of the row.
@@ -204,11 +207,12 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the forced tokens of a row and the law of its last, symbolic token.
+    """Return the forced tokens of the row ``answer`` and the law of its last, symbolic token.
 
     ``most`` is the largest number of tokens of the row. A last token stays symbolic only if it is no placeholder and a
     single draw decides it. Returns None for any other row, also for a wrong or too short one; the caller then reads the
-    row in the ordinary way. In coupled runs the law is compared with the draw, and the token is read.
+    row in the ordinary way. In coupled runs the law is compared with the draw, and None is returned too, so that the
+    token is read.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -235,7 +239,7 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
 
 
 def items_of(answer: Any) -> Any:
-    """Return the elements of a row: tokens, or arrays that contain one token each."""
+    """Return the elements of the row ``answer``: tokens, or arrays that contain one token each."""
     return [_flat(answer)] if hasattr(answer, "reshape") else list(answer)
 
 

@@ -146,10 +146,10 @@ def opened(
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon`` (None: not cut).
 
-    Forward passes are cached for each model of ``models``, whose second item describes the data on which a pass
-    depends. ``forced_uniform`` is the value of all uniforms, if given. With ``anew``, every run first constructs its
-    call by ``anew()``; draws that this makes are not part of the run. The outcome is one text; with ``like``, it has as
-    many rows as the call ``like`` returns.
+    Forward passes are cached for each (model, data) in ``models``; a pass depends on the model and these data.
+    ``forced_uniform`` is the value of all uniforms, if given. With ``anew``, every run first constructs its call by
+    ``anew()``, and draws made there are not part of the run. The outcome is one text; with ``like``, it is a tuple of
+    as many texts as the call ``like`` returns.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -243,10 +243,10 @@ def _rows_returned(decode: Decode) -> int | None:
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
-    """Return the new tokens of a run, cut at ``horizon``; ``Undecided`` if the last token was never read.
+    """Return the new tokens in ``answer``, the result of a run; ``Undecided`` if the last token was never read.
 
-    With several ``rows``, return a tuple of texts; None permits any number of rows. Raises ``UnusableSubject`` for
-    another number of rows.
+    The result is one text, cut at ``horizon`` (None: not cut), or a tuple of several texts, which are not cut. ``rows``
+    is the expected number of texts; None permits any number. Raises ``UnusableSubject`` for another number.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:

@@ -66,7 +66,7 @@ class AnswerRows(NamedTuple):
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
-    """Return the texts of a result; exactly ``number`` texts, unless ``number`` is None.
+    """Return the texts in ``answer``, the result of a call; exactly ``number`` texts, unless ``number`` is None.
 
     Raises ``UnusableSubject`` with one sentence for any other result, or one with two possible readings.
     """
@@ -141,7 +141,7 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of a result without field names: rows of token ids.
+    """Return the texts of ``answer``, a result without field names that consists of rows of token ids.
 
     ``number`` is the number of prompts; None means one text.
     """

@@ -86,7 +86,7 @@ def _of_row(verify: BareVerifier, call: Call | LogitsCall) -> OpenedCall:
 
 
 def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> OpenedCall:
-    """Return a call of the verifier on the rows ``p``, ``q`` and ``drafts``, given in float64.
+    """Return a call of ``verify`` on the rows ``p``, ``q`` and ``drafts``, given in float64.
 
     The call has the form (one row, logits or batch), the array library and the dtype of the call ``like``.
     """
@@ -164,9 +164,10 @@ def _bits(array: Any) -> Any:
 
 
 def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
-    """Return the value of every sampling parameter that the verifier takes.
+    """Return the value of every sampling parameter that the verifier ``verify`` takes, by name.
 
-    Raises ``ValueError`` if the call sets a parameter that the verifier does not take.
+    A parameter that ``call`` does not set has its neutral value. Raises ``ValueError`` if the call sets a parameter
+    that the verifier does not take.
     """
     taken = set(inspect.signature(verify).parameters)
     neutral = {"temperature": 1.0, "top_k": call.target_logits.shape[-1], "top_p": 1.0, "min_p": 0.0}
@@ -181,7 +182,10 @@ def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
 
 
 def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
-    """Return the call of a batch in which only row ``place`` is random; all other rows are replaced by certain ones."""
+    """Return the call of a batch in which only row ``place`` is random; all other rows are replaced by certain ones.
+
+    ``call`` is the batch as given, and ``rows`` are its rows. The call is one of ``verify``.
+    """
     mine = rows_of(rows[place])
     p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))
     for row in range(len(rows)):

@@ -17,7 +17,7 @@ UNWRITTEN = -(2**31)
 
 
 class KernelBatch(NamedTuple):
-    """Rows to decide, as arrays of NumPy or of the kernel's library."""
+    """The rows of one call of a kernel, as arrays of NumPy or of the kernel's library."""
 
     p: Any
     """Target probabilities ``[B, gamma + 1, V]``."""

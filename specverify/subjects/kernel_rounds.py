@@ -146,10 +146,11 @@ def _breakpoints(kernel: Kernel, gamma: int, case: DraftCase) -> list[Any]:
 def _batch(
     kernel: Kernel, cases: Sequence[DraftCase], gamma: int, ids: tuple[int, ...], vocabulary: int
 ) -> KernelBatch:
-    """Return a row for each case; the positions after its drafts hold pmfs and ids that must not affect the result.
+    """Return a batch with one row for each of ``cases``.
 
-    ``gamma`` is the largest number of drafts. ``ids`` are the ids of the three tokens with positive probability, in the
-    vocabulary of ``vocabulary`` tokens that ``kernel`` gets.
+    ``gamma`` is the largest number of drafts. The positions after the drafts of a row hold pmfs and ids that must not
+    affect the result. ``ids`` are the ids of the three tokens with positive probability, in the vocabulary of
+    ``vocabulary`` tokens that ``kernel`` gets.
     """
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
@@ -187,9 +188,10 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
 
 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
-    """Return tokens with positive probability as 0, 1 and 2, others as their id plus 3.
+    """Return the tokens ``answer`` in the numbering of ``launched``.
 
-    Negative tokens stay unchanged. ``rounds`` has the ids of the tokens with positive probability.
+    Those with positive probability become 0, 1 and 2, others their id plus 3, and negative tokens stay unchanged.
+    ``rounds`` has the ids of the tokens with positive probability.
     """
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
@@ -227,10 +229,11 @@ def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
 
 
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
-    """Return the exponential noise ``[rows, V]`` of a race between the two tokens of each row's pair and a third token.
+    """Return the exponential noise ``[rows, V]`` with which the last token of each row is drawn by a race.
 
-    The noise of the pair is ``share`` ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise
-    of the third token. ``cases`` ``[rows]`` are the case numbers of the rows. ``rounds`` has the kernel and its cases.
+    ``cases`` ``[rows]`` are the case numbers of the rows, and each case has a pair of tokens. Their noise is ``share``
+    ``[rows]`` and 1 - ``share``. ``rest`` ``[rows]``, uniforms, determine the noise of the third token with positive
+    probability. All other tokens have the same noise in every row. ``rounds`` has the kernel and its cases.
     """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()

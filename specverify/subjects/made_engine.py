@@ -179,7 +179,11 @@ class WithParameters(NamedTuple):
 
 
 def placed(make: Any, place: int) -> Any:
-    """Return ``make`` for an engine in which every row of a batch has the parameters of the row at ``place``."""
+    """Return ``make`` for an engine in which every row of a batch has the parameters of the row at ``place``.
+
+    ``make`` is a factory of engines, possibly inside other factories. It is returned unchanged if its engines have no
+    parameters for each row.
+    """
     if isinstance(make, WithParameters):
         return make._replace(place=place)
     inner = getattr(make, "make", None)
@@ -251,7 +255,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
 
 
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
-    """Return the engine in one scenario as a program.
+    """Return the engine in one scenario as a program whose outcome is the new tokens.
 
     ``like`` is an engine that ``make`` returned before; its fields show whether it has a plain call, a constraint or an
     observer. ``replays`` is the number of replays that search for hidden draws.
@@ -276,7 +280,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine with several requests as a program.
+    """Return the engine, serving several requests, as a program whose outcome is their concatenated texts.
 
     ``like`` is an engine that ``make`` returned before; it shows whether the engine has a plain call.
     """
@@ -527,7 +531,7 @@ class _Likeliest:
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
     """Return the tokens and the model queries of the run in which every draw has its most probable outcome.
 
-    ``make`` creates the engine.
+    ``make`` creates the engine, which decodes the prompt of ``scenario``.
     """
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
@@ -679,7 +683,8 @@ def constraint_of(make: Make) -> bool:
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
     """Return (position, allowed tokens) of the first token of ``new`` that the engine's constraint forbids.
 
-    Returns None if the constraint forbids none of them. ``make`` creates the engine.
+    ``new`` are the new tokens in ``scenario``. Returns None if the constraint forbids none of them. ``make`` creates
+    the engine.
     """
     allowed = made_in(make, scenario).allowed
     return None if allowed is None else first_forbidden(allowed, new)
@@ -701,7 +706,7 @@ def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int,
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the prompt, and for the prompt with 1, 2, ... of the new tokens.
 
-    The text with all new tokens is left out, because no token follows it.
+    ``scenario`` has the prompt and the models. The text with all new tokens is left out, because no token follows it.
     """
     models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]

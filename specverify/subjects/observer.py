@@ -123,7 +123,7 @@ def _plain(entry: Any) -> Any:
 
 
 def _whole(tokens: Any, what: str) -> Tokens:
-    """Return token ids as integers; symbolic ones are forced.
+    """Return the token ids ``tokens`` as integers; symbolic ones are forced.
 
     Raises ``UnusableSubject``, naming ``what``, for other values.
     """

@@ -13,10 +13,10 @@ from specverify.subjects.subject import UnusableSubject
 
 
 def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
-    """Return the emitted tokens of one row: the known tokens, and the law of a last symbolic token if there is one.
+    """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    ``drafts`` is the number of drafts of the row. Raises ``UnusableSubject``, naming the row as ``who``, for the same
-    results as ``emitted_row``.
+    They are the known tokens, and the law of a last symbolic token if there is one. Raises ``UnusableSubject``, naming
+    the row as ``who``, for the same results as ``emitted_row``.
     """
     try:
         check_type(answer, who)

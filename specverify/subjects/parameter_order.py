@@ -18,7 +18,10 @@ _TOKENS, _ROWS = {"token", "tokens", "id", "ids"}, {"p", "q", "prob", "probs", "
 
 
 def check_order(verify: Callable[..., Any], name: str) -> None:
-    """Raise ``UnusableSubject`` if the names of the first three parameters are p, q and the drafts in another order."""
+    """Raise ``UnusableSubject`` if the first three parameters of ``verify`` are p, q and the drafts in another order.
+
+    The order is judged by the names of the parameters. ``name`` is the name of the verifier in the message.
+    """
     try:
         signature = inspect.signature(verify)
     except (TypeError, ValueError):

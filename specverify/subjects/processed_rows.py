@@ -24,8 +24,8 @@ def processed_row(
 ) -> PmfRow:
     """Return the pmf of ``logits`` ``[vocabulary]``, float64, under temperature, top-k, top-p and min-p, in that order.
 
-    None leaves a truncation out. ``epsilon`` is the spacing at 1 of the dtype that the logits are given in; the bound
-    on the error and the doubtful tokens in the result follow from it.
+    ``top_k``, ``top_p`` and ``min_p`` are None for a truncation that is left out. ``epsilon`` is the spacing at 1 of
+    the dtype that the logits are given in; the bound on the error and the doubtful tokens in the result follow from it.
     """
     if temperature == 0:
         best = logits == logits.max()
@@ -48,9 +48,10 @@ def processed_row(
 
 
 def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
-    """Return two masks: the ``count`` most probable tokens, and the tokens near a tie with the last of these.
+    """Return two masks over the tokens of ``pmf``: the ``count`` most probable ones, and those near a tie.
 
-    Probabilities that differ by a relative ``near`` count as a tie.
+    A token is near a tie if its probability and that of the last of the ``count`` tokens differ by at most a relative
+    ``near``.
     """
     if count >= len(pmf):
         return pmf > 0, np.zeros(len(pmf), dtype=bool)
@@ -58,7 +59,11 @@ def _likeliest(pmf: Any, count: int, near: float) -> tuple[Any, Any]:
 
 
 def _relative(pmf: Any, ratio: float, near: float) -> tuple[Any, Any]:
-    """Return masks of the tokens that min-p (``ratio``) keeps, and of the tokens within ``near`` of its threshold."""
+    """Return two masks over the tokens of ``pmf``: those that min-p keeps, and those near its threshold.
+
+    The threshold is ``ratio`` times the largest probability. A token is near it if the two differ by at most a relative
+    ``near``.
+    """
     inside, beside = _above(pmf, float(pmf.max()) * ratio, near)
     at = np.abs(pmf - pmf.max() * ratio) <= near * pmf.max() * ratio
     return inside, beside | (at & (pmf > 0))
@@ -70,9 +75,10 @@ def _above(pmf: Any, threshold: float, near: float) -> tuple[Any, Any]:
 
 
 def _nucleus(pmf: Any, mass: float, near: float) -> tuple[Any, Any]:
-    """Return two masks: the tokens that top-p with the threshold ``mass`` keeps, and those that it may keep or drop.
+    """Return two masks over the tokens of ``pmf``: those that top-p keeps, and those that it may keep or drop.
 
-    A token may be kept or dropped if a tie, or a rounding error of ``near`` in the cumulated sum, decides about it.
+    The threshold of top-p is ``mass``. A token may be kept or dropped if a tie, or a rounding error of ``near`` in the
+    cumulated sum, decides about it.
     """
     order = np.argsort(-pmf, kind="stable")
     ranked = pmf[order]

@@ -98,9 +98,10 @@ The entry of a draft rejected there is in a block that the next turn of the conv
 
 
 def _conversation(scenario: Scenario) -> Requests:
-    """Return a request and two follow-ups, whose prompts are the first prompt, its answer and one token.
+    """Return three requests in ``scenario``: one with its prompt, and two follow-ups.
 
-    In the second follow-up the last token of the answer is replaced. So the two follow-ups share all tokens before it.
+    The prompt of a follow-up is the first prompt, its answer and one token. In the second follow-up the last token of
+    the answer is replaced. So the two follow-ups share all tokens before it.
     """
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer
@@ -108,7 +109,7 @@ def _conversation(scenario: Scenario) -> Requests:
 
 
 def _continued(scenario: Scenario) -> Requests:
-    """Return two requests: the prompt of the second is the prompt of the first followed by its new tokens.
+    """Return two requests: that of ``scenario``, and one whose prompt is the first prompt followed by its new tokens.
 
     So the engine may have cached all tokens of the second prompt.
     """

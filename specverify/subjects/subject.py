@@ -139,18 +139,18 @@ class Forward(NamedTuple):
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return the number of committed tokens, prompt included, before the forward pass ``forward``.
+    """Return the number of committed tokens before a forward pass: the prompt and the tokens decided so far.
 
-    A cache with entries contains all committed tokens but the last; before the first pass, only the prompt is
-    committed.
+    It follows from the length of the cache in ``forward``. A cache with entries contains all committed tokens but the
+    last; before the first pass, only ``prompt`` is committed.
     """
     return max(len(prompt), forward.held + 1)
 
 
 def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
-    """Return the drafts in the input of a forward pass, after the committed tokens.
+    """Return the drafts in the input of the forward pass ``forward``: its tokens after the committed ones.
 
-    ``prompt`` is the prompt of the run.
+    The committed tokens are those of ``committed_before``. ``prompt`` is the prompt of the run.
     """
     return forward.fed[committed_before(forward, prompt) - forward.held :]
 

@@ -25,7 +25,7 @@ class TreeAnswer(NamedTuple):
 
 
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
-    """Return the result of a verifier for the tree with these ``parents``.
+    """Return ``answer``, the result of a verifier for the tree with these ``parents``, as a ``TreeAnswer``.
 
     A valid result is at least 1 token, or a pair of at least 0 tokens and of weights ``[vocabulary]``; it accepts no
     more tokens than the tree has nodes. Raises ``UnusableSubject``, naming the tree as ``who``, for any other result.
@@ -40,7 +40,7 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
 
 
 def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
-    """Return the result for each tree of a batch; ``trees`` are their parents.
+    """Return the result for each tree of a batch; ``answer`` is the result for the batch, ``trees`` are their parents.
 
     Raises ``UnusableSubject`` unless there is one result for each tree.
     """
@@ -57,7 +57,7 @@ def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether a result is a pair of tokens and weights, and not a row of two tokens."""
+    """Return whether the result ``answer`` is a pair of tokens and weights, and not a row of two tokens."""
     return isinstance(answer, (tuple, list)) and len(answer) == 2 and _is_row(answer[1])
 
 

@@ -164,7 +164,7 @@ def _variant(verify: BareVerifier, form: Form, shape: Tokens, company: bool = Tr
 def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifier) -> Decoder:
     """Return the decoder that draws trees of one shape from q by method ``drafts`` and decides by ``verifier``.
 
-    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    ``task`` has the models, and ``shape`` has the parent of each node of the tree, -1 for a child of the root.
     """
     return tree_decoder(task, tree_drafter(draft_model(task), shape, DRAFTING[drafts].pick), verifier)
 
@@ -172,7 +172,7 @@ def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifie
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
     """Return the decoder with the best known rule for trees of one shape drawn by the method ``drafts``.
 
-    ``shape`` has the parent of each node of the tree, -1 for a child of the root.
+    ``task`` has the models, and ``shape`` has the parent of each node of the tree, -1 for a child of the root.
     """
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
@@ -200,7 +200,11 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned."""
+    """Return the verifier that emits the tokens of ``decide``; it draws the last token if only weights are returned.
+
+    ``decide(draws, rows)`` returns the answer for one tree with its pmfs; q is that of the draft model of ``task``. A
+    round without drafts is one draw from p, for which ``decide`` is not called.
+    """
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -234,11 +238,12 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 
 
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides a tree after the prompt and another tree after a longer text.
+    """Return a program that decides two trees in one call: one after the prompt and one after a longer text.
 
-    ``form`` is the form of ``verify``, which takes a batch. Drawn trees have one node if the vocabulary is above 2,
-    because the numbers of paths multiply. If q has too few tokens to fill one tree, both are cut, because all trees of
-    a batch have the same number of nodes.
+    The outcome is the pair of the texts, each continued by the target to one token more than its tree is deep. ``form``
+    is the form of ``verify``, which takes a batch. Drawn trees have one node if the vocabulary is above 2, because the
+    numbers of paths multiply. If q has too few tokens to fill one tree, both are cut, because all trees of a batch have
+    the same number of nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

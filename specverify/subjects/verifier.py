@@ -51,9 +51,10 @@ def verifier_subject(
 ) -> Subject:
     """Return the subject of a verifier of chains, which claims to be lossless and to have optimal acceptance.
 
-    ``form`` is the form of the verifier: one row or a batch, probabilities or logits. ``gammas`` are the numbers of
-    drafts at which every check runs, by default 1, 2 and 3 for one row of probabilities and 2 for other forms. Larger
-    numbers are examined in a few further scenarios (``deep``).
+    ``verify`` is the verifier, and ``name`` the name of the subject. ``form`` is the form of the verifier: one row or a
+    batch, probabilities or logits. ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and
+    3 for one row of probabilities and 2 for other forms. Larger numbers are examined in a few further scenarios
+    (``deep``).
 
     All settings of sampling parameters are examined at the largest of ``gammas``, the first setting at the others. In a
     batch two random rows are examined together in the first setting and in the one with most truncations; in the latter
@@ -97,8 +98,8 @@ def variant_at(
 ) -> Variant:
     """Return the variant of a subject at one gamma and one setting of its sampling parameters.
 
-    ``form`` is the form of ``verify``. In a batch the row is examined among the rows of ``company`` (None: alone), and
-    several random rows are examined together if ``joint``.
+    ``form`` is the form of ``verify``. In a batch the examined row has other rows beside it, which ``company`` makes
+    (None: there are none), and several random rows are examined together if ``joint``.
     """
     arguments, label = arguments_of(verify, form, setting), f"gamma={gamma}"
     label += "".join(f" {parameter}={value:g}" for parameter, value in setting)
@@ -126,10 +127,10 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and decides them by ``verify``, in a batch or alone.
 
-    ``arguments`` describes the arguments of ``verify``, and ``company`` gives the neighbours (None: alone). A round
-    without drafts reaches the verifier only in a batch with rows that have drafts. ``answered(draws)`` is the context
-    of the call; by default it intercepts random calls. The models of ``task`` are ``processed`` ones for a verifier of
-    logits.
+    ``arguments`` describes the arguments of ``verify``, and ``company`` makes the other rows of the batch (None: the
+    row is decided alone). A round without drafts reaches the verifier only in a batch with rows that have drafts.
+    ``answered(draws)`` is the context of the call; by default it intercepts random calls. The models of ``task`` are
+    ``processed`` ones for a verifier of logits.
     """
     batched, ragged = arguments.form.batched, takes_lengths(verify)
     memory: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}

@@ -90,7 +90,7 @@ def check_engine(
             ``"ranks"``: the engine runs as several processes (ranks), each of which gets its communication group as
             ``scenario.group``; all emit the same tokens. ``"ranks-gloo"``: the same under ``torch.distributed`` with
             gloo.
-            The first four are decided by pairs of runs.
+            The first four are tested in pairs of runs, whose texts must be equal.
         sizes: Further sizes for the scenarios of a factory, such as ``Sizes(horizon=256, rows=16,
             vocabulary=151_936)``.
         **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each.
@@ -161,8 +161,8 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 class Stated(NamedTuple):
     """The promises of an engine other than the law of its tokens.
 
-    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of the promises that pairs
-    of runs decide.
+    ``values`` maps the name of each returned value to its promise. ``pairs`` has the names of the promises that are
+    tested in pairs of runs, whose texts must be equal.
     """
 
     values: Mapping[str, Kind]

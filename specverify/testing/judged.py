@@ -144,9 +144,10 @@ def tell(plan: Plan, verdict: Verdict) -> None:
 
 
 def settle(plan: Plan, fault: Exception | None) -> None:
-    """Raise the error ``fault``, issue it as a warning, or do neither, according to the option ``on_fail``.
+    """Deal with the error ``fault`` according to the option ``on_fail`` of ``plan``.
 
-    ``plan`` has this option.
+    "raise" raises the error, "warn" issues it as a warning, and any other value does nothing. Nothing is done if
+    ``fault`` is None.
     """
     __tracebackhide__ = True
     on_fail = plan.options.get("on_fail", DEFAULTS["on_fail"])

@@ -17,8 +17,8 @@ Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 def promised_values(returns: Any) -> Mapping[str, Kind]:
     """Return name -> promise for the values in ``returns``; a promise is None if it is not stated.
 
-    ``returns`` has names of values, or maps names to promises; None: there are no values. Raises ``ValueError`` for an
-    invalid argument.
+    ``returns`` has one of three forms: a collection of names of values, a mapping from names to promises, or None if no
+    values are returned. Raises ``ValueError`` for an invalid argument.
     """
     if returns is None:
         return {}
@@ -38,9 +38,11 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
 
 
 def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
-    """Return the validated names of the promises that pairs of runs decide; ``known`` are the valid names.
+    """Return the names in ``promises`` after validation.
 
-    Raises ``ValueError`` for any other name.
+    Each names a promise that is tested in pairs of runs, whose texts must be equal. ``promises`` is a collection of
+    names, or None if nothing is promised; ``known`` are the valid names. Raises ``ValueError`` for another form, and
+    for a name that is not valid.
     """
     if promises is None:
         return frozenset()
@@ -53,9 +55,11 @@ def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
 
 
 def promised_constraint(promises: Any) -> tuple[Any, Callable[..., Any] | None]:
-    """Return ``promises`` without the constraint, and the constraint ``allowed(new)``, None if it is not promised.
+    """Return the names of the promises without the constraint, and the function of the constraint.
 
-    Raises ``ValueError`` if a constraint has no function, or another promise has one.
+    ``promises`` is a collection of names, or a mapping from names to functions in which only ``"allowed"``, the
+    constraint, has a function and other names have None. The function ``allowed(new)`` is None if no constraint is
+    promised. Raises ``ValueError`` if ``"allowed"`` has no function, or another name has one.
     """
     if not isinstance(promises, Mapping):
         if isinstance(promises, Collection) and "allowed" in promises and not isinstance(promises, str):

@@ -161,9 +161,11 @@ def check_sampler(
 def _promised_of_sampler(
     sample: SampleCall, promises: Any, law: Any
 ) -> tuple[frozenset[str], Callable[[Tokens], Any] | None]:
-    """Return the validated names of promises that pairs of rows decide, and the constraint, None if there is none.
+    """Return the validated names of the promises that pairs of rows test, and the function of the constraint.
 
-    Raises ``ValueError`` for other promises, and for those that cannot be examined with the given sampler and law.
+    The rows of a pair are drawn with one seed and must be equal. The function is None if no constraint is promised.
+    ``promises`` and ``law`` are arguments of ``check_sampler``. Raises ``ValueError`` for other promises, and for those
+    that cannot be examined with this ``sample`` and ``law``.
     """
     names, allowed = promised_constraint(promises)
     pairs = promised_pairs(names, PROMISES)
@@ -215,14 +217,15 @@ def _law_of(law: Any) -> GivenLaw:
 
 
 def _is_law(value: Any) -> bool:
-    """Return whether a value in a mapping is itself a law (and not a probability)."""
+    """Return whether ``value``, from a mapping, is itself a law and not a probability or the name of a promise."""
     return isinstance(value, (Mapping, list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _acceptance_in(returns: Any) -> tuple[Any, Any]:
-    """Split ``returns`` into (other promises, law of the number of accepted drafts), and return both.
+    """Split ``returns``, as in ``check_sampler``, into (other promises, law of the number of accepted drafts).
 
-    The law is None if ``returns`` has none.
+    The law is the entry ``"accepted"`` of a mapping. If ``returns`` has no such entry, or it is no law, the result is
+    (``returns``, None). The other promises are None if there are none.
     """
     if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
         return returns, None

@@ -74,7 +74,10 @@ def pmf_pairs(vocabulary: int, dtype: str | None = None) -> st.SearchStrategy[tu
 
 
 def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Return a strategy for logits ``[vocabulary]``: ties, large values, minus infinity; at least one is finite."""
+    """Return a strategy for logits ``[vocabulary]`` of ``dtype``: ties, large values, minus infinity.
+
+    At least one logit is finite.
+    """
     check_integer(vocabulary, "the vocabulary")
     check_choice(dtype, "the dtype", _DTYPES)
     finite = st.one_of(st.integers(-32, 32).map(lambda n: n / 4), st.sampled_from([-1e4, 0.0, 88.0, 1e4]))
@@ -101,7 +104,7 @@ def parents(nodes: int) -> st.SearchStrategy[Tokens]:
 def drafts(vocabulary: int, gamma: int, dtype: str | None = None) -> st.SearchStrategy[Draft]:
     """Return a strategy for chains of ``gamma`` drafts with their pmfs; each draft has positive probability.
 
-    ``dtype`` is that of the pmfs; None means exact rationals.
+    The pmfs have ``vocabulary`` tokens, and ``dtype`` is theirs; None means exact rationals.
     """
     check_integer(gamma, "gamma")
     return trees(vocabulary, gamma, dtype=dtype, shapes=st.just(tuple(range(-1, gamma - 1)))).map(_as_chain)
@@ -137,7 +140,10 @@ def calls(vocabulary: int, gamma: int, dtype: str = "float64") -> st.SearchStrat
 
 
 def batches(vocabulary: int, gamma: int, rows: int, dtype: str = "float64") -> st.SearchStrategy[BatchedCall]:
-    """Return a strategy for calls of a verifier of batches: the arrays of ``calls`` with a first axis ``rows``."""
+    """Return a strategy for calls of a verifier of batches: the arrays of ``calls`` with a first axis ``rows``.
+
+    ``vocabulary``, ``gamma`` and ``dtype`` are those of ``calls``.
+    """
     check_integer(rows, "the number of rows")
     return st.lists(calls(vocabulary, gamma, dtype), min_size=rows, max_size=rows).map(_stacked)
 

@@ -134,7 +134,7 @@ def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
 
 
 def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
-    """Return whether a verifier fails on one row of arrays but accepts a batch of one such row.
+    """Return whether the verifier ``verify`` fails on one row of arrays but accepts a batch of one such row.
 
     Returns False if this is not decided within ``seconds``.
     """

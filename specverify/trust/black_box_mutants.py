@@ -99,8 +99,8 @@ OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
 def acceptance() -> Array:
     """Return the law ``[3]`` of the number of accepted drafts among the two tokens of a text.
 
-    Each token is decided by a draft of its own, which is accepted with probability sum(min(p, q)) whatever came before,
-    because the models do not depend on the context, and a round has more than two drafts.
+    Each of the two tokens has a draft of its own, because a round has more than two drafts. A draft is accepted with
+    probability sum(min(p, q)), whatever came before, because the models do not depend on the context.
     """
     rate = np.minimum(P, Q).sum()
     return np.array([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])

@@ -179,9 +179,10 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:
-    """Return the most wrong pmf of each kind of error, keyed by the name of the kind; ``masses`` is the right pmf.
+    """Return name -> pmf: for each kind of error, its name and the most wrong pmf of this kind.
 
-    Smaller errors of a kind are mixtures of its most wrong pmf with the right one.
+    ``masses`` is the right pmf. Smaller errors of a kind are mixtures of its most wrong pmf with the right one. The
+    uniform pmf is left out if the right pmf is uniform, and the other kind if only one outcome is possible.
     """
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}

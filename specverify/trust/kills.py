@@ -69,7 +69,7 @@ class MutantRow(NamedTuple):
     def as_expected(self) -> bool:
         """Return whether the check that the mutant names refutes the mutant, and holds on its control.
 
-        A control that has its declared bias counts as holding.
+        A control that has the law it declares, although this is not the target's, counts as holding.
         """
         return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
 
@@ -154,11 +154,12 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
-    """Return the results of a mutant, without the result of its control where another mutant may share that result.
+    """Return the results of the mutant ``name``; the result of its control may be left out.
 
-    ``checks`` are names of checks; ``peers`` adds the verdicts of other projects' statistics. The control is judged
-    here only if the mutant's own check had to examine all scenarios. Otherwise ``control`` is empty, and mutants with
-    an equal control share one result. ``conditions`` are the settings of the checks.
+    The mutant names one check as its killer. If this check had to examine all scenarios, the control is judged here in
+    all scenarios. Otherwise the field ``control`` is "", because mutants with an equal control share one result.
+    ``checks`` are names of checks, ``conditions`` their settings, and ``peers`` adds the verdicts of other projects'
+    statistics.
     """
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
@@ -190,7 +191,11 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 
 @lru_cache(maxsize=1)
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
-    """Return, for each mutant of ``chosen``, the first mutant with an equal control and the same named check."""
+    """Return, for each mutant of ``chosen``, the first mutant with an equal control and the same killer.
+
+    The killer is the check that a mutant names. The first such mutant may be the mutant itself; the result of its
+    control is used for all of them.
+    """
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
 

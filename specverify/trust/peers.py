@@ -213,6 +213,7 @@ def _order_kept(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generat
     """Return whether ``samples`` rounds keep the order of the four most probable tokens of ``_ordered``: 1, 8, 3 and 7.
 
     Tokens 1 and 8 must both occur more often than token 3, and token 3 more often than token 7, which must occur.
+    ``rounds`` draws the rounds; of ``p`` only the size is used.
     """
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])

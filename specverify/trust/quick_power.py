@@ -116,7 +116,11 @@ class Kill(NamedTuple):
 
 
 def bugs(idioms: Path | None) -> Iterator[Bug]:
-    """Yield every bug, including the wrong variants (twins) of the idioms in the folder of tables ``idioms``."""
+    """Yield every bug: the planted bugs, the wrong engines, and the twins of the idioms.
+
+    An idiom is a usual way to write a verifier, and its twin the wrong variant of it. ``idioms`` is the folder with the
+    tables that list them; None: there are no twins.
+    """
     for mutant in mutants():
         subject = mutant.open()
         if subject.kind:
@@ -136,7 +140,10 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug with all variants of its form, as user code with the bug is examined."""
+    """Return the subject of a planted bug as it is examined if a user passes the code with the bug.
+
+    ``mutant`` is the bug. The subject has all variants of the form of its code, for example several numbers of drafts.
+    """
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
     make = AS_A_USER.get(subject.kind)

@@ -53,7 +53,7 @@ class QuestionedSide(NamedTuple):
 
 
 def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
-    """Return a mutant's bug and its control as programs that answer vectors."""
+    """Return (bug, control) of a mutant, each as a program that answers test vectors."""
     bug, control = mutant.open(), mutant.control()
     name = control.name.removeprefix("reference:")
     known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
@@ -237,10 +237,10 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 
 
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
-    """Raise ``NotAsked`` unless every acceptance test of the vector is random: 0 < p(token) < q(token) for each draft.
+    """Raise ``NotAsked`` unless every acceptance test of a vector is random: 0 < p(token) < q(token) for each draft.
 
-    A program may skip the uniform of a test that is not random. The vector's first uniform would then answer another
-    draw.
+    ``inputs`` has the drafts of the vector, and ``p`` and ``q`` are its pmfs by position. A program may skip the
+    uniform of a test that is not random. The vector's first uniform would then answer another draw.
     """
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:

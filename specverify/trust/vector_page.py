@@ -85,7 +85,7 @@ NO_QUESTION = {
 
 
 def vector_page(rows: Sequence[VectorRow]) -> str:
-    """Return the text of ``docs/vectors.md``."""
+    """Return the text of ``docs/vectors.md``; ``rows`` are the results of the test vectors on all planted bugs."""
     killed = [row for row in rows if row.killers]
     parts = [INTRODUCTION, *_kinds(), *_families(), OF_BUGS, _summary(rows), ""]
     for letter, group in groupby(killed, key=lambda row: row.category):
@@ -137,7 +137,7 @@ def _summary(rows: Sequence[VectorRow]) -> str:
 
 
 def _left_out(rows: Sequence[VectorRow]) -> list[str]:
-    """Return one line of Markdown for each bug that no vector refutes, with the reason."""
+    """Return one line of Markdown for each bug in ``rows`` that no vector refutes, with the reason."""
     quiet = [row for row in rows if row.asked and not row.killers]
     silent = [row for row in rows if not row.asked]
     lines = [

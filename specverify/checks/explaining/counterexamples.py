@@ -96,9 +96,10 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return the fault of the rounds on the most probable paths that emit ``outcome``.
+    """Return how the rounds of a decoder differ from the rule of speculative sampling.
 
-    Returns None if no fault is recognised. ``here`` is the decoder in its scenario.
+    The examined rounds are its first ones, and those on the most probable paths that emit ``outcome``. ``here`` is the
+    decoder in its scenario. Returns None if no difference is recognised.
     """
     program = whole_run(here.variant.build(here.task), here.prompt)
     heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
@@ -272,8 +273,9 @@ def _in_rounds(reading: Reading) -> str:
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the texts whose rows the lines about ``readings`` use.
 
-    They are the texts whose rows decide a round, and the queried texts that the words of a reading name. Returns {} if
-    the target or the draft model is unknown. ``trace`` has the models and their queries.
+    There are two kinds of such texts: those after which the rows of p and q decide a round, and queried texts that the
+    words of a reading contain. ``trace`` has the models and their queries. Returns {} if the target or the draft model
+    is unknown.
     """
     if trace is None or trace.target is None or trace.draft is None:
         return {}
@@ -285,9 +287,10 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 
 
 def right_alone(program: EngineProgram, index: int) -> str:
-    """Return the sentence that request ``index`` has the right law if it is served alone; "" if it does not.
+    """Return the sentence that request ``index`` has the right law if it is served alone.
 
-    ``program`` is the engine.
+    It also states after or beside which requests the law is wrong. Returns "" if the law is wrong alone too, or if the
+    engine cannot serve one request alone. ``program`` is the engine.
     """
     if program.alone is None:
         return ""
@@ -331,11 +334,13 @@ def _token_named(
 ) -> str:
     """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
-    ``difference`` has this law and the expected one, and ``heaviest`` the most probable paths. ``rows`` maps texts to
-    the rows of p and q, from which q is taken; without such a row, q is the pmf of the first draw. ``size`` is the
-    vocabulary size. If no rule fits, the result is ``read``, a sentence about the first deviation on the paths. If
-    ``read`` is "" and q is not known, the result is a sentence about the row of the token or about missing draws; "" if
-    neither fits.
+    ``difference`` has this law and the expected one, and ``size`` is the vocabulary size. q is taken from ``rows``
+    (text -> rows of p and q), by the text whose p is the expected law. If there is none and the token is the first, q
+    is the pmf of the first draw of ``heaviest``, the most probable paths. ``read`` is a sentence about the first
+    deviation on these paths, or "".
+
+    If no rule fits, the result is ``read``. If ``read`` is "" and q is not known, it is instead a sentence about the
+    row from which the token is drawn, or about missing draws; "" if neither fits.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):

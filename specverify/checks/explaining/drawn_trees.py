@@ -53,7 +53,7 @@ def kept(draft: Draft, emitted: Tokens) -> str:
 
 
 def trees_of_run(decoder: Decoder, prompt: Tokens, choices: tuple[int, ...]) -> list[str]:
-    """Return one line for each draft tree of a decode; ``choices`` are the outcomes of its draws.
+    """Return one line for each draft tree of a decode of ``prompt``; ``choices`` are the outcomes of its draws.
 
     Returns an empty list if the decoder has no ``propose`` step, or if its rounds draft another tree than ``propose``.
     """

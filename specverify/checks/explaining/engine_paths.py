@@ -47,7 +47,8 @@ class KeptPaths:
     def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
         """Return the ``number`` paths with the largest weights, as (weight, path).
 
-        The weight is the probability of the path times ``share(outcome)``, a number of at most 1.
+        The weight is the probability of the path times ``share(outcome)``, from 0 to 1: the part of the outcome that
+        the caller searches for. Paths with weight 0 are left out.
         """
         if sum(1 for _ in self) == MOST_PATHS:
             return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
@@ -197,7 +198,7 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
     """Return the draws that determine the first ``number`` tokens of a path if there are fewer draws than tokens.
 
     ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
-    draw of its own. Returns [] if there are enough draws.
+    draw of its own. Returns [] if there are enough draws, and if more of the draws are coins than select tokens.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

@@ -122,7 +122,7 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
     """Return text -> the row from which most paths draw the draft after this text.
 
-    ``readings`` are those of the paths.
+    ``readings`` has the reading of each path, or None. A path counts the less, the worse its reading fits the rule.
     """
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):

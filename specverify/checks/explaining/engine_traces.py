@@ -28,10 +28,10 @@ def listed_tokens(tokens: Tokens) -> str:
 def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
 
-    ``traces`` are those of several paths of an engine, each with its number of draws. A token counts if the target was
-    queried with the text before it and the draft model was not, and if several tokens are possible under p there. No
-    draw may follow such a query until the next query, and the token must be the argmax; otherwise the result is "". The
-    tokens that count must include two different ones.
+    ``traces`` are those of several paths of an engine, each with its number of draws. The examined tokens are those at
+    which three conditions hold: the target was queried with the text before the token, the draft model was not, and
+    several tokens are possible under p there. Each of them must be the argmax, and no draw may follow that query until
+    the next query; otherwise the result is "". It is also "" if all examined tokens are the same.
     """
     chosen = dict[Tokens, int]()
     for trace, draws in traces:
@@ -63,8 +63,8 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
 
-    ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the
-    committed text, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
+    ``wanted`` is the right text. Rounds are inferred: a round begins where the draft model is queried with the text
+    decided so far, and continues while each query is one draft longer. Returns "" if no round can be inferred, or if
     two requests have the same prompt. ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
@@ -138,10 +138,11 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
-    """Return the index in ``trace.queries`` at which request ``index`` ends; the search begins at ``start``.
+    """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    It ends at the first query that equals the prompt of a later request; without one, after all queries. If a query
-    after that still begins with the prompt of this request, it ends after the last such query.
+    The search begins at the query ``start``. A request ends before the first query whose text is the prompt of a later
+    request, if that differs from its own; if there is none, after all queries. If a later query still begins with the
+    prompt of this request, it ends after the last such query.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -159,9 +160,10 @@ def _draft_or_cache(
 ) -> str:
     """Return a sentence that explains a wrong token: as the draft itself, or as the argmax of p after rejected drafts.
 
-    Returns "" if neither fits. ``later`` are the queries while the request is served, ``text`` the right text before
-    the token, ``tokens`` the expected and the emitted token, and ``prompt`` the length of the prompt. ``trace`` has the
-    texts and the model queries of the run.
+    If neither fits, the result is that of ``_other_text``. ``later`` are the queries (model, text) made while the
+    request is served, ``text`` is the right text before the token, ``tokens`` are the expected and the emitted token,
+    and ``prompt`` is the length of the prompt. ``trace`` has the texts and the model queries of the run. Returns "" if
+    the target is not known.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -181,9 +183,12 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether the tokens ``extra``, which ``asked`` has more than ``text``, were drafted one after another.
+    """Return whether the tokens ``extra`` are drafts that were made one after another.
 
-    ``later`` are the queries while the request is served. ``trace`` has the texts and the model queries of the run.
+    ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted somewhere. Each token of ``extra`` must
+    be the draft model's choice after the tokens of ``asked`` before it, with which the draft model was queried.
+    ``later`` are the queries (model, text) made while the request is served. ``trace`` has the texts and the model
+    queries of the run.
     """
     starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
     return any(
@@ -197,11 +202,11 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
-    """Return the sentence that a token of the draft model is emitted after ``text``, for which p is not computed.
+    """Return the sentence that the token emitted after ``text`` is the draft model's, and p is not computed for it.
 
-    ``later`` are the queries while the request is served. The sentence says that the token follows accepted drafts, if
-    the target was queried without the last token of ``text`` before the draft model was queried with ``text``.
-    Otherwise it says that the token is a draft without a test. Returns "" if the target is queried with ``text``.
+    Returns "" if the target is queried with ``text``. ``later`` are the queries (model, text) made while the request is
+    served; the draft model is queried with ``text``. There are two sentences. If the target was queried with all of
+    ``text`` but its last token before that, the token follows accepted drafts. Otherwise it is a draft without a test.
     """
     if ("target", text) in later:
         return ""
@@ -219,9 +224,10 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    At least three texts that only this request has must show the fault. A text shows it if the draft model is queried
-    with this text, the next query to the target has a text of the other request, and p's choice there is the emitted
-    token. ``trace`` has the texts and the model queries of the run.
+    At least three texts that only this request has must show the fault. A text shows it in the following case: the
+    draft model is queried with this text, the next query to the target has a text of the other request, and the most
+    probable token after that text is the one that this request emits. ``trace`` has the texts and the model queries of
+    the run.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -287,8 +293,9 @@ def _other_text(
 ) -> str:
     """Explain a wrong ``token`` as the argmax of p after a text that lacks tokens or has one wrong token.
 
-    Returns "" if no such text explains it. ``models`` are target and draft, ``later`` the queries while the request is
-    served, ``text`` the right text before the token, and ``prompt`` the length of the prompt.
+    Returns "" if no queried text explains it, or if the target was queried with the right text. ``models`` are target
+    and draft, ``later`` are the queries (model, text) made while the request is served, ``text`` is the right text
+    before the token, and ``prompt`` the length of the prompt.
     """
     target, draft = models
     if ("target", text) in later:
@@ -312,9 +319,9 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt.
+    """Return the tokens that the text ``asked`` has more than ``text``, all in one place after ``prompt``.
 
-    Returns () if the texts differ in another way.
+    Returns () if ``asked`` cannot be made from ``text`` by inserting tokens in one such place before its end.
     """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
@@ -348,10 +355,10 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 
 
 def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is the choice of ``target`` after ``text`` with tokens before its beginning.
+    """Return the sentence that ``token`` is the argmax of p after ``text`` with further tokens before its beginning.
 
-    ``asked`` are texts with which the target is queried. All tokens before the beginning must be equal. Returns "" if
-    no such text is in ``asked``.
+    ``asked`` are texts with which ``target``, the model that gives p, is queried. All tokens before the beginning must
+    be equal, as padding is. Returns "" if no such text is in ``asked``.
     """
     for other in asked:
         more = len(other) - len(text)
@@ -362,12 +369,12 @@ def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequenc
 
 
 def _text_of_request(trace: Trace, index: int, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
-    """Return the sentence that ``token`` is p's choice after a text of another request, which ends like ``text``.
+    """Return the sentence that ``token`` is the argmax of p after a text of another request, which ends like ``text``.
 
     ``asked`` are the texts that begin like no text of request ``index``, and with which the target is queried while
-    this request is served. Returns "" unless exactly one of them belongs to another request, has the same last token as
-    ``text`` and has ``token`` as p's choice. The target must not be queried with ``text``. ``trace`` has the texts and
-    the model queries of the run.
+    this request is served. Exactly one of them must belong to another request, have the same last token as ``text``,
+    and have ``token`` as the argmax of p after it. Otherwise the result is ""; it is also "" if the target is queried
+    with ``text``. ``trace`` has the texts and the model queries of the run.
     """
     if trace.target is None or ("target", text) in trace.queries:
         return ""

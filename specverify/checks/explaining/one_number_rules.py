@@ -136,11 +136,11 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the entry of a residual, before normalisation, at the token with the smallest p - q.
+    """Return the unnormalised probability that an observed residual gives the token with the smallest p - q.
 
-    ``law`` is the residual after normalisation. The factor between the two follows from the token with the largest p -
-    q, at which the residual before normalisation is taken to be p - q. Returns 0 if the smallest p - q is not negative,
-    or if its token is not less probable in ``law`` than the token with the largest.
+    ``law`` is the observed residual, which is normalised. Its scale is chosen so that the token with the largest p - q
+    has p - q. Returns 0 in two cases: the smallest p - q is not negative, or its token is at least as probable in
+    ``law`` as the token with the largest.
     """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
@@ -236,9 +236,9 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return how much the rounding of ``law`` can change the free number of a formula.
+    """Return how much the rounding of an observed law can change the free number of a formula.
 
-    ``family`` is the formula, ``one`` the observation with the law ``law``, and ``number`` the solution without
+    ``family`` is the formula, ``law`` the law that the observation ``one`` has, and ``number`` the solution without
     rounding.
     """
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]

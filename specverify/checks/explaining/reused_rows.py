@@ -38,9 +38,10 @@ def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
 
     The sentence names another text only if keys of ``KEYS`` explain every new token of this request for which the
-    target was not queried, and find the same text. Otherwise the sentence states only that the query is missing.
-    Returns "" if the target was queried with the text before the token, or with a text that begins with no prompt.
-    ``trace`` has the texts and the model queries of the run.
+    target was not queried, all such keys find the same text, and the target was not queried for ``LEAST_TEXTS`` tokens
+    or more. Otherwise the sentence states only that the query is missing. Returns "" in two cases: the target was
+    queried with the text before the token, or with a text that begins with no prompt. ``trace`` has the texts and the
+    model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))
@@ -78,11 +79,12 @@ def _hit(key: Key, asked: Sequence[Tokens], text: Tokens) -> Tokens | None:
 
 
 def _explains(key: Key, asked: Sequence[Tokens], missing: Mapping[Tokens, int], target: LanguageModel) -> bool:
-    """Return whether a store of rows with the key ``key`` explains the queries ``asked`` and the tokens in ``missing``.
+    """Return whether an engine that stores rows of p under the key ``key`` would emit the tokens in ``missing``.
 
-    ``missing`` maps each text without a query to the token that the engine emits after it. The token must be the choice
-    of ``target`` after the first text of ``asked`` with the same key. No two texts of ``asked`` may have one key: the
-    second would not be queried.
+    ``asked`` are the texts with which the target was queried. ``missing`` maps each text without a query to the token
+    that the engine emits after it. This token must be the choice of ``target`` after the first text of ``asked`` with
+    the same key. No two texts of ``asked`` may have one key: the row of the first would be reused for the second,
+    without a query.
     """
     keys: set[Any] = {key(text) for text in asked}
     if len(keys) < len(asked):

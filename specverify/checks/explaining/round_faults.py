@@ -137,7 +137,8 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
 def _same_row_twice(all_given: Sequence[GivenDrafts], wrong: Sequence[str], parameters: str) -> str | None:
     """Return the sentence that replacement and bonus are drawn from the same wrong formula; None if they are not.
 
-    ``wrong`` are the wrong parts of the rounds ``all_given``, and ``parameters`` the sampling parameters as text.
+    ``wrong`` are the parts ("accept", "replace", "bonus") in which the rounds ``all_given`` differ from the rule, and
+    ``parameters`` the sampling parameters as text.
     """
     if not {"replace", "bonus"} <= set(wrong):
         return None
@@ -275,8 +276,8 @@ def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
 def _joined(fitting: Sequence[str], part: str) -> str:
     """Return the words for the formulas in ``fitting``, all of which fit the wrong ``part`` of a round.
 
-    If the first formula uses rows of p and q at other positions than the draft's, up to ``MOST_NAMES`` formulas are
-    named. Otherwise, and always for the bonus, only the first is named.
+    Only the first formula is named. The exception is a first formula for "accept" or "replace" that uses rows of p and
+    q at other positions than the draft's: then up to ``MOST_NAMES`` formulas are named.
     """
     other_rows = part != "bonus" and fitting and fitting[0] not in {**ACCEPT_OF_ROW, **REPLACE_OF_ROW}
     return ", or ".join(fitting[: MOST_NAMES if other_rows else 1])

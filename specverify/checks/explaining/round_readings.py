@@ -114,7 +114,7 @@ class Reading(NamedTuple):
     fault: str
     """The first deviation from the rule, or ""."""
     used: tuple[Tokens, ...]
-    """The texts whose rows of p and q decide."""
+    """The texts after which the rows of p and q decide the rounds."""
     cost: float
     rounds: tuple[ReadRound, ...] = ()
 
@@ -176,7 +176,8 @@ class _Alternative(NamedTuple):
     """One reading of the next draws as a round, with its cost and the state after it.
 
     ``next`` is the index of the next draw, ``text`` the text after the round, and ``rejected`` are texts that end in a
-    rejected draft. ``used`` are the texts whose rows decide the round; ``ended``: no round follows.
+    rejected draft. ``used`` are the texts after which the rows of p and q decide this round. ``ended`` states that no
+    round follows.
     """
 
     next: int
@@ -443,10 +444,11 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was queried with ``text`` before the draft after ``here`` was made.
+        """Return whether the target was queried between the first draft of a round and a later draft.
 
-        The query to the target must come after the draft model's query with ``text``, which begins the drafting of the
-        round, and before the draft model's query with ``here``.
+        ``text`` is the text at the start of the round, and ``here`` is ``text`` with the drafts before the later draft.
+        The result is True if the models were queried in this order: the draft model with ``text``, the target with
+        ``text``, the draft model with ``here``.
         """
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
@@ -613,11 +615,11 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield every reading of draw number ``at`` of the path as the token after ``here``.
+        """Yield every reading of draw number ``at`` of the path as the token after the text ``here``.
 
         Speculative sampling draws this token from the row ``rule``, which sentences call ``name``. Each reading is
-        (token, index after its draw, cost, sentence about a wrong row or "", program line). ``rejected`` are texts that
-        end in a rejected draft.
+        (token, index after its draw, cost, sentence about a wrong row or "", program line). A token that no draw
+        produced is a reading too; its index is ``at``. ``rejected`` are texts that end in a rejected draft.
         """
         yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
@@ -651,9 +653,10 @@ class _PathReader:
         return f"p after {fitting[0]}{self._whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
 
     def _whose(self, text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return words for how ``text`` differs from ``here``, and for its last token if it alone differs.
+        """Return words for how ``text``, after which a wrong row was computed, differs from ``here``, the right text.
 
-        ``rejected`` are the texts that end in a rejected draft.
+        If only the last token differs, the words state it, and whether it is the argmax of p. ``rejected`` are the
+        texts that end in a rejected draft.
         """
         said = _whose(text, here, rejected)
         if not said.startswith(IN_PLACE):
@@ -686,9 +689,11 @@ class _PathReader:
             yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
-        """Return the row from which draw ``at`` takes its token; () if it is unknown.
+        """Return the row from which draw ``at`` takes its token.
 
-        If the draw has no pmf, the known rows are tried: first ``rule``, the right row after the text ``here``.
+        If the draw has a pmf, it is this pmf. Otherwise the known rows are compared with the lengths of the intervals
+        of its uniform, and the result is the first row that agrees; () if none does. ``rule``, the right row after the
+        text ``here``, is compared first, then the other rows of p, q and their residuals.
         """
         item = self.items[at]
         if item.pmf:
@@ -700,19 +705,22 @@ class _PathReader:
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
     def _certainly(self, token: int, at: int) -> Row:
-        """Return the point mass on ``token``.
+        """Return the row that gives ``token`` probability 1, for a token that no draw produced.
 
-        Returns () if ``at`` is after the last draw and the last token may be a draw that nothing reads.
+        ``at`` is the index of the next draw. Returns () if there are no more draws and the last token of a path may be
+        drawn without being read: its row is then not known.
         """
         return _sure(token, self.size) if at < len(self.items) or not self.models.open_end else ()
 
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the reading of the lookup ``item`` from a row other than ``rule``.
+        """Yield the reading of ``item`` as a draw from a row other than ``rule``.
 
-        The lookup has fewer intervals than tokens; their lengths are compared with every known row. The arguments
-        ``at``, ``here``, ``name`` and ``rejected`` and the yielded tuple are those of ``_token``.
+        ``item`` looks a uniform up in cumulative sums, and its pmf is not recorded. The lengths of the intervals in
+        which the uniform lies are therefore compared with every known row. If none fits, the sentence states these
+        lengths. The arguments ``at``, ``here``, ``name`` and ``rejected`` and the yielded tuple are those of
+        ``_token``.
         """
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
@@ -750,10 +758,11 @@ class _PathReader:
             )
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
-        """Return the formula whose value at ``token`` is the acceptance probability ``seen``; "" if none fits.
+        """Return the formula whose value at ``token`` is the observed acceptance probability ``seen``; "" if none fits.
 
-        Tried are min(1, p/q) with p, with q or with both taken after another text than ``here``, then q/p, then p
-        alone. ``rejected`` holds the texts that end in a rejected draft.
+        ``here`` is the text before the draft ``token``. The formulas are compared in this order: min(1, p/q) with p,
+        with q or with both taken after another text than ``here``; q/p; p. ``rejected`` holds the texts that end in a
+        rejected draft.
         """
         p, q = self.p(here), self.q(here)
 
@@ -796,9 +805,10 @@ class _PathReader:
         return shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
-        """Return (name, row) for the rows of p and q after ``text``, and for residuals that mix rows.
+        """Return (name, row) for the rows that a program may use if it works after ``text`` and not after ``here``.
 
-        Such a residual takes the row of one model after ``text`` and the row of the other model after ``here``.
+        They are p and q after ``text``, their residual, and two residuals that mix texts: p after one of the texts and
+        q after the other. ``here`` is the right text; if ``text`` equals it, the mixed ones are left out.
         """
         p, q = self.p(text), self.q(text)
         mixed = (
@@ -819,9 +829,10 @@ def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 
 
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-    """Return words for how ``text`` differs from ``here``: shorter, longer, with a rejected draft, or unrelated.
+    """Return words for how ``text``, after which a wrong row was computed, differs from ``here``, the right text.
 
-    ``rejected`` are the texts that end in a rejected draft.
+    It is shorter, longer, contains a rejected draft, differs in its last token, or is unrelated. ``rejected`` are the
+    texts that end in a rejected draft.
     """
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:

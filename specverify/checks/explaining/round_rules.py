@@ -63,7 +63,10 @@ def scaled(row: Row) -> Row:
 
 
 def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(draft i is accepted | all earlier drafts are) of a wrong rule that uses one uniform for all tests."""
+    """Return P(draft i is accepted | all earlier drafts are) of a wrong rule that uses one uniform for all tests.
+
+    ``rows`` are the rows of p and q along ``drafts``.
+    """
     ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     before = min([1, *ratios[:-1]])
     return min(1, ratios[-1] / before) if before > 0 else 1
@@ -72,7 +75,8 @@ def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that counts the passed tests.
 
-    The rule accepts as many drafts as tests pass, also if a test passes after a failed one.
+    The rule accepts as many drafts as tests pass, also if a test passes after a failed one. ``rows`` are the rows of p
+    and q along ``drafts``.
     """
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
@@ -86,7 +90,7 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
 
     The rule accepts all drafts before the last failed test, and all drafts if no test fails. The right rule uses the
-    first failed test.
+    first failed test. ``rows`` are the rows of p and q along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
@@ -101,7 +105,8 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i drafts are accepted | at least i are) of a wrong rule that takes "no failed test" for 0.
 
-    The rule accepts no draft if every test passes, as an argmin over the results of the tests does.
+    The rule accepts no draft if every test passes, as an argmin over the results of the tests does. ``rows`` are the
+    rows of p and q along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
     everything = math.prod(passes)
@@ -163,7 +168,7 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 
 
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) at position ``i``, not normalised; the last token gets the missing probability.
+    """Return max(p - q, 0) at position ``i``, not normalised, with 1 minus its sum added to the last token.
 
     An inverse CDF that is clamped to the last token of the vocabulary draws from this row. ``drafts`` are not used.
     """
@@ -172,7 +177,7 @@ def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
 
 
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) at position ``i``, not normalised; the last token with p > q gets the missing probability.
+    """Return max(p - q, 0) at position ``i``, not normalised, with 1 minus its sum added to the last token with p > q.
 
     ``drafts`` are not used.
     """

@@ -58,7 +58,10 @@ def listed(items: Sequence[Any]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the lines of a table with the heading ``head``, each column as wide as its widest entry."""
+    """Return the lines of a table with the heading ``head`` and the lines ``rows``.
+
+    Each column is as wide as its widest entry.
+    """
     widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
     return tuple(
         "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()

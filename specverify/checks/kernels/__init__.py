@@ -76,7 +76,8 @@ class Precision(NamedTuple):
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
     """Return the precision at which a total variation of ``tv`` is detected.
 
-    ``alarm`` is the probability that any test refutes a right kernel. Raises ``ValueError`` for an invalid number.
+    ``alarm`` is the probability that any test refutes a right kernel, and ``seed`` the seed of the samples. Raises
+    ``ValueError`` for an invalid number.
     """
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")

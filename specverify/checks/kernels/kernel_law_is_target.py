@@ -38,7 +38,8 @@ REFINED = 8
 class SituationLaws(NamedTuple):
     """The law of a kernel's output in each situation, computed from the resolved cells.
 
-    ``settled`` pairs each resolved cell with its emitted tokens, and ``rows`` is the number of evaluated rows.
+    ``laws`` maps the name of a situation to the law. ``settled`` pairs each resolved cell with its emitted tokens, and
+    ``rows`` is the number of evaluated rows.
     """
 
     laws: Mapping[str, Law]

@@ -110,7 +110,7 @@ def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
 def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the completed texts of samples against the target's law, at the false-alarm rate ``alarm``.
 
-    ``sampled`` is the kernel in a situation.
+    ``sampled`` is the kernel in a situation. ``conditions`` has the miss rate and the seed.
     """
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
@@ -121,8 +121,8 @@ def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) ->
 def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the numbers of accepted drafts against the rule, at the false-alarm rate ``alarm``.
 
-    ``sampled`` is the kernel in a situation. More accepted drafts than the rule accepts do not refute, because another
-    lossless rule may accept more.
+    ``sampled`` is the kernel in a situation, and ``conditions`` has the miss rate and the seed. If more drafts are
+    accepted than by the rule, the result is unknown and no refutation, because another lossless rule may accept more.
     """
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)

@@ -159,9 +159,10 @@ def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
 
 
 def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
-    """Yield (row, (position, token)) for each row of ``batch`` whose answer has a forbidden token.
+    """Yield (row, (position, token)) for the first forbidden token of each row of ``batch`` that has one.
 
-    ``answers`` are the tokens that the kernel emits. If a row emits nothing, its token is None.
+    A token is forbidden if it is outside the vocabulary or p is 0 at its position. ``answers`` are the tokens that the
+    kernel emits. A row that emits nothing is yielded with position 0 and the token None.
     """
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):

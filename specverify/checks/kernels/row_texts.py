@@ -66,7 +66,10 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the token ids in a row of a kernel's output, without padding."""
+    """Return the token ids of ``tokens``, a row in the numbering of ``launched``, without the padding at its end.
+
+    ``rounds`` has the ids of the tokens with positive probability.
+    """
     kept = list(tokens)
     while kept and kept[-1] == -1:
         kept.pop()

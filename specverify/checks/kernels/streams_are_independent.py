@@ -200,10 +200,10 @@ def _examine(
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
-    """Return the two checks, of rows and of calls; ``alarm`` is the false-alarm rate of each.
+    """Return the two checks of a kernel with ``gamma`` drafts per row: of its rows, and of its calls.
 
-    ``samples`` is the number of pairs of bits in each table, and ``seed`` the seed of the sampled rows and of the
-    kernel.
+    ``alarm`` is the false-alarm rate of each check, ``samples`` the number of pairs of bits in each table, and
+    ``calls`` has the rows and seeds of the calls. ``seed`` is the seed of the sampled rows and of the kernel.
     """
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))

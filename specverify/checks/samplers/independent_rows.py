@@ -52,8 +52,9 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """The counts and the evidence of an independence test so far.
 
-    Couples are taken two by two. ``straight`` counts the first couple of each two. ``crossed`` counts a mixed couple of
-    the first row of the second couple and the second row of the first couple: its law is the product law.
+    ``evidence`` holds the logarithms of the e-values. Couples are taken two by two. ``straight`` counts the first
+    couple of each two. ``crossed`` counts a mixed couple of the first row of the second couple and the second row of
+    the first couple: its law is the product law.
     """
 
     evidence: Array = NO_COUPLES_YET
@@ -105,9 +106,9 @@ def couples_seen(
 
 
 def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
-    """Form couples of the rows of one call at distance ``lag``; return their first rows and their second rows.
+    """Form couples of rows of one call whose indices differ by ``lag``; return (first rows, second rows).
 
-    A row is in at most one couple.
+    Both lists have the same length. A row is in at most one couple.
     """
     starts = [start + i for start in range(0, len(rows) - 2 * lag + 1, 2 * lag) for i in range(lag)]
     return [rows[i] for i in starts], [rows[i + lag] for i in starts]

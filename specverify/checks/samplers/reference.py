@@ -34,7 +34,8 @@ View = Callable[[Tokens], Hashable]
 class Compared(NamedTuple):
     """The counts and evidence of one function of sequences, from both samplers.
 
-    ``ours`` are the counts from the tested sampler, and ``theirs`` those from the plain one.
+    ``ours`` are the counts of its values from the tested sampler, and ``theirs`` those from the plain one. ``evidence``
+    holds the logarithms of the e-values so far.
     """
 
     ours: Mapping[Hashable, int] = {}

@@ -62,10 +62,10 @@ def expected(call: Call) -> Tokens:
 
 
 def agreed(way: str, calls: Sequence[Call]) -> str:
-    """Return a sentence with how often the draft model agrees with the expected texts of ``calls``.
+    """Return a sentence with the number of expected tokens of ``calls`` on which target and draft model agree.
 
-    A token of a text counts if the draft model's largest logit after the tokens before it is that of this token.
-    ``way``, a key of ``WAYS``, selects the draft model.
+    At each position of an expected text, the draft model reads the tokens before it; it agrees if its largest logit is
+    that of the expected token. ``way``, a key of ``WAYS``, selects the draft model.
     """
     network = networks()[NETWORKS.get(way, "near")]
     same, number = 0, 0

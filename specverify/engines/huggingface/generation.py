@@ -190,7 +190,7 @@ def sampling_config(setting: EngineSetting, **options: Any) -> Any:
 
 
 def prompt_of(setting: EngineSetting) -> dict[str, Any]:
-    """Return the prompt ``[1, length]`` and an attention mask of ones."""
+    """Return the prompt as arguments of ``generate``: the token ids ``[1, length]``, and an attention mask of ones."""
     ids = torch.tensor([setting.prompt])
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 

@@ -46,7 +46,10 @@ def _digest_of(value: Any) -> bytes:
 
 
 def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the names of the objects that differ between ``before`` and ``after``, or are in one of them only."""
+    """Return the names of the objects that differ between ``before`` and ``after``, or that only one of them has.
+
+    Both are results of ``contents``, name -> digest.
+    """
     names = [*before, *(name for name in after if name not in before)]
     return tuple(name for name in names if before.get(name) != after.get(name))
 
@@ -86,9 +89,10 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield an observed engine that records only the changes that its calls make to the caller's objects.
+    """Yield an observed engine whose record has only the names of the caller's objects that calls change.
 
-    ``build`` returns the call. The changes are measured with the library's own random numbers.
+    ``build`` returns the call. The changes are measured once, with the library's own random numbers, so every run of
+    the engine has the same record.
     """
     with quiet_and_seeded(0):
         engine = build()

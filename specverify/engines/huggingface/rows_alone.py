@@ -38,8 +38,8 @@ ENDING = BASE._replace(eos=(0,))
 class AloneRow(NamedTuple):
     """One setting of ``generate`` without speculation, and the documented effect of its options.
 
-    ``situation`` states how the call is made: it maps the function that builds the call from the setting to a changed
-    one, whose call for example gets a cache.
+    ``situation(build)`` returns a changed builder of the call, for example of a call that gets a cache; by default
+    nothing is changed.
     """
 
     setting: EngineSetting

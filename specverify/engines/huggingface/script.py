@@ -79,9 +79,10 @@ class ScriptCall(NamedTuple):
 
 
 def calls_code(calls: Sequence[ScriptCall], engine: GenerateCall, written: Written) -> list[str]:
-    """Return the lines of code of all calls, after those of the arguments that they share.
+    """Return the lines of code that make ``calls``, preceded by the definitions of arguments that all calls share.
 
-    ``written`` collects the definitions that the code needs.
+    ``engine`` is the call of ``generate`` whose arguments were recorded. The imports and functions that the code needs
+    are added to ``written``.
     """
     before = [list(call.first) for call in calls]
     given = [
@@ -133,10 +134,11 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting itself requests a dictionary as the result of ``generate``.
+    """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
 
-    The script requests one too, but only together with an ``output_*`` argument. So the request is that of the setting
-    if no such argument is among ``given``, the arguments of the call by name.
+    ``given`` are the arguments of a recorded call by name. To show a fault in another value than the tokens, the script
+    also requests a dictionary, but always together with an ``output_*`` argument. So the result is True if a dictionary
+    is requested without such an argument.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
@@ -185,11 +187,11 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return the expression for the cache that is passed to the call, a name in the script.
+    """Return the expression in the script for ``cache``, a KV cache that is passed to the call: the name "cache".
 
-    The statements that define the name are added to ``before``: a forward pass of the target fills an empty cache with
-    the beginning of the prompt. Their imports are added to ``written``. Raises ``NoScript`` if ``cache`` holds anything
-    else.
+    The code that defines this name is added to ``before``: a forward pass of the target fills an empty cache with the
+    beginning of the prompt. The import is added to ``written``. Raises ``NoScript`` if such a pass does not give the
+    entries of ``cache``.
     """
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
@@ -321,10 +323,10 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls of ``generate``, and whether a new call has new argument objects.
+    """Return the recorded arguments of the calls of ``generate``, and whether each call creates its arguments anew.
 
-    The flag is True if the engine creates its argument objects anew for every speculative call, instead of passing the
-    first ones again. ``extra`` are further arguments of the calls.
+    The second result is False if a second speculative call passes the same objects as the first. ``extra`` are further
+    arguments of the calls. ``generate`` is replaced during the calls, so nothing is decoded.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate

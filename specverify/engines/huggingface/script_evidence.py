@@ -245,7 +245,7 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 
 
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
-    """Return the code that records, at every forward pass of the target, what the comparison of ``fault`` needs.
+    """Return the code of a hook that records data of every forward pass of the target, for the comparison of ``fault``.
 
     ``early`` states that the target also drafts, with fewer layers; these passes are not recorded.
     """

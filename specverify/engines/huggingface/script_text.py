@@ -35,7 +35,8 @@ class Written(NamedTuple):
 def call_code(name: str, arguments: Mapping[str, str], width: int = WIDTH) -> str:
     """Return a call of ``name`` as code, on several lines if it is longer than ``width``.
 
-    Arguments whose name is blank are positional and must come first.
+    ``arguments`` maps the name of an argument to its value as code. Arguments whose name is blank are positional and
+    must come first.
     """
     written = [value if not key.strip() else f"{key}={value}" for key, value in arguments.items()]
     line = f"{name}({', '.join(written)})"

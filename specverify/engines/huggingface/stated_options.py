@@ -172,7 +172,7 @@ def end_at(horizon: int, end: int) -> Step:
 def sooner_ended(start: int, factor: float, end: int) -> Step:
     """Return the step of ``exponential_decay_length_penalty``, which makes the end token more probable in long texts.
 
-    n tokens after ``start``, the end token's logit x is raised by ``|x| * (factor ** n - 1)``.
+    After ``start`` + n new tokens, the logit x of the token ``end`` is raised by ``|x| * (factor ** n - 1)``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:

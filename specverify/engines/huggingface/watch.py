@@ -96,9 +96,9 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
 
 def pass_of(target: Any) -> ReadPass:
-    """Return a function that reads a forward pass of ``target``.
+    """Return a function of the arguments of a forward pass of ``target``.
 
-    It returns the input and the cache of the pass, or None if the pass drafts.
+    It returns the input of the pass and the contents of its cache before it, or None if the pass drafts (early exit).
     """
     layers = layers_of(target)
 

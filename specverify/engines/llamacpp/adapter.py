@@ -226,9 +226,10 @@ Keep = Callable[[Way, Request, int], bool]
 
 
 def promise(way: Way, asked: Request, keep: Keep) -> Texts:
-    """Return a sampler whose outcome is ``RIGHT`` for each text that keeps a promise, else ``WRONG``.
+    """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
 
-    ``keep(way, asked, seed)`` tests the promise on the text of one seed.
+    The outcome is ``RIGHT`` for a text that keeps the promise, else ``WRONG``. ``keep(way, asked, seed)`` returns
+    whether the text of one seed keeps it.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

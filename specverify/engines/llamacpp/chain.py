@@ -126,9 +126,10 @@ def _biased(asked: Request, logits: Any) -> Any:
 
 
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
-    """Return ``masses`` restricted to the tokens that the request's grammar ``[letters]+`` allows after ``new``.
+    """Return ``masses`` with 0 for the tokens that the request's grammar ``[letters]+`` does not allow after ``new``.
 
-    The end token is allowed after at least one letter.
+    ``masses`` has the probability of each token; the result is normalised again. The end token is allowed after at
+    least one letter. Raises ``UnusableSubject`` if no mass is left. Without a grammar, ``masses`` is returned.
     """
     letters = asked.option("letters")
     if not letters:
@@ -247,7 +248,10 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
 
 
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
-    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) after the tokens ``new``, and its surprise bound in bits."""
+    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) after the tokens ``new``, and its surprise bound in bits.
+
+    ``logits`` are those of the token after ``new``.
+    """
     if new:
         before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))
         drawn, bound = _mirostat(asked, new[:-1], before)

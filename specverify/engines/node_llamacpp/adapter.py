@@ -153,9 +153,10 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 
 
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
-    """Return a sampler whose outcome is ``RIGHT`` for each text that keeps a promise, else ``WRONG``.
+    """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
 
-    ``keep(way, asked, seed, number)`` returns for each text whether it keeps the promise.
+    The outcome is ``RIGHT`` for a text that keeps the promise, else ``WRONG``. ``keep(way, asked, seed, number)``
+    returns for each text whether it keeps it.
     """
     return partial(_kept, way, asked, keep)
 

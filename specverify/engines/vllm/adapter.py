@@ -166,9 +166,10 @@ RIGHT: Tokens = (1,)
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return a sampler that tests a promise on each text; its outcomes are ``RIGHT`` or others.
+    """Return a function of (seed, number) that tests a promise on ``number`` texts and returns one outcome for each.
 
-    ``keep(way, asked, seeds)`` decodes a text for each of ``seeds`` and returns an outcome for each of them.
+    The outcome is ``RIGHT`` if the text keeps the promise. ``keep(way, asked, seeds)`` decodes a text for each of
+    ``seeds`` and returns their outcomes.
     """
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:

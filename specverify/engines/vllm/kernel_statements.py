@@ -42,7 +42,8 @@ def rejection_greedy_sample(
     """Write into ``output``, for each greedy request, the target's argmax at every draft up to the first mismatch.
 
     A mismatch is a draft that differs from its entry in ``target_argmax``; the argmax there is written too. If no draft
-    differs, the token in ``bonus`` is written. ``is_greedy`` None means that all requests are greedy.
+    differs, the token in ``bonus`` is written. ``is_greedy`` None means that all requests are greedy. ``max_spec_len``
+    is not used.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:

@@ -24,7 +24,8 @@ def pages_for(entries: int, page_size: int) -> int:
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    Raises ``Aborted`` if there are not enough free pages.
+    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few of
+    them.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):
@@ -48,7 +49,7 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
     """Return the first position of each row's pass: the number of entries its cache holds (``held``).
 
-    ``fed`` has the number of tokens that each row is fed.
+    ``fed`` has the number of tokens that each row is fed; it is not used here.
     """
     return tuple(held)
 
@@ -89,10 +90,10 @@ def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int
 
 
 def kept(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep after verification.
+    """Return the number of cache entries to keep after verification: those of all accepted tokens.
 
-    The text had ``known`` tokens before the drafts, and ``accepted`` drafts were accepted. ``written`` is the number of
-    all entries, and ``batch`` the number of requests in the batch.
+    The text had ``known`` tokens before the drafts, and ``accepted`` drafts were accepted, so it is their sum.
+    ``written``, the number of all entries, and ``batch``, the number of requests in the batch, are not used here.
     """
     return known + accepted
 
@@ -153,9 +154,9 @@ def fresh_state(before: Tokens, rejected: int) -> Tokens:
 
 
 def reused(held: int, boundary: int, recurrent: bool) -> int:
-    """Return the number of the previous conversation's entries that are reused: whole pages, up to ``boundary``.
+    """Return the number of the previous conversation's cache entries that the next prompt reuses.
 
-    A recurrent state (``recurrent``) can only be reused as a whole, that is if ``held``, the number of tokens it has
-    read, is ``boundary``.
+    This is ``boundary``, the end of the last whole page that both share. A recurrent state (``recurrent``) can only be
+    reused as a whole. So the result is then 0, unless the state has read exactly ``boundary`` tokens (``held``).
     """
     return boundary if not recurrent else held if held == boundary else 0

@@ -41,8 +41,9 @@ def settled(
 ) -> EngineState:
     """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    ``works`` has the input of each row. ``passed`` has the rows that the target computed for this request. While a run
-    is observed, the text before each row of the first request is appended to ``shown``; otherwise ``shown`` is None.
+    ``works`` has the input of each row of the batch, and ``passed`` the rows that the target computed for this request.
+    If ``shown`` is not None, the run is observed: the text before each row of the first request is appended to the last
+    list in ``shown``.
     """
     work = works[row]
     running = engine.of(work.number)

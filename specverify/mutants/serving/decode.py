@@ -4,6 +4,8 @@ Plain decoding uses none of the engine's parts; it shares only requests, tables 
 
 ``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
 (``Setup``).
+
+``models`` are the target and the draft model.
 """
 
 from __future__ import annotations
@@ -206,7 +208,11 @@ def _end(setup: Setup, running: Running) -> tuple[Any, ...]:
 
 
 def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Observed:
-    """Return the record of one run with a single request: passes, tokens, and the values returned with them."""
+    """Return the record of one run with a single request: passes, tokens, and the values returned with them.
+
+    If the engine crashes, the tokens are ``FAILED``. The record also states whether the run changed the caller's
+    request.
+    """
     seen, sent = SeenPasses([], []), setup._replace(bodies=deepcopy(setup.bodies))
     try:
         (running,) = _decoded(parts, sent, models, draws, seen)

@@ -77,7 +77,7 @@ def corpus(tokens: Tokens, before: Tokens) -> Tokens:
 def lookup(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     """Return at most ``count`` tokens of ``corpus`` that follow the last earlier occurrence of the newest token.
 
-    The newest token is the last of ``tokens``.
+    The newest token is the last of ``tokens``. The result is empty if it does not occur earlier.
     """
     earlier = corpus[:-1]
     if tokens[-1] not in earlier:

@@ -2,6 +2,8 @@
 
 ``parts`` are always the functions of the engine (``EngineParts``), and ``setup`` is the situation in which it runs
 (``Setup``).
+
+``models`` are the target and the draft model.
 """
 
 from __future__ import annotations
@@ -203,10 +205,10 @@ def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState,
 
 
 def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
-    """Return the rows of each request after they were written to one flat array and read from it again.
+    """Return the rows of each request, read from the flat array in which the rows of all requests follow one another.
 
-    ``results`` has the rows of each request before. The engine gets the rows of a pass in this way; wrong offsets then
-    give a request the rows of another.
+    ``results`` has the rows of each request, which are first written to this array. The engine receives the rows of a
+    pass in the same way. If the reading offsets are wrong, a request gets rows of another.
     """
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)

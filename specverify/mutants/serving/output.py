@@ -27,7 +27,8 @@ def is_eos(token: int, eos: Tokens) -> bool:
 def has_stop_string(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
     """Return whether the text of ``tokens`` contains one of ``strings``.
 
-    The last ``fresh`` tokens are new in this round, and ``pieces`` has the bytes of each token.
+    ``pieces`` has the bytes of each token. ``fresh``, the number of tokens at the end that are new in this round, is
+    not used here.
     """
     return bool(strings) and any(string in text_of(tokens, pieces) for string in strings)
 
@@ -45,8 +46,9 @@ def left(request: Request, new: int) -> int:
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of a round's ``new`` tokens are kept, and whether the text is finished.
 
-    ``ends(count)`` returns whether the first ``count`` tokens end the text. At most ``most`` tokens may be kept;
-    ``accepted`` of the new tokens were drafts.
+    ``ends(count)`` returns whether the first ``count`` tokens end the text; the tokens after the first such end are
+    dropped. At most ``most`` tokens are kept, and the text is finished if there are as many. ``accepted``, the number
+    of drafts among ``new``, is not used here.
     """
     for count in range(1, min(len(new), most) + 1):
         if ends(count):
@@ -55,7 +57,10 @@ def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> t
 
 
 def draft_budget(gamma: int, left: int) -> int:
-    """Return the number of tokens to draft if ``left`` more may be emitted: one is left for the target."""
+    """Return the number of tokens to draft: ``gamma``, but at most ``left - 1``, and not below 0.
+
+    ``left`` more tokens may be emitted, one of which comes from the target.
+    """
     return max(min(gamma, left - 1), 0)
 
 
@@ -67,8 +72,8 @@ Top = tuple[tuple[int, Fraction], ...]
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
     """Return the probability of ``token``, the new token at ``index`` of a round, in its own row of ``rows``.
 
-    Accepted drafts and drawn tokens are treated alike. ``chunks`` is the number of earlier passes that fed parts of the
-    prompt and sampled nothing.
+    ``accepted``, the number of accepted drafts, has no effect: drafts and drawn tokens are treated alike. Nor has
+    ``chunks``, the number of earlier passes that fed parts of the prompt and sampled nothing.
     """
     return rows[index][token]
 
@@ -81,9 +86,9 @@ def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
 
 
 def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return the probability of each prompt token given those before it (1 for the first).
+    """Return the probability of each token of ``prompt`` given those before it (1 for the first).
 
-    ``rows`` has one row after each token; the last ``drafts`` rows belong to drafts.
+    ``rows`` has the pmf after each token that was fed. The last ``drafts`` rows belong to drafts and are not used.
     """
     return (ONE, *(rows[index][token] for index, token in enumerate(prompt[1:])))
 

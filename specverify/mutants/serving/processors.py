@@ -56,7 +56,10 @@ def rollback(matcher: Matcher, count: int) -> Matcher:
 
 
 def finished(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether the grammar has ended: the text is complete, or can no longer become complete."""
+    """Return whether the grammar has ended: the text is complete, or can no longer become complete.
+
+    ``matcher`` is the state of the grammar after the text.
+    """
     return matcher.active[-1] and matcher.states[-1] in {grammar.last, DEAD}
 
 
@@ -186,5 +189,5 @@ def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
 
 
 def without(masses: ExactPmf, banned: frozenset[int]) -> ExactPmf:
-    """Return the weights with those of the ``banned`` tokens set to 0."""
+    """Return the weights ``masses`` with those of the ``banned`` tokens set to 0."""
     return tuple(ZERO if token in banned else mass for token, mass in enumerate(masses)) if banned else masses

@@ -61,7 +61,10 @@ def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Toke
 
 
 def mask_of(parts: EngineParts, request: Request, matcher: Matcher) -> frozenset[int] | None:
-    """Return the tokens that a matcher allows next; None if it does not constrain the row."""
+    """Return the tokens that the grammar of ``request`` allows next in the state ``matcher``.
+
+    Returns None if the grammar does not constrain the next token.
+    """
     assert request.grammar is not None
     return mask(request.grammar, matcher) if parts.needs_mask(request.grammar, matcher) else None
 

@@ -95,7 +95,7 @@ class Broadcast:
         self._asked: dict[Hashable, int] = {}
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the common outcome at a site; the first rank draws it."""
+        """Return the common outcome at ``site``: the first rank draws it from ``pmf``, the others get it."""
         occurrence = self._asked[site] = self._asked.get(site, 0) + 1
         if (site, occurrence) not in self._drawn:
             self._drawn[site, occurrence] = self._inner.categorical(pmf, site)

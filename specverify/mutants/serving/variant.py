@@ -94,7 +94,7 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
 
 
 def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
-    """Return the engine with all state reset that has no effect on later steps.
+    """Return the engine with all state reset that has no effect on later steps; ``setup`` is its situation.
 
     Engines with equal futures are then equal.
     """

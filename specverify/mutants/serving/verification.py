@@ -17,19 +17,22 @@ def usable(drafts: Tokens) -> int:
 
 
 def ratio(p: ExactPmf, q: ExactPmf, token: int) -> Fraction:
-    """Return the acceptance probability min(1, p/q) of ``token``, which was drawn from q."""
+    """Return the acceptance probability min(1, p/q) of ``token``, which was drawn from q; 0 if p of it is 0."""
     if p[token] >= q[token]:
         return ONE if p[token] else ZERO
     return p[token] / q[token]
 
 
 def residual(p: ExactPmf, q: ExactPmf) -> ExactPmf:
-    """Return norm((p - q)+), the law of the replacement of a rejected draft."""
+    """Return norm((p - q)+), the law of the replacement of a rejected draft; p if nothing is left of it."""
     return normalised(tuple(max(a - b, ZERO) for a, b in zip(p, q, strict=True))) or p
 
 
 def greedy(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``, at temperature 0; ``mixed``: other rows of the batch are sampled."""
+    """Return the argmax of ``row``, the token at temperature 0.
+
+    ``mixed`` states whether other rows of the batch are sampled; it is not used here.
+    """
     return argmax(row)
 
 
@@ -39,5 +42,5 @@ def choose(draws: Draws, row: ExactPmf, site: Site) -> int:
 
 
 def flip(draws: Draws, heads: Fraction, site: Site) -> bool:
-    """Return True with probability ``heads``."""
+    """Return True with probability ``heads``, by a draw at ``site``."""
     return choose(draws, (heads, 1 - heads), site) == 0

@@ -93,9 +93,10 @@ def _failures(run: RunSaid) -> Section | None:
 
 
 def failure(number: int, verdict: Verdict) -> Markup:
-    """Return a refuted ``verdict`` as HTML, in the parts Let, Then, Again.
+    """Return a refuted ``verdict`` as HTML: its statement, then its counterexample as a list of terms.
 
-    ``number`` is the number of the failure on the page.
+    The terms are Let (the case), Then (the fault), Because (the cause) and Again (the replay command). ``number`` is
+    the number of the failure on the page.
     """
     name = f"failure-{number}"
     parts: list[Content] = [
