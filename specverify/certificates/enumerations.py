@@ -79,7 +79,11 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, where: str) -> Law:
-    """Return the promised law of a certificate: that of its second tree, else the product of the pmfs it lists."""
+    """Return the promised law of a certificate: that of its second tree, else the product of the pmfs it lists.
+
+    ``near`` is the tolerance of sums, ``bound`` the rounding bound of the certificate, and ``where`` names it in
+    messages. Raises ``CertificateRefused`` if the tree or a pmf is invalid.
+    """
     if "plain" in certificate:
         plain, omitted, _ = _added_up(certificate["plain"], near, bound, f"{where}, without speculation")
         require(omitted > near, f"{where}: branches of the call without speculation are left out")
@@ -103,7 +107,11 @@ def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, w
 
 
 def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Fraction, Counter[str]]:
-    """Return the law of a tree, the probability of the branches that it leaves out, and the counts of its parts."""
+    """Return the law of a tree, the probability of the branches that it leaves out, and the counts of its parts.
+
+    ``near`` is the tolerance of the sums of probabilities, and ``bound`` the largest rounding error that a draw may
+    state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the tree in the message.
+    """
     law, omitted, counted = Law(), Fraction(0), Counter[str]()
     waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]
     while waiting:
@@ -134,8 +142,9 @@ def _constrained(
 ) -> Sequence[Mapping[int, Known]]:
     """Return, for each answer of the draw ``node``, the intervals in which the uniform numbers lie after it.
 
-    Raises ``CertificateRefused`` if the intervals of the answers are no division of that in ``known``, or if a
-    probability in ``weights`` differs from the share of its interval by more than ``near``.
+    ``known`` has the intervals before the draw, by the index of the number, and ``weights`` the probabilities of the
+    answers. Raises ``CertificateRefused`` if the intervals of the answers are no division of the number's interval, or
+    if a probability differs from the share of its interval by more than ``near``.
     """
     numbers = {number: known.get(number, Known()) for number in node["of"]}
     if "cells" not in node:

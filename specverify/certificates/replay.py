@@ -59,7 +59,10 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the path of the source file of ``called``, a function, or of its class; "" if there is none."""
+    """Return the path of the source file of ``called``, a function, or of its class if it is another object.
+
+    Returns "" if there is no source file.
+    """
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
@@ -133,7 +136,11 @@ def read(written: Any) -> Any:
 
 @contextmanager
 def answered(drawn: Drawn) -> Iterator[None]:
-    """Context manager: draws of ``random``, NumPy and torch must be those of ``drawn``, and return its values."""
+    """Context manager in which the drawing functions of ``random``, NumPy and torch return the values in ``drawn``.
+
+    ``drawn`` lists the expected calls in order, each as [library, function, value]. Any other call raises
+    ``CertificateRefused``.
+    """
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
         stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
@@ -151,7 +158,11 @@ def answered(drawn: Drawn) -> Iterator[None]:
 
 
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
-    """Remove the next call from ``drawn`` and return its value; refuse if it is not a call of ``library.name``."""
+    """Return the value of the next call in ``drawn``, and remove the call from it.
+
+    Raises ``CertificateRefused`` if the next call is not one of ``library.name``, or if none is left. The arguments are
+    those of the subject's call: ``shuffle`` changes its list and returns None, and ``out`` receives the value.
+    """
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
         raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")
@@ -167,7 +178,11 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Context manager: methods ``names`` of the built-in type ``kind`` return what ``drawn`` has for ``library``."""
+    """Context manager in which methods of the built-in type ``kind`` return the values in ``drawn``.
+
+    ``names`` are the names of the methods. Each of their calls must be the next one that the certificate lists for
+    ``library``. The methods are replaced in the dictionary of the type, and restored at the end.
+    """
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):
