@@ -35,7 +35,7 @@ def longer(one: Any, other: Any) -> Any:
 
 
 def each_once(one: Any, other: Any) -> Any:
-    """Return the elements of the lists ``one`` and ``other``, in order and without duplicates."""
+    """Return the list ``one``, followed by the elements of the list ``other`` that are not in ``one``."""
     return [*one, *(item for item in other if item not in one)]
 
 

@@ -37,8 +37,8 @@ def in_parallel(
 ) -> Iterator[Result]:
     """Yield the results of ``works`` in order, from ``jobs`` processes, or from this process if ``jobs`` is 1.
 
-    ``done(index)`` is called when the work with this index has finished. Raises ``WorkerDied`` if a process ends before
-    its work is finished.
+    ``works`` are functions without arguments, each called once. ``done(index)`` is called when the work with this index
+    has finished. Raises ``WorkerDied`` if a process ends before its work is finished.
     """
     waiting: dict[int, Result] = {}
     following = 0
@@ -55,8 +55,10 @@ def as_finished(
 ) -> Iterator[tuple[int, Result]]:
     """Yield (index, result) for each of ``works`` as it finishes, from ``jobs`` processes.
 
-    The works start in their order. A keyboard interrupt reaches only this process, which then ends the workers. Raises
-    ``WorkerDied`` if a worker ends before its work is finished, or if no work finishes for ``patience`` seconds.
+    ``works`` are functions without arguments, each called once, and started in their order. If ``jobs`` is 1 or there
+    is only one work, this process calls them, except inside ``shared_among``. A keyboard interrupt reaches only this
+    process, which then ends the workers. Raises ``WorkerDied`` if a worker ends before its work is finished, or if no
+    work finishes for ``patience`` seconds.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):

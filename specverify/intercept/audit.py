@@ -216,8 +216,10 @@ def asked(
 ) -> None:
     """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
-    ``questions`` are the earlier comparisons of the same uniform; the new one is added to them. ``cell`` is the
-    interval that the answer selects, or None if earlier answers already determined it.
+    ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval that the answer selects, or
+    None if earlier answers already determined the answer. The new comparison is appended to ``questions`` if its answer
+    was not determined and it has a threshold, not at an end of [0, 1], that was not compared before. Does nothing if no
+    audit is active.
     """
     audit: Audit | None = mode().audit
     if audit is None:

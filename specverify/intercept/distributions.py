@@ -583,7 +583,7 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Raise a refusal if ``call`` permutes ``number`` elements and ``number`` exceeds ``MOST_SHUFFLED``."""
+    """Refuse the call named ``call``, which permutes ``number`` elements, if ``number`` exceeds ``MOST_SHUFFLED``."""
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 

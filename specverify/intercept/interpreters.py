@@ -225,7 +225,9 @@ class Coupled:
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
         """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
 
-        Raises ``Parted`` if the recorded weights are not proportional to ``pmf`` or the outcome has probability 0.
+        If ``item`` has a uniform number and no outcome, the outcome is found by inverse CDF over ``pmf``. Raises
+        ``Parted`` if the recorded outcome has probability 0 in ``pmf``, or the recorded weights are not proportional to
+        ``pmf``.
         """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
@@ -459,7 +461,7 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return ``result``, an outcome or an answer, if its probability in ``masses`` is positive.
+        """Return ``result``, the index of an outcome or an answer, if its probability ``masses[result]`` is positive.
 
         Otherwise record a difference, with the ``name`` of the draw, and return the likeliest outcome.
         """
@@ -696,7 +698,10 @@ class Gathered:
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Store and return ``otherwise``, the integer chosen for ``of``, a symbolic number with very many outcomes."""
+        """Return ``otherwise`` as an integer, after storing it as the value of the symbolic number ``of``.
+
+        ``of`` has very many possible values, and the caller has chosen ``otherwise`` among them.
+        """
         added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
         self._wholes[id(of.uniform.known)] = int(otherwise) - added
         return int(otherwise)
@@ -755,7 +760,10 @@ class _NumbersAskedTogether(NamedTuple):
         return TRIES if self.questions else 1
 
     def met(self, values: _Values) -> bool:
-        """Return whether all comparisons of this group have the answers of the path at ``values``."""
+        """Return whether all comparisons of this group have the answers of the path at ``values``.
+
+        Also returns False if a value is within rounding of a point at which an answer changes.
+        """
         try:
             with mode_with(coupled=values):
                 return all(question.holds(values) for question in self.questions)

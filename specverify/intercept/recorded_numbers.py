@@ -211,9 +211,10 @@ def _counts(result: Any, n: int, pvals: Any, *_: Any) -> Iterator[Item]:
 
 
 def _heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
-    """Yield the binomial numbers in ``result`` as outcomes, each with its pmf as weights if ``trials`` is small.
+    """Yield an item for each binomial number in ``result``: the number as an outcome.
 
-    ``trials`` is the number of trials, and ``chance`` the probability of success.
+    The weights of an item are the binomial pmf, or None for more than ``_TOLD_TRIALS`` trials. ``trials`` is the number
+    of trials, and ``chance`` the probability of success.
     """
     for place, n, p in np.broadcast(np.asarray(result), np.asarray(trials), np.asarray(chance)):
         ways = range(int(n) + 1) if n <= _TOLD_TRIALS else ()

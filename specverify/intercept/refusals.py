@@ -260,7 +260,10 @@ def give(what: str) -> None:
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Context manager that discards the refusals raised in its ``with`` block: the caller then computes differently."""
+    """Context manager after which the open block has no record of the refusals raised in the ``with`` block.
+
+    It is used where the caller can compute the result in another way. A refusal is still raised as an exception.
+    """
     block = current()
     before = len(block.refusals) if block else 0
     try:

@@ -115,7 +115,10 @@ def _shaped(numbers: Sequence[float], result: Any) -> Any:
 
 
 def _of_uniform(of: Callable[..., Any]) -> Row:
-    """Return the rule of a library call that computes ``of(u, *parameters)`` from one uniform ``u``."""
+    """Return the rule (a ``Row``) of a library call that returns ``of(u, *parameters)``.
+
+    ``u`` are the given uniform numbers, in the shape of the result, and ``parameters`` the arguments of the call.
+    """
 
     def row(items: Sequence[Item], result: Any, *parameters: Any, **named: Any) -> Any:
         return of(_shaped([item.low for item in items], result), *parameters, **named)
@@ -239,7 +242,10 @@ def _doubles(given: Any) -> Any:
 
 
 def _in_place(of: Callable[..., Any]) -> Row:
-    """Return the rule of a tensor method that fills the tensor with ``of(u, *parameters)``, where ``u`` is uniform."""
+    """Return the rule (a ``Row``) of a tensor method that fills its tensor with ``of(u, *parameters)``.
+
+    ``u`` are the given uniform numbers, in the shape of the tensor, and ``parameters`` the other arguments of the call.
+    """
     return _of_uniform(lambda u, _, *parameters, **named: of(u, *parameters, **named))
 
 

@@ -3,7 +3,8 @@
 If every row has several possible tokens, paths multiply, and faults at the fourth draft, in the sixth round or after
 the sixteenth token are out of reach. Here most rows of p and q are one-hot and every row depends on the whole text, so
 a wrong position, a stale cache entry or a row of another position changes the token with certainty. A row that is not
-one-hot is called open.
+one-hot is called open. The module makes several kinds of tables. A kind has a name such as ``open_after_1_5``, in which
+the numbers are the lengths, in tokens, of the texts after which a row of p may be open.
 """
 
 from __future__ import annotations

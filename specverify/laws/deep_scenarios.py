@@ -25,7 +25,10 @@ def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
 
 
 def _lines() -> list[list[int]]:
-    """Return the points of each line of the affine plane of order three; point (x, y) is ``3 x + y``."""
+    """Return the twelve lines of the affine plane of order three, each as the list of its three points.
+
+    The point (x, y) is the number ``3 x + y``. Every two points are on one line.
+    """
     sloped = [
         [_SIDE * x + (slope * x + start) % _SIDE for x in range(_SIDE)]
         for slope, start in product(range(_SIDE), repeat=2)

@@ -86,10 +86,10 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
 
 
 def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
-    """Return the total variation by which rounding can change an enumerated law; 0 for rationals.
+    """Return an upper bound on the total variation by which rounding can change an enumerated law; 0 for rationals.
 
-    The bound follows from the observed dtypes and lookups (``rounding``). No dtype counts as finer than ``coarsest``,
-    the spacing of its floats at 1.
+    The bound follows from the observations in ``law.rounding``, among them the spacing at 1 of the floats of the
+    coarsest observed dtype. If this spacing is smaller than ``coarsest``, the bound is computed with ``coarsest``.
     """
     if is_rational(law):
         return 0.0

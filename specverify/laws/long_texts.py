@@ -201,7 +201,10 @@ def expectation(rounds: Rounds, factors: Factors) -> Fraction:
 
 
 def fingerprint(rounds: Rounds, factors: Factors) -> int:
-    """Return ``expectation(rounds, factors)`` modulo ``PRIME``; the factors must be integers."""
+    """Return the fingerprint of the law of ``rounds``: ``expectation(rounds, factors)`` modulo ``PRIME``.
+
+    ``factors[t][v]``, an integer, is the factor of token v at position t of the new tokens.
+    """
     values = [1] * (len(rounds.nodes) + 1)
     for number in range(len(rounds.nodes) - 1, -1, -1):
         place, edges = rounds.nodes[number]

@@ -88,7 +88,7 @@ def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
 
 
 def table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, LanguageModel]]:
-    """Return a strategy of language models (target, draft), whose rows are those of ``pmf_pairs``."""
+    """Return a strategy of language models (target, draft); after each text their two rows are one of ``pmf_pairs``."""
     check_integer(vocabulary, "the vocabulary")
     return _table_pairs(vocabulary)
 

@@ -245,7 +245,8 @@ def _next_branch(
 ) -> bool:
     """Move ``branches`` to the next path that is not rare and whose probability is above ``least()``.
 
-    Returns False if there is none. ``first``, ``least`` and ``rare`` are those of ``paths``.
+    ``first``, ``least`` and ``rare`` are those of ``paths``. Returns False in two cases: there is no such path, or
+    ``rare`` returns False for the probability of rare paths that were passed over.
     """
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0

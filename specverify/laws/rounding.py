@@ -64,7 +64,7 @@ class Rounding(NamedTuple):
     decisions: int = 0
     """Number of draws; further comparisons of the same uniform do not count."""
     cells: int = 0
-    """Number of lookups in cumulative pmfs plus further comparisons of the same uniform."""
+    """Number of cells of positive mass in the lookups of all draws, plus further comparisons of the same uniform."""
     uniforms: int = 0
     """Number of uniforms that were compared."""
     support: int = 1
@@ -115,7 +115,8 @@ def of_lookup(epsilon: float, cells: int) -> float:
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
     """Return an upper bound on the total variation by which rounding can change a law.
 
-    No dtype counts as finer than ``coarsest``, the spacing of its floats at 1.
+    ``rounding`` has the observations of the runs that gave the law. The bound is computed with ``rounding.epsilon``,
+    the spacing of floats at 1, or with ``coarsest`` if that is larger.
     """
     epsilon = max(rounding.epsilon, coarsest)
     floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
@@ -219,7 +220,11 @@ def known_within(bound: float) -> None:
 
 
 def asked(*, again: bool) -> None:
-    """Record a comparison of a uniform number. ``again``: the program compared the same number before."""
+    """Record a comparison of a uniform number.
+
+    ``again`` states that the program compared the same number before. The comparison then counts as a further one, else
+    as that of another uniform.
+    """
     if _COLLECTING:
         _COLLECTING[-1].again += again
         _COLLECTING[-1].uniforms += not again

@@ -34,9 +34,10 @@ def _pmf(name: str, vocabulary: int) -> tuple[list[Any], list[Any]]:
 
 
 def _rule(q: list[Any]) -> tuple[list[list[Any]], list[Any]]:
-    """Return an unknown rule as a matrix, and the conditions on it.
+    """Return an unknown rule as a matrix ``k`` of unknowns, and the list of conditions on it.
 
-    ``k[d][v]`` is the probability that d is drafted, from q, and v emitted.
+    ``k[d][v]`` is the probability that token d is drafted and token v emitted. The conditions are that no entry is
+    negative and that row d sums to ``q[d]``, the probability that d is drafted.
     """
     tokens = range(len(q))
     masses = [[z3.Real(f"k{drafted}_{emitted}") for emitted in tokens] for drafted in tokens]
@@ -126,7 +127,8 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
     """Prove the statement ``what`` about every rule, or search for a rule that violates it; return the result.
 
-    The time limit is ``seconds``. The ``figures`` of a refutation contain the rule that was found.
+    ``what`` is a key of ``LINEAR``, and ``seconds`` the time limit. The ``figures`` of a refutation contain the rule
+    that was found.
     """
     started = time.perf_counter()
     questions, says = LINEAR[what]

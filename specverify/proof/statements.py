@@ -35,8 +35,8 @@ Program: TypeAlias = Callable[[ProofSubject, World, Draws, RoundStart], Shares]
 class Statement(NamedTuple):
     """A statement about the masses that the programs ``left`` and ``right`` give to each outcome.
 
-    The difference left - right must not have a forbidden sign. If only the negative sign is forbidden, the statement is
-    that ``left`` is at least ``right``.
+    It says of every outcome: its mass under ``left`` minus its mass under ``right`` does not have a sign in
+    ``forbidden``. If only the negative sign is forbidden, the mass under ``left`` is at least the mass under ``right``.
     """
 
     left: Program

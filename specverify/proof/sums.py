@@ -142,9 +142,10 @@ def _cells(
 def conditions_left(
     conditions: Iterable[SignCondition], facts: Mapping[Polynomial, frozenset[int]]
 ) -> tuple[SignCondition, ...] | None:
-    """Return those of ``conditions``, in order, that the known signs ``facts`` leave undecided.
+    """Return those of ``conditions``, in order, that ``facts`` leave undecided.
 
-    Returns None if the known signs contradict one of the conditions.
+    ``facts`` maps a polynomial to the signs that are still possible for it; any other polynomial may have every sign.
+    Returns None if ``facts`` contradict one of the conditions.
     """
     left = []
     for condition in conditions:
@@ -181,9 +182,10 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
 
 
 def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool:
-    """Return whether ``chance = 0`` implies, under the conditions of ``solver``, that ``weight`` is 0.
+    """Return whether it is shown that ``weight`` is 0 wherever ``chance`` is 0, under the conditions of ``solver``.
 
-    ``chance`` must divide the numerator of ``weight``, and the denominators must be positive where ``chance`` is 0.
+    It is shown if ``chance``, the probability of an outcome, divides the numerator of ``weight``, and all denominators
+    are positive where ``chance`` is 0.
     """
     if not isinstance(weight, Real) or quotient(weight.numerator, chance) is None:
         return False

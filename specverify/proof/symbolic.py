@@ -35,7 +35,7 @@ class Oracle(Protocol):
     """The interface of an object that decides comparisons of symbolic numbers, such as the run of a program."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
-        """Return whether the sign of ``polynomial`` is one of ``signs`` on the current path."""
+        """Return whether the sign of ``polynomial`` is one of ``signs`` on the current path; a sign is -1, 0 or 1."""
         ...
 
 

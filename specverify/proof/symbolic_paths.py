@@ -94,7 +94,10 @@ class PathDraws:
         return int(step.answer)
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
-        """Return whether the sign of ``polynomial`` is one of ``signs`` on this path."""
+        """Return whether the sign of ``polynomial`` is one of ``signs`` on this path; a sign is -1, 0 or 1.
+
+        If both answers are possible, this path follows one of them, and a later path the other.
+        """
         if polynomial.degree == 0:
             value = polynomial.terms.get((), 0)
             return (value > 0) - (value < 0) in signs

@@ -93,7 +93,11 @@ class World(Protocol):
         ...
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer to an open question (True is yes). Equal questions have equal answers."""
+        """Return the answer to an open question (True is yes). Equal questions have equal answers.
+
+        ``question`` is a name, such as ``"draft"`` for whether another token is drafted, followed by tokens, such as
+        the text after which it is asked.
+        """
         ...
 
 
@@ -139,7 +143,7 @@ class Model(NamedTuple):
         return Task(_one_hot(self) if greedy else table(self.target), table(self.draft), horizon=horizon)
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer to an open question; False (no) if none is stored."""
+        """Return the stored answer to an open question, given as for ``World.chosen``; False (no) if none is stored."""
         return self.choices.get(question, False)
 
 

@@ -57,7 +57,10 @@ class Vector(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Return the name of the group for which grades are counted: the kind, and the first flag."""
+        """Return the name of the group in which grades are counted: ``kind/flag`` with the first flag, or ``kind``.
+
+        The second form is that of a vector without flags.
+        """
         return "/".join((self.kind, *self.flags[:1]))
 
 

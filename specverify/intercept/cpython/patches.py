@@ -164,7 +164,10 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function that enters the context manager ``block``, or does nothing if ``block`` is already entered."""
+    """Return a function without arguments that returns a context manager, like ``block``.
+
+    It is the context manager of ``block``, or one that does nothing while ``block`` is already entered.
+    """
     name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager

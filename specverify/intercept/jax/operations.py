@@ -350,9 +350,10 @@ CHOICES: dict[str, Handler] = {
 
 
 def _row_of(name: str) -> Callable[..., Any]:
-    """Return the rule ``rule(row, ask)`` by which the operation ``name`` computes one row of elements.
+    """Return the rule of the operation ``name`` for one row of elements, from the table of primitives.
 
-    It is the rule of the table of primitives. It refuses rows that contain random bits.
+    The rule is called as ``rule(row, ask)`` and returns the result of the operation on ``row``. ``ask`` is an ``Ask``:
+    it has the operation and the line that a refusal names. A row that contains random bits is refused.
     """
     rule: Any = OF_JAX[name].scalar
 
@@ -727,6 +728,7 @@ def numpy_rule(
 ) -> NumpyRule | None:
     """Return NumPy's rule of a primitive for these operands, results and parameters; None if JAX must compute it.
 
+    The rule is called as ``rule(parameters, *arrays)`` and returns the result of the primitive as a NumPy array.
     ``operands`` and ``results`` are JAX's descriptions (shape and dtype) of the arrays.
     """
     rule = _BY_NUMPY.get(primitive.name)

@@ -472,8 +472,9 @@ def _found(
     """Compute the result of ``operation`` on a symbolic number, for the cache.
 
     The symbolic number is a uniform with ``steps``, then limited to ``[low, high]``. It is the operand with index
-    ``place``; ``number`` is the other operand, or None if there is no other. ``negative`` distinguishes -0.0 in the
-    cache. Returns the steps and limits of the result, a plain number, or ``Declined`` if the operation is refused.
+    ``place``; ``number`` is the other operand, or None if there is no other. ``negative`` states that ``number`` is
+    -0.0, which the cache would otherwise confuse with 0.0. Returns the steps and limits of the result, a plain number,
+    or ``Declined`` if the operation is refused.
     """
     value = Continuous(FRESH, steps, low, high)
     try:

@@ -161,7 +161,7 @@ class Primitive(NamedTuple):
 
 
 def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
-    """Return the rows of all ``families`` by name.
+    """Return name -> row for the rows in all ``families``, which are collections of rows.
 
     Raises:
         ValueError: two rows have the same name, here or in a library.

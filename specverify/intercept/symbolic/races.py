@@ -119,7 +119,11 @@ def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clo
 
 
 def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
-    """Return ``clock`` delayed by ``begin`` and restricted to the limits ``low`` and ``high`` of ``time``."""
+    """Return ``clock`` delayed by ``begin``, with ring times limited to the range from ``time.low`` to ``time.high``.
+
+    If the delayed clock would ring before ``time.low``, it rings at ``time.low``; it rings at ``time.high`` at the
+    latest.
+    """
     clock = clock._replace(start=clock.start + begin, end=clock.end + begin)
     if time.low > clock.start:
         clock = clock._replace(start=time.low, at_once=1 - clock.later(time.low))
@@ -562,7 +566,10 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
 
 
 def _parts(score: Any) -> tuple[Any, ...]:
-    """Return the numbers whose maximum is ``score``; refuses other order statistics."""
+    """Return the numbers whose maximum is ``score``: its parts if it is a maximum of several, else ``score`` alone.
+
+    Refuses a ``score`` that is another order statistic, such as a minimum.
+    """
     if not isinstance(score, Extreme):
         return (score,)
     if not score.largest or score.rank:

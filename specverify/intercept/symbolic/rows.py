@@ -407,7 +407,7 @@ def all_ranks(length: int, _: int | None) -> range:
 
 
 def first_ranks(_: int, count: int | None) -> range:
-    """Return the first ``count`` ranks of a row; none if ``count`` is None."""
+    """Return the range of the first ``count`` ranks of a row; an empty range if ``count`` is None."""
     return range(count or 0)
 
 

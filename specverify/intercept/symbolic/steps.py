@@ -324,5 +324,5 @@ def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneSte
 
 
 def _nothing(step: MonotoneStep) -> bool:
-    """Return whether a step is the identity; a factor may differ from 1 by rounding."""
+    """Return whether a step counts as the identity: adding 0, or a factor or exponent that is 1 up to rounding."""
     return step.number == 0 if step.name == "plus" else step.name in SCALES and abs(step.number - 1) <= FLOAT64

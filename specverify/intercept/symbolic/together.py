@@ -267,8 +267,8 @@ def _ratio(one: float, other: float) -> float:
 class _Boxes(NamedTuple):
     """Boxes of uniform numbers, with bounds of two volumes for each box.
 
-    The volumes are those of the points where the facts hold and the asked comparison is true (``yes``) or false
-    (``no``).
+    ``yes`` bounds the volume of the points at which all facts hold and the comparison in question is true. ``no``
+    bounds the volume of the points at which all facts hold and the comparison is false.
     """
 
     low: Any

@@ -284,7 +284,10 @@ class Known:
         """The comparisons of the number, for the audit of reuse."""
 
     def share_below(self, bound: float) -> float:
-        """Return the probability that the number is below ``bound``, given the known order but no comparison."""
+        """Return the probability that the number is below ``bound``, given only its rank (``place``) in a race.
+
+        If it has no rank, the number is uniform in [0, 1). Comparisons, which narrow its interval, are not considered.
+        """
         return bound if self.place is None else share_below(self.place, bound)
 
 

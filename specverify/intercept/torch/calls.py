@@ -166,9 +166,10 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of the call ``func(*args, **named)``, which needs special handling.
+        """Return the result of the call ``func(*args, **named)``, which torch alone may not be able to answer.
 
-        Such a call draws, writes, converts to numbers, or has symbolic arguments (then ``lazy`` is True).
+        It is a call that draws, writes or converts to numbers, or that has symbolic arguments. ``lazy`` states that it
+        has symbolic arguments.
         """
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):

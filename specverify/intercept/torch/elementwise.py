@@ -481,9 +481,11 @@ def _single(operand: Any, number: Any) -> Any:
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return the product of two ``elements`` by ``function``; if the first is 0, the second is not forced.
+    """Return the product of two ``elements``, computed by ``function``.
 
-    If the second of ``operands`` is a bool mask, its element counts as the first.
+    One element is forced before the other; if it is 0, the result is 0 and the other is not forced. It is the second
+    element if the second of ``operands``, the tensors or numbers to which the elements belong, is a bool mask.
+    Otherwise it is the first element.
     """
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

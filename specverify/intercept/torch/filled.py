@@ -194,7 +194,7 @@ class Filled:
 def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return ``elements`` broadcast to ``shape``, the shape of the tensor to which they are written.
 
-    Leading dimensions of length 1 are dropped if there are too many.
+    If ``elements`` has more dimensions than ``shape``, its leading dimensions of length 1 are dropped.
     """
     while elements.ndim > len(shape) and elements.shape[0] == 1:
         elements = elements.reshape(elements.shape[1:])

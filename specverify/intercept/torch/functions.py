@@ -371,9 +371,11 @@ def _law(
     generator: Any,
     given: Sequence[Any] = (),
 ) -> Any:
-    """Return numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
+    """Return random numbers of ``law`` with parameters ``given``, in the shape and dtype of ``like``.
 
-    ``run`` answers the draws, and ``fill`` draws from the real ``generator``. ``call`` is the name of the function.
+    ``run`` answers the draws. ``fill(tensor, generator=generator)`` is torch's own method, which makes the same draws
+    from the real ``generator``. ``call`` is the name of the drawing function. The result is a symbolic tensor, or an
+    ordinary tensor if the run forces values.
     """
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:

@@ -374,8 +374,9 @@ def is_stored(tensor: SymbolicTensor) -> bool:
 def is_settled(value: Any, shares: bool) -> bool:
     """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
-    ``shares`` states that the operation writes to an argument or returns a view of one. The argument must then also be
-    an ordinary tensor, because a later write of symbolic numbers would change it.
+    ``shares`` states that the operation writes to an argument or returns a view of one. The result is then False for
+    every symbolic tensor, even if all its elements are known, because a later write of symbolic numbers would change
+    it. A symbolic tensor that has become an ordinary tensor counts as ordinary.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
