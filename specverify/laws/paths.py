@@ -313,8 +313,8 @@ def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed:
     """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
     Knuth, "Estimating the efficiency of backtrack programs" (1975). Each of ``probes`` runs of ``program`` takes every
-    branch with equal probability, by ``seed``. If the first run meets no branch, it has taken the only path, and the result
-    is 1.
+    branch with equal probability, by ``seed``. If the first run meets no branch, it has taken the only path, and the
+    result is 1.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
