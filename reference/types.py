@@ -213,7 +213,10 @@ class Reduction(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """A registry row: one named system, its claims, and the options of its examination."""
+    """A registry row: one named system, its claims, and the options of its examination.
+
+    ``examples`` are the options with which it is examined: for each example, keyword arguments of ``build``.
+    """
 
     name: str
     summary: str

@@ -34,7 +34,7 @@ class CertificateRefused(Exception):  # noqa: N818 - named for what it says of t
 
 
 class Ratio(NamedTuple):
-    """A quotient: a numerator over a product of denominators."""
+    """A quotient: the numerator ``top`` over the product of the denominators ``below``; over 1 for none."""
 
     top: Polynomial
     below: tuple[Polynomial, ...] = ()

@@ -98,7 +98,10 @@ def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree of top-k candidates by drawing from p and looking the token up among them."""
+    """Verify a tree of top-k candidates: at each node, draw a token from p and look it up among the node's children.
+
+    A child with this token is accepted, and verification continues there. If there is none, the token is the last one.
+    """
     return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
 
 

@@ -239,8 +239,9 @@ def planted_verifier(
 def text_under(
     verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program that decodes the text of a test vector with ``verify``, a verifier of logits.
+    """Return the program that decodes the text of a test vector with ``verify`` and returns its new tokens.
 
+    ``verify`` is a verifier of logits, and ``target`` and ``draft`` are the models of the vector.
     ``inputs`` are the inputs of the vector. Returns None if the vector has no sampling parameters, has others than
     temperature, top-k, top-p and min-p, or lets the text end early.
     """

@@ -82,7 +82,7 @@ def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Toke
     citation="vLLM issue #38202, PR #38467",
 )
 def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the logit bias if there are drafts."""
+    """Return ``parameters`` without the logit bias if the number of drafts is positive, else unchanged."""
     return parameters._replace(bias=()) if drafts else parameters
 
 

@@ -70,7 +70,7 @@ def with_padding(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt with one token in its middle masked out."""
+    """Return the arguments of ``generate`` for the prompt of ``engine`` with its third token masked out."""
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 2)}
 
@@ -189,13 +189,13 @@ def _mask_without(ids: Any, position: int) -> Any:
 
 
 def of_two_types(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt with a token type for each token, alternating 0 and 1."""
+    """Return the inputs of ``engine`` with a token type for each token of the prompt, alternating 0 and 1."""
     types = torch.arange(engine.inputs["input_ids"].shape[1])[None] % 2
     return {**engine.inputs, "token_type_ids": types}
 
 
 def of_padded_embeddings(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt as embeddings, after one embedding of padding."""
+    """Return the arguments of ``generate`` for the prompt as embeddings, after one embedding of padding."""
     return {**of_embeddings(engine), **with_padding(engine), "input_ids": None}
 
 

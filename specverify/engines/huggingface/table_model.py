@@ -158,7 +158,7 @@ def _table(shape: str, side: str, vocabulary: int, seed: int) -> LanguageModel:
 
 
 def _entries(rows: Any) -> Any:
-    """Return ``[batch, length]`` as the states of one head of size one: ``[batch, 1, length, 1]``."""
+    """Return ``rows`` ``[batch, length]`` as the states ``[batch, 1, length, 1]`` of one head of size 1."""
     return rows[:, None, :, None]
 
 

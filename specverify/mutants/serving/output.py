@@ -94,9 +94,10 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities of the new tokens in the form in which the caller gets them.
+    """Return the ``probabilities`` of the new tokens that the caller gets: here the same, in the same order.
 
-    ``waits`` states whether each step waits for the results of the previous one; it is not used here.
+    ``waits`` states whether each step waits for the results of the previous one; it is not used here, but a planted bug
+    depends on it.
     """
     return tuple(probabilities)
 

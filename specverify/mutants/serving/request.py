@@ -69,7 +69,10 @@ class Request(NamedTuple):
 
 
 def admit(body: Mapping[str, Any]) -> Request:
-    """Return the request of a caller's ``body``, which is not changed: the caller may send it again."""
+    """Return the request whose fields are the entries of ``body``.
+
+    ``body`` belongs to the caller and is not changed, so that the caller can send it again.
+    """
     return Request(**body)
 
 
@@ -79,7 +82,7 @@ def one_hot(token: int, size: int) -> ExactPmf:
 
 
 def normalised(masses: ExactPmf) -> ExactPmf | None:
-    """Return ``masses`` with sum 1, or None if there is nothing to normalise."""
+    """Return ``masses`` divided by their sum, or None if the sum is 0."""
     total = sum(masses)
     return masses if total == 1 else tuple(mass / total for mass in masses) if total else None
 
