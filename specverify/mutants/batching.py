@@ -2,7 +2,8 @@
 
 A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
 which documents its parameters. A function below ``planted_verifier`` is a whole verifier: ``p`` and ``q`` are the rows
-of the target and the draft model, ``lengths`` the numbers of drafts of the rows of a batch.
+of the target and the draft model, ``draft_tokens`` the drafts, and ``lengths`` the numbers of drafts of the rows of a
+batch. It returns, for each row of the batch, the accepted drafts and one more token.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Correct tree verifiers in NumPy, and the functions that make mutants of them by changing one part.
 
-``walked`` goes down from the root; a rule decides at each node which child to continue with.
+``walked`` goes down from the root; a rule decides at each node which child to continue with. ``parents`` has the parent
+of each node (-1 is the root) and ``tokens`` the token of each node; ``p`` and ``q`` are the rows of the target and the
+drafter (``subjects.tree_verifier``).
 """
 
 from __future__ import annotations

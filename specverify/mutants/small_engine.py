@@ -89,7 +89,7 @@ def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
 
 
 def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTables] = models) -> Subject:
-    """Return the subject of ``engine``, which claims to be lossless and to accept as often as possible.
+    """Return the subject called ``name`` that runs ``engine``, and claims to be lossless and to accept most often.
 
     ``tables()`` returns the models of each run.
     """

@@ -4,7 +4,7 @@ A prompt of embeddings, a cache passed in, masks with holes, processors and crit
 objects used again, token types, positions, streamers, low precision. Each function takes the builder of a call of
 ``generate`` and returns the builder of that call in the situation, or returns the arguments that make the situation.
 
-``engine`` is always a call of ``generate`` with its models and its prompt.
+``engine`` is always a call of ``generate`` with its models and its prompt, and ``build`` the builder of such a call.
 """
 
 from __future__ import annotations
