@@ -55,7 +55,7 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
 
 
 class Generation(NamedTuple):
-    """The new tokens, and a record of each round."""
+    """The result of a generation: the new tokens, and ``rounds``, the record of each round."""
 
     tokens: Tokens
     rounds: tuple[Round, ...]

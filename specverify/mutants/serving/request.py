@@ -19,7 +19,7 @@ class Aborted(Exception):  # noqa: N818 - reads as what becomes of the requests
 
 
 class Parameters(NamedTuple):
-    """The sampling parameters, as exact rationals."""
+    """The sampling parameters, as exact rationals; by default ``top_k``, ``top_p`` and ``min_p`` remove no token."""
 
     temperature: int = 1
     """Exponent of the probabilities: the reciprocal of what is called temperature elsewhere; 0 means greedy
@@ -52,7 +52,11 @@ class Grammar(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One text to decode, and its sampling parameters."""
+    """One text to decode, and its sampling parameters.
+
+    At most ``max_new`` tokens follow the ``prompt``. The text ends early after a token in ``eos`` or with one of
+    ``stop_strings``. ``grammar`` restricts the tokens; None for no restriction.
+    """
 
     prompt: Tokens
     max_new: int
