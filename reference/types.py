@@ -96,10 +96,9 @@ class Plan(NamedTuple):
 class LengthRule(NamedTuple):
     """A rule for the length of a draft, with a state that begins as ``init``.
 
-    Every rule of this form is exact, because a drawn token is never removed.
-
-    The condition for exactness (Theorem B of the draft-length rules): whether position i is drafted may depend on
-    everything known before token i is drawn, but not on token i itself.
+    Every rule of this form is exact, because a drawn token is never removed. The condition for exactness (Theorem B of
+    the draft-length rules): whether position i is drafted may depend on everything known before token i is drawn, but
+    not on token i itself.
     """
 
     init: Hashable

@@ -296,9 +296,9 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``, or (a bug) its position in a reordered list of ids.
+    """Return the argmax of ``row``; if other rows of the batch are sampled (``mixed``), return a position instead.
 
-    The position is returned if other rows of the batch are sampled (``mixed``).
+    It is the position of the most probable token in the row read backwards, which is not its id.
     """
     return argmax(row[::-1]) if mixed else argmax(row)
 

@@ -249,7 +249,7 @@ def earlier_siblings_in_q(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Verify the drafted blocks, the paths of ``draft``, as a prefix tree: equal blocks become one path.
 
-    They are then tested once, although each of them should be tested.
+    The acceptance depends on the number of blocks, and this number is then smaller than the number drawn.
     """
     rows = {path_tokens(draft, node): pmf for node, pmf in enumerate(draft.pmfs)}
     tree = merged(path_tokens(draft, leaf) for leaf in leaves(draft.parents))

@@ -81,7 +81,7 @@ def two_prompts(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
-    """Return a cache that already contains the prompt without its last token."""
+    """Return the argument ``past_key_values``: a cache that already contains the prompt without its last token."""
     cache: Any = DynamicCache(config=engine.target.config)
     engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
     return {"past_key_values": cache}
@@ -93,7 +93,7 @@ def with_a_tokenizer(_: GenerateCall) -> dict[str, Any]:
 
 
 def letters_tokenizer(vocabulary: int) -> Any:
-    """Return a tokenizer in which token j is the j-th letter and text has no spaces."""
+    """Return a tokenizer of ``vocabulary`` tokens, in which token j is the j-th letter and text has no spaces."""
     tokenizer: Any = Tokenizer(
         models.WordLevel({LETTERS[token]: token for token in range(vocabulary)}, unk_token=LETTERS[0])
     )
@@ -104,7 +104,10 @@ def letters_tokenizer(vocabulary: int) -> Any:
 
 
 def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
-    """Return a logits processor that counts its calls; its effect is right only if it is called once per token."""
+    """Return the argument ``logits_processor``: a list with one processor that counts its calls.
+
+    Its effect is right only if it is called once per token.
+    """
     return {"logits_processor": [counting_processor()]}
 
 
@@ -217,7 +220,7 @@ def allowed_after(_: int, ids: Any) -> list[int]:
 
 
 def with_a_negative_prompt(_: GenerateCall) -> dict[str, Any]:
-    """Return a negative prompt for classifier-free guidance."""
+    """Return the argument ``negative_prompt_ids``: a negative prompt, for classifier-free guidance."""
     return {"negative_prompt_ids": torch.tensor([[2, 2]])}
 
 

@@ -106,7 +106,7 @@ def streamed(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Piec
     """Return the text to send after ``sent``: that of all ``new`` tokens, up to the last complete character.
 
     ``fresh`` are the new tokens of this round, ``drafts`` the drafts for it, and ``pieces`` has the bytes of each
-    token. The ``last`` message has all the text.
+    token. If this is the ``last`` message, an incomplete character at the end is sent too.
     """
     text = text_of(new, pieces)
     return text[len(sent) :] if last else text.rstrip("\ufffd")[len(sent) :]

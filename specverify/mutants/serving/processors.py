@@ -138,7 +138,7 @@ def new_before(new: int, row: int, rounds: int) -> int:
 
 
 def permitted(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the tokens, of a vocabulary of ``size``, that the parameters allow."""
+    """Return the tokens in ``parameters.allowed``, or all tokens of a vocabulary of ``size`` if it is empty."""
     return frozenset(parameters.allowed or range(size))
 
 
