@@ -71,7 +71,10 @@ class Term(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The polynomials and ratios that a certificate refers to by number, and the number of each polynomial."""
+    """The polynomials and ratios that a certificate refers to by number.
+
+    ``numbers`` maps each polynomial, by its ``key``, to its number.
+    """
 
     polynomials: Sequence[Polynomial]
     ratios: Sequence[Ratio]

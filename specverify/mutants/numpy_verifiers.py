@@ -243,9 +243,9 @@ def text_under(
 ) -> Callable[[Draws], Tokens] | None:
     """Return the program that decodes the text of a test vector with ``verify`` and returns its new tokens.
 
-    ``verify`` is a verifier of logits, and ``target`` and ``draft`` are the models of the vector.
-    ``inputs`` are the inputs of the vector. Returns None if the vector has no sampling parameters, has others than
-    temperature, top-k, top-p and min-p, or lets the text end early.
+    ``verify`` is a verifier of logits. ``target``, ``draft`` and ``inputs`` are models and inputs of the vector.
+    Returns None in three cases: the vector has no sampling parameters, it has others than temperature, top-k, top-p and
+    min-p, or its text may end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):
