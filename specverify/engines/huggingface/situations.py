@@ -320,7 +320,7 @@ def streamed(build: Build) -> Build:
 
 
 def _with_options(build: Build, options: Callable[[], dict[str, Any]]) -> Build:
-    """Return a builder of the call with further arguments of ``generate``: ``options()``, created anew for every call."""
+    """Return a builder of the call with further arguments of ``generate``, ``options()``, created anew each time."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
