@@ -640,9 +640,9 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
     ``name`` states which it is: the text, the chunks of a stream, or the snapshots, each of which must extend the one
-    before. They must give the right text, which ``known`` or the returned text determines. Returns None also if the
-    right text is not known, or if it goes on beyond the horizon. ``kind`` is the promise, and ``answer`` has the
-    tokens.
+    before. They must give the right text, which ``known`` or the returned text determines. ``answer`` has the tokens,
+    and ``kind``, the promise, is not used. Two cases are not compared and return None: the answer goes on beyond the
+    horizon, and the right text is not known (then only the order of snapshots is examined).
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -717,8 +717,8 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
     ``name`` is the name of ``value``, and ``kind`` the promise for it. If ``kind`` is a function, the expected value is
     ``kind(new tokens)``; otherwise it is the one in ``known`` that the call without speculation returns with the same
-    tokens. Returns None also if there is no expected value, or if the text goes on beyond the horizon. ``answer`` has
-    the tokens.
+    tokens. ``answer`` has the tokens. Two cases are not compared and return None: there is no expected value, and the
+    answer goes on beyond the horizon.
     """
     if callable(kind):
         expected = kind(answer.new)

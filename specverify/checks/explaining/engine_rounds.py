@@ -46,9 +46,9 @@ class EngineRounds(NamedTuple):
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
-    """Read ``all_paths`` of one engine as rounds, and describe the deviation from the rule that they share.
+    """Return the readings of ``all_paths`` of one engine as rounds, and the sentence about their common deviation.
 
-    A path is (draws, new tokens, models).
+    A path is (draws, new tokens, models). The deviation is that from the rule of speculative sampling.
     """
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
