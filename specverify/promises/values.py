@@ -807,10 +807,11 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario is examined after the others, because no end-of-sequence token ends its texts.
+        """Return whether the program called ``name`` is examined after the programs for which the result is False.
 
-        Such texts end for the same reason, so an engine that reports a wrong reason cannot be recognised there. Returns
-        False for all scenarios if no reason of an end is promised.
+        The result is True if the reason of the end of a text is promised and no text of the program can end with an
+        end-of-sequence token. All its texts then end for the same reason, so an engine that confuses the reasons may
+        not be recognised there.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

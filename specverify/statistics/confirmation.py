@@ -113,8 +113,9 @@ def confirmed_fit(
 
 
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
-    """Return the nominal level of each stage, at which it rejects a correct sampler at most with ``sqrt(false_alarm)``.
+    """Return the nominal level of each of the two stages.
 
+    At this level a stage rejects a correct sampler with probability at most ``sqrt(false_alarm)``.
     ``minimum_expected`` is the smallest expected count of a cell. ``calibrated_level`` reduces the square root, because
     the chi-square limit is optimistic at small counts. The bound is exact for the hardest laws known; it is not a
     theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws exceed the bound by the few percent that
