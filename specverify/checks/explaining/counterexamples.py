@@ -460,7 +460,7 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
-    """Return the outcome that is most too probable, and a sentence with its observed and its expected probability.
+    """Return the outcome that exceeds its expected probability the most, and a sentence with both probabilities.
 
     ``law`` maps outcomes to observed and ``expected`` to expected probabilities.
     """

@@ -129,8 +129,8 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
     """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
 
-    Returns None if the round cannot have these drafts, and where ``given_from_state`` returns no laws. ``here`` is the
-    decoder in its scenario.
+    Returns None in two cases: the round cannot have these drafts, or ``given_from_state`` returns no laws for
+    ``state``. ``here`` is the decoder in its scenario.
     """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
