@@ -283,8 +283,8 @@ def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart:
     """Call the verifier of ``rows`` with random numbers near an end of their range, and search its rounds for a fault.
 
     ``apart`` is the distance of the numbers from the end. ``only`` is the index of the only such number; None: all are.
-    ``drafts`` fixes the outcomes of the drafts. The result states whether a round has a fault,
-    and how probable it is that a number is closer to the end.
+    ``drafts`` fixes the outcomes of the drafts. The result states whether a round has a fault, and how
+    probable it is that a number is closer to the end.
     """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))

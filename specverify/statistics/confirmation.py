@@ -70,7 +70,7 @@ def confirmed_fit(
     occurs in either stage; no correct sampler emits such an outcome.
 
     False alarm: the stages are independent, and each rejects a correct sampler with probability at most
-    ``sqrt(false_alarm)`` (see ``stage_level``). Both reject with at most the product, ``false_alarm``.
+    ``sqrt(false_alarm)`` (see ``stage_level``). Both reject with probability at most the product, ``false_alarm``.
 
     Miss: ``detectable_tv`` is planned for stage one at ``miss / 2``. Stage two has the same cells and
     ``confirmation_factor`` times the noncentrality, so it misses at most as often. By the union bound, a stage misses
