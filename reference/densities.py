@@ -91,7 +91,10 @@ def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[
 
 
 class Mixture(NamedTuple):
-    """A mixture of Gaussians on the real line, for tests and examples."""
+    """A mixture of Gaussians on the real line, for tests and examples.
+
+    Each Gaussian has an entry in ``weights`` (its probability), ``means`` and ``deviations`` (standard deviations).
+    """
 
     weights: Sequence[float]
     means: Sequence[float]

@@ -21,7 +21,10 @@ class Sampled:
         self._uniform = np.random.default_rng(rng).random
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return an outcome of ``pmf``; raises ``ValueError`` if it is not a probability vector."""
+        """Return an outcome of ``pmf``, drawn with the next uniform of the generator; ``site`` appears in errors alone.
+
+        Raises ``ValueError`` if ``pmf`` is not a probability vector.
+        """
         checked = pmf if is_plainly_pmf(pmf) else check_pmf(pmf, f"the pmf at {site}")
         return inverse_cdf(checked, self._uniform())
 
@@ -52,7 +55,7 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
 
 
 class Generation(NamedTuple):
-    """The new tokens, and a record of each round."""
+    """The result of a generation: the new tokens, and ``rounds``, the record of each round."""
 
     tokens: Tokens
     rounds: tuple[Round, ...]
@@ -144,9 +147,10 @@ def egag_generate(
 def _task(
     target: LanguageModel, draft: LanguageModel | None, raw_draft: LanguageModel | None, eos: Tokens, horizon: int
 ) -> Task:
-    """Return the task of these models.
+    """Return the task of these models: ``raw_draft`` is the drafter at temperature 1 before truncation.
 
-    Raises ``ValueError`` for a model that is not callable, for invalid ``eos``, and unless ``horizon`` is an integer.
+    ``draft`` and ``raw_draft`` may be None. Raises ``ValueError`` for a model that is not callable, for invalid
+    ``eos``, and unless ``horizon`` is an integer.
     """
     for name, model in (("target", target), ("draft", draft), ("raw_draft", raw_draft)):
         if not callable(model) and (model is not None or name == "target"):

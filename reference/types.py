@@ -94,10 +94,11 @@ class Plan(NamedTuple):
 
 
 class LengthRule(NamedTuple):
-    """A rule for the length of a draft. Every rule of this form is exact, because a drawn token is never removed.
+    """A rule for the length of a draft, with a state that begins as ``init``.
 
-    The condition for exactness (Theorem B of the draft-length rules): whether position i is drafted may depend on
-    everything known before token i is drawn, but not on token i itself.
+    Every rule of this form is exact, because a drawn token is never removed. The condition for exactness (Theorem B of
+    the draft-length rules): whether position i is drafted may depend on everything known before token i is drawn, but
+    not on token i itself.
     """
 
     init: Hashable
@@ -213,7 +214,10 @@ class Reduction(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """A registry row: one named system, its claims, and the options of its examination."""
+    """A registry row: one named system, its claims, and the options of its examination.
+
+    ``examples`` are the options with which it is examined: for each example, keyword arguments of ``build``.
+    """
 
     name: str
     summary: str

@@ -22,8 +22,8 @@ from ..verifiers.speculative_sampling import speculative_sampling
 def build(task: Task, arms: int = 4, tries: int = 2, cost: Any = Fraction(1, 10)) -> Parts:
     """Return the decoder that drafts 1 to ``arms`` tokens.
 
-    ``tries`` is the number of rounds in which each length is tried first, and ``cost`` the time of a draft relative to
-    a target call.
+    At the beginning each length is used in ``tries`` rounds (the largest in one fewer); then the bandit chooses.
+    ``cost`` is the time of a draft relative to a target call.
     """
     return Parts(model_drafter(draft_model(task)), bandit(arms, tries, Fraction(cost)), speculative_sampling)
 

@@ -55,8 +55,8 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
     """Return the number of the drafts ``drafted`` that the large model keeps, and whether it then rolls back.
 
-    Only the first draft with ``-log p(d) > rollback`` is examined: if it is the argmax of p, all drafts are kept;
-    otherwise the drafts before it, and a rollback follows.
+    All drafts are kept, without a rollback, if none has ``-log p(d) > rollback``, or if the first one that does is the
+    argmax of p. Otherwise the drafts before that one are kept, and a rollback follows.
     """
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])

@@ -22,7 +22,10 @@ def build(task: Task, block: int = 8) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
-    """Return the point mass on the fine-tuned model's greedy text."""
+    """Return the law of the new tokens after ``prompt``: the point mass on the greedy text of the task's draft model.
+
+    This model stands for the fine-tuned one.
+    """
     return greedy_law(task._replace(target=draft_model(task)), prompt)
 
 

@@ -40,7 +40,10 @@ class _Counts(dict[Tokens, Row]):
 
 
 class NgramTable(NamedTuple):
-    """Immutable counts ``context -> token -> count`` for contexts of the given lengths, longest first."""
+    """Immutable counts ``context -> token -> count`` of the tokens that followed each context.
+
+    Contexts have the lengths in ``context_lengths``, which lists the longest first.
+    """
 
     context_lengths: tuple[int, ...]
     newest: bool = False
@@ -49,14 +52,17 @@ class NgramTable(NamedTuple):
     counts: Mapping[Tokens, Row] = _Counts()
 
     def observe(self, tokens: Tokens, start: int = 1) -> NgramTable:
-        """Return the table with ``tokens[start:]`` counted, each in all its contexts."""
+        """Return the table in which each token of ``tokens[start:]`` is also counted, as by ``count_each``.
+
+        The first token of a text is not counted, because nothing precedes it.
+        """
         return self.count_each((tokens[:position], tokens[position]) for position in range(max(start, 1), len(tokens)))
 
     def count_each(self, pairs: Iterable[tuple[Tokens, int]]) -> NgramTable:
         """Return the table with every pair ``(history, token)`` counted, one after the other.
 
         The token is counted once for each of the ``context_lengths``, in the context of that many last tokens of
-        ``history``.
+        ``history``. Lengths above that of ``history`` are left out.
         """
         counts = _Counts(self.counts)
         for history, token in pairs:

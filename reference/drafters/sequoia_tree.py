@@ -32,7 +32,7 @@ class PlannedTree(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """The size and depth of the tree that emits the most tokens per unit of time, for given costs."""
+    """The tree that emits the most tokens per unit of time for given costs, and its size, depth and cost per token."""
 
     size: int
     depth: int

@@ -114,7 +114,10 @@ def state_after(state: CloudState | None, request: EdgeRequest, reply: Reply) ->
 
 
 def earlier_reply(state: CloudState | None, request: EdgeRequest) -> Reply | None:
-    """Return the earlier reply to an identical request, or None."""
+    """Return the reply that ``state`` records for a request equal to ``request``.
+
+    Returns None if it records none, or if ``state`` is None because no session was opened.
+    """
     return next((reply for asked, reply in state.answered if asked == request), None) if state else None
 
 

@@ -104,7 +104,11 @@ def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, t
 
 
 def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
-    """Return the state with the next request in ``waiting``; a request that already waits is kept."""
+    """Return the state with the next request in ``waiting``, or ``state`` itself if a request already waits.
+
+    The next request opens the session, or asks to verify a block, or supplies the row of q that the cloud wants. A
+    block is drafted by ``draws`` if the state has none yet.
+    """
     if state.waiting is not None:
         return state
     key = (edge.session, state.epoch, len(state.tokens))

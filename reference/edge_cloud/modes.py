@@ -26,7 +26,10 @@ from .messages import SparsePmf, Verify
 
 
 class Mode(NamedTuple):
-    """A mode of verification: the part of q that is sent, and the rule of the cloud."""
+    """A mode of verification: ``sends``, the part of q that is sent with the drafts, and ``verify``, the cloud's rule.
+
+    The part is nothing, ``masses`` (q of each drafted token) or ``rows`` (the row of q for each draft).
+    """
 
     sends: Literal["nothing", "masses", "rows"]
     verify: Verifier

@@ -21,7 +21,7 @@ from .confidence import confidence
 
 
 class Threshold(NamedTuple):
-    """The threshold, and the moving average of the share of accepted drafts."""
+    """The threshold (``value``), and the moving average over rounds of accepted / drafted (``matched``)."""
 
     value: Any
     matched: Any = 0

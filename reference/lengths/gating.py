@@ -20,7 +20,11 @@ from .constant import check_gamma, constant
 
 
 class Gate(NamedTuple):
-    """Thresholds of the three signals of uncertainty; None switches a signal off."""
+    """Thresholds of three signals by which a drafted token is hard; None switches a signal off.
+
+    A token is hard if -ln q(token) is above ``nll``, or the entropy of q above ``entropy``, or the margin of q below
+    ``margin``.
+    """
 
     nll: float | None = None
     entropy: float | None = None

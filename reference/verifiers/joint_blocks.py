@@ -22,9 +22,9 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 class Prefix(NamedTuple):
-    """A drafted prefix: its tokens, its probability under q and p, and the rows of q and p after it.
+    """A drafted prefix: its tokens, its probability under q (``proposed``) and under p (``mass``), and the next rows.
 
-    The row of q is None after a whole block.
+    The rows are those of q and p after the prefix. The row of q is None after a whole block.
     """
 
     tokens: Tokens

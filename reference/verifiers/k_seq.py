@@ -47,7 +47,10 @@ def k_seq(bits: int = 16) -> Verifier:
 
 
 def least_rho(p: Pmf, q: Pmf, count: int, bits: int) -> Any:
-    """Return rho within 2^-bits above rho*, in [1, count]: a ``Fraction`` for rational pmfs, else a float."""
+    """Return rho in [1, K], at least rho* and at most 2^-bits above it; ``count`` is K, the number of candidates.
+
+    If rho* is 1 the result is the integer 1; else it is a ``Fraction`` for rational pmfs and a float for others.
+    """
     low, high = 1, count
     if is_valid(p, q, low, count):
         return low

@@ -44,7 +44,7 @@ def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], dep
 
 
 def in_random_order(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Try the candidates of each position in a random order (SpecInfer, Algorithm 2, line 29)."""
+    """Verify a draft by trying the candidates of each position in random order (SpecInfer, Algorithm 2, line 29)."""
     return descend(draws, target, prefix, draft, try_at_random)
 
 

@@ -34,7 +34,7 @@ class CertificateRefused(Exception):  # noqa: N818 - named for what it says of t
 
 
 class Ratio(NamedTuple):
-    """A quotient: a numerator over a product of denominators."""
+    """A quotient: the numerator ``top`` over the product of the denominators ``below``; over 1 for none."""
 
     top: Polynomial
     below: tuple[Polynomial, ...] = ()
@@ -71,7 +71,10 @@ class Term(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The polynomials and ratios that a certificate refers to by number, and the number of each polynomial."""
+    """The polynomials and ratios that a certificate refers to by number.
+
+    ``numbers`` maps each polynomial, by its ``key``, to its number.
+    """
 
     polynomials: Sequence[Polynomial]
     ratios: Sequence[Ratio]

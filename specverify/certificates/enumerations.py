@@ -29,7 +29,10 @@ Law = dict[Tokens, Fraction]
 
 
 class Known(NamedTuple):
-    """The interval in which a uniform number is known to lie, and whether it is uniform there."""
+    """What the draws so far tell about one uniform number: the interval ``low`` to ``high`` in which it lies.
+
+    ``uniform`` states whether it is uniform in this interval.
+    """
 
     low: Fraction = Fraction(0)
     high: Fraction = Fraction(1)

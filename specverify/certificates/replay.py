@@ -41,7 +41,7 @@ def digest(file: str) -> str:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python and of those libraries in ``names`` that are imported."""
+    """Return name -> version for Python and for those libraries in ``names`` that are imported."""
     found = {name: str(sys.modules[name].__version__) for name in names if name in sys.modules}
     return {"python": platform.python_version(), **found}
 

@@ -109,7 +109,7 @@ def _follow(
 
 
 def evaluate(polynomial: Polynomial, point: Mapping[int, Fraction]) -> Fraction:
-    """Return the value of a polynomial at a point."""
+    """Return the value of a polynomial at ``point``, which maps each unknown, by its number, to a value."""
     terms = (value * prod(point[unknown] for unknown in monomial) for monomial, value in polynomial.items())
     return sum(terms, start=Fraction(0))
 

@@ -74,8 +74,8 @@ def examine(observable: Observable, __: Conditions) -> Examination:
     """Compare the emission rate of every draft with its largest possible value, min(p, q).
 
     ``observable`` is an engine program whose forward passes are recorded. A rate that differs by more than rounding
-    refutes, unless the greedy text differs at a near-tie of logits. The result is unknown in that case, if no draft was
-    recorded, and if the difference may be rounding.
+    refutes. The result is unknown in three cases: no draft was recorded; the difference may be rounding; or a rate
+    differs, but the greedy texts with and without speculation first differ at a near-tie of logits.
     """
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()

@@ -23,9 +23,14 @@ ELSEWHERE = (
 def examine(given: GivenCall, conditions: Conditions) -> Examination:
     """Compute the law of the tokens that the call ``given`` emits, and compare it with the law of the rule.
 
-    A law that differs from the rule's refutes if the program follows the rule on small rows. If it does not, or does
-    not run on them, the law refutes only if the program misses the target's law on small rows; else the result is
-    undecided. ``conditions`` has the seed of the runs.
+    The rule is speculative sampling. A program may follow another lossless rule, so if the law differs, the program is
+    also run on small rows, with three possible tokens:
+
+    * It follows the rule on small rows: the law of the call refutes it.
+    * It follows another rule there and misses the target's law: refuted.
+    * It follows another rule there and has the target's law, or does not run on small rows: undecided.
+
+    A result that is wrong under every rule refutes at once. ``conditions`` has the seed of the runs.
     """
     opened = given.open()
     law = law_of(opened, conditions.seed)

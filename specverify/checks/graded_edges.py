@@ -59,8 +59,9 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
     """Return whether one further search shows that the fault has a probability per draft below ``edge``.
 
     ``look(apart)`` searches for the fault with random numbers at the distance ``apart`` from the end of their range.
-    The fault must be gone at a distance that numbers fall short of with a probability below ``edge``. ``numbers``
-    random numbers are examined together; each has its extreme value with probability at most ``least``.
+    The search is made at one distance, chosen such that the probability of numbers closer to the end is below ``edge``.
+    The result is True if this succeeds and the fault does not occur there. ``numbers`` random numbers are examined
+    together; each has its extreme value with probability at most ``least``.
     """
     if not 0 < numbers * least < edge:
         return False

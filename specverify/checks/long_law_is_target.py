@@ -39,10 +39,11 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(situation: InScenario, budget: int) -> Rounds:
-    """Return the rounds of a decode as a graph in which states with the same last tokens are merged.
+    """Return the rounds of a decode as a graph in which states with the same last n tokens are merged.
 
-    The number of these tokens is the number that the models read, or slightly larger. At most ``budget`` runs are made.
-    ``situation`` is the decoder in its scenario. Raises ``DoesNotApply`` if the states cannot be merged.
+    n is the number of last tokens on which the models of the scenario depend; if the decoder reads more tokens, a
+    slightly larger n is tried. At most ``budget`` runs are made. ``situation`` is the decoder in its scenario. Raises
+    ``DoesNotApply`` if the states cannot be merged.
     """
     for more in MORE:
         try:

@@ -45,7 +45,9 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 def _unmerged(here: InScenario, runs: int) -> Law:
     """Return the law of whole decodes without merging, by at most ``runs`` runs.
 
-    A run whose last token is unread counts once per outcome. ``here`` is the decoder in its scenario.
+    The enumeration stops after ``runs`` runs; the law then lacks the remaining probability (``Law.missing``). One run
+    stands for several outcomes if the decoder never reads its last token. The field ``runs`` of the returned law
+    therefore has the number of outcomes of all runs, not the number of runs. ``here`` is the decoder in its scenario.
     """
     ends = 0
 

@@ -22,17 +22,20 @@ Expected = Mapping[Tokens, Mapping[str, Any]]
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Describe every kind of value that differs from a plain call's for the same tokens; None if there is none.
+    """Describe the values of a run, such as log-probabilities, that differ from those of a plain call.
 
-    ``run`` is the recorded run with speculation, and ``observable`` its engine program.
+    ``run`` is the recorded run with speculation, and ``observable`` its engine program. A value is compared with the
+    one that a plain call returns after the same tokens. The description has the first difference of each value, by the
+    name of the value; the result is None if there is no difference.
     """
     return "; ".join(_differences(run, observable).values()) or None
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
-    """Return name -> description of the first difference, for every kind of value that differs from a plain call's.
+    """Return name of a value -> description of its first difference from the value that a plain call returns.
 
-    ``run`` is the recorded run with speculation, and ``observable`` its engine program.
+    ``run`` is the recorded run with speculation, and ``observable`` its engine program. Values that do not differ are
+    left out.
     """
     expected = _plain(observable.watch)
     names = sorted({name for entries in expected.values() for name in entries})

@@ -176,8 +176,8 @@ class BoundaryCalls(NamedTuple):
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
     """Set each uniform of a call to its smallest and to its largest value, and examine the output.
 
-    ``called`` is the verifier. A fault refutes, or becomes a note if its probability per draft is below
-    ``Conditions.edge``.
+    ``called`` is the verifier in its scenario. It is called after every ``conditions.apart``-th of the starting texts.
+    A fault refutes, or becomes a note if its probability per draft is below ``conditions.edge``.
     """
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):
@@ -219,7 +219,7 @@ def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
     """Set each random number of the user's call ``given`` to both extreme values, and examine the output.
 
     The call has the vocabulary and the number of drafts that the user chose. A fault refutes, or becomes a note if its
-    probability per draft is below ``Conditions.edge``.
+    probability per draft is below ``conditions.edge``.
     """
     opened, runs, edges = given.open(), 0, dict[str, Any]()
     for end, place in product(BOUNDARIES, places_of(opened)):
@@ -280,10 +280,11 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Return whether a call of ``rows`` has a fault if random numbers are near an end of their range.
+    """Call the verifier of ``rows`` with random numbers near an end of their range, and search its rounds for a fault.
 
     ``apart`` is the distance of the numbers from the end. ``only`` is the index of the only such number; None: all are.
-    ``drafts`` fixes the outcomes of the drafts.
+    ``drafts`` fixes the outcomes of the drafts. The result states whether a round has a fault, and how
+    probable it is that a number is closer to the end.
     """
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))

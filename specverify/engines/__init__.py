@@ -142,7 +142,7 @@ def engine_subjects() -> dict[str, str]:
 
 
 def tables() -> dict[str, str]:
-    """Return table name -> summary for all engines."""
+    """Return ``PREFIX:TABLE`` -> summary for the tables of subjects of all usable engines."""
     return {
         f"{prefix}:{name}": table.summary
         for prefix, engine in found_engines().engines.items()

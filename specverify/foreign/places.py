@@ -90,7 +90,7 @@ def is_ours(filename: str) -> bool:
 
 
 def is_foreign(filename: str) -> bool:
-    """Return whether a file is outside specverify, NumPy, torch and the standard library."""
+    """Return whether the file ``filename`` is outside specverify, NumPy, torch and the standard library."""
     if is_ours(filename) or filename.startswith("<frozen"):
         return False
     return not (is_library(filename) or standard_library(filename))

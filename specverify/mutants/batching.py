@@ -2,7 +2,8 @@
 
 A function below ``engine_part(NAME, ...)`` replaces the function NAME of the serving engine (``mutants.serving``),
 which documents its parameters. A function below ``planted_verifier`` is a whole verifier: ``p`` and ``q`` are the rows
-of the target and the draft model, ``lengths`` the numbers of drafts of the rows of a batch.
+of the target and the draft model, ``draft_tokens`` the drafts, and ``lengths`` the numbers of drafts of the rows of a
+batch. It returns, for each row of the batch, the accepted drafts and one more token.
 """
 
 from __future__ import annotations
@@ -295,9 +296,9 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``, or (a bug) its position in a reordered list of ids.
+    """Return the argmax of ``row``; if other rows of the batch are sampled (``mixed``), return a position instead.
 
-    The position is returned if other rows of the batch are sampled (``mixed``).
+    It is the position of the most probable token in the row read backwards, which is not its id.
     """
     return argmax(row[::-1]) if mixed else argmax(row)
 

@@ -153,10 +153,10 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return no pages if the request gives up a page: its cache is emptied instead of rolled back.
+    """Return the pages that a request keeps, and the free pages, after a rewind: it keeps none if it gives up any.
 
-    ``needed`` is the number of its ``pages`` that the request should keep. The pages given up are added to the ``free``
-    ones.
+    ``needed`` is the number of its ``pages`` that the request should keep. If it is below their number, all of them are
+    added to the ``free`` ones, so the cache is emptied instead of rolled back. Otherwise nothing changes.
     """
     return ((), free + pages) if needed < len(pages) else (pages, free)
 

@@ -222,7 +222,10 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 )
 @drafting_from
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Return the text with two padding tokens (0) before it, which the drafter reads as tokens, in every round."""
+    """Return the drafter's text ``tokens`` with two padding tokens (0) before it, which the drafter reads as tokens.
+
+    The other parameters are not used, so this happens in every round.
+    """
     return (0, 0, *tokens)
 
 

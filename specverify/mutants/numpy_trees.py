@@ -1,6 +1,8 @@
 """Correct tree verifiers in NumPy, and the functions that make mutants of them by changing one part.
 
-``walked`` goes down from the root; a rule decides at each node which child to continue with.
+``walked`` goes down from the root; a rule decides at each node which child to continue with. ``parents`` has the parent
+of each node (-1 is the root) and ``tokens`` the token of each node; ``p`` and ``q`` are the rows of the target and the
+drafter (``subjects.tree_verifier``).
 """
 
 from __future__ import annotations
@@ -98,7 +100,10 @@ def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree of top-k candidates by drawing from p and looking the token up among them."""
+    """Verify a tree of top-k candidates: at each node, draw a token from p and look it up among the node's children.
+
+    A child with this token is accepted, and verification continues there. If there is none, the token is the last one.
+    """
     return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
 
 

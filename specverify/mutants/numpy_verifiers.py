@@ -1,6 +1,8 @@
 """Correct verifiers in NumPy, in the forms that projects ship, and the functions that make mutants of them.
 
-A mutant verifies a row by ``decided`` with another ratio, other weights or other random numbers.
+A mutant verifies a row by ``decided`` with another ratio, other weights or other random numbers. ``p`` and ``q`` are
+pmfs of the target and the draft model, ``draft_tokens`` are the drafts, and ``rng`` is a generator of NumPy. A verifier
+returns the accepted drafts and one more token, for a batch a list of them.
 """
 
 from __future__ import annotations
@@ -239,10 +241,11 @@ def planted_verifier(
 def text_under(
     verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program that decodes the text of a test vector with ``verify``, a verifier of logits.
+    """Return the program that decodes the text of a test vector with ``verify`` and returns its new tokens.
 
-    ``inputs`` are the inputs of the vector. Returns None if the vector has no sampling parameters, has others than
-    temperature, top-k, top-p and min-p, or lets the text end early.
+    ``verify`` is a verifier of logits. ``target``, ``draft`` and ``inputs`` are models and inputs of the vector.
+    Returns None in three cases: the vector has no sampling parameters, it has others than temperature, top-k, top-p and
+    min-p, or its text may end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

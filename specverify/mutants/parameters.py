@@ -82,7 +82,7 @@ def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Toke
     citation="vLLM issue #38202, PR #38467",
 )
 def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the logit bias if there are drafts."""
+    """Return ``parameters`` without the logit bias if the number of drafts is positive, else unchanged."""
     return parameters._replace(bias=()) if drafts else parameters
 
 
@@ -152,7 +152,8 @@ def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float)
 def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
     """Return the tokens that the penalties count, with the round's first token twice if all drafts were accepted.
 
-    ``reserved`` is the number of placeholders at the end of ``history``, which the ``new`` tokens replace.
+    ``reserved`` is the number of placeholders at the end of ``history``, which the ``new`` tokens replace: one for each
+    of the ``drafts`` and one more. Without drafts no token is repeated.
     """
     again = new[:1] if drafts and len(new) == reserved else ()
     return history[: len(history) - reserved] + again + new
@@ -365,9 +366,9 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
     citation="mlx-node PR #11 (review)",
 )
 def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the repetition penalty, for all rows of a round that has drafts.
+    """Return ``parameters`` without the repetition penalty if the round has drafts (``drafts`` > 0), else unchanged.
 
-    So only the first token after the prompt, whose round has no drafts, is penalised.
+    So only the first token after the prompt, whose round has no drafts, is penalised. ``row`` has no effect.
     """
     return parameters._replace(repetition=ONE) if drafts else parameters
 

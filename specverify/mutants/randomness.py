@@ -268,7 +268,11 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which the first race of each position reuses the noise of the race at the position before it."""
+    """Draws in which the first race at each position reuses the noise of the first race at the position before.
+
+    Each winner is drawn from its law given the winner at the position before. So two neighbours have the joint law of
+    two races over one noise. Second races at a position, whose sites end in ``other``, are left as they are.
+    """
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws

@@ -80,7 +80,7 @@ def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
     citation="vllm-ascend issue #10045, PR #10043",
 )
 def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
-    """Return the padded length as the number of drafts, so that the padding -1 is verified too."""
+    """Return the length of ``drafts``, padding included, as the number of drafts: the padding -1 is verified too."""
     return len(drafts)
 
 

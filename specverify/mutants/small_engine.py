@@ -48,7 +48,10 @@ def models() -> BigramTables:
 
 
 def engine_of(decide: DecideRound = decided) -> TableEngine:
-    """Return the engine that drafts ``GAMMA`` tokens per round and verifies them with ``decide``."""
+    """Return an engine: a function of the tables and the list ``forwards`` that returns the new tokens.
+
+    It drafts at most ``GAMMA`` tokens per round and verifies them with ``decide``.
+    """
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         rng, text = np.random.default_rng(), list(PROMPT)
@@ -86,7 +89,7 @@ def plain(tables: BigramTables, forwards: list[Forward]) -> list[int]:
 
 
 def small_engine(engine: TableEngine, name: str, tables: Callable[[], BigramTables] = models) -> Subject:
-    """Return the subject of ``engine``, which claims to be lossless and to accept as often as possible.
+    """Return the subject called ``name`` that runs ``engine``, and claims to be lossless and to accept most often.
 
     ``tables()`` returns the models of each run.
     """
@@ -128,9 +131,10 @@ def planted_engine(
 def text_asked(
     engine: TableEngine, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program that decodes a test vector's text with ``engine``.
+    """Return the program that decodes the text of a test vector with ``engine`` and returns its new tokens.
 
-    Returns None if prompt, length or vocabulary of the vector's ``inputs`` are not those of the engine.
+    ``inputs`` are those of the vector. Returns None if the engine cannot decode it: the prompt, length or vocabulary is
+    not that of the engine, the models read more than the last token, or there are end tokens or sampling parameters.
     """
     size = inputs["vocabulary"]
     asked = tuple(inputs["prompt"]), inputs["horizon"], size

@@ -148,6 +148,7 @@ def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tup
     """Return the recorded states of a pass; for a pass of at most two tokens, the last of ``states`` in place of each.
 
     ``states`` has the recurrent state after each token of the pass. A rejection needs the state before the draft.
+    ``drafts``, the number of drafts in the pass, is not used.
     """
     return states if len(states) > 2 else states[-1:] * len(states)
 

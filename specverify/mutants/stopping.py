@@ -73,7 +73,7 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     """Return the number of tokens to keep, and whether the text ends.
 
     All tokens of the round (``new``) are kept up to the limit ``most``, also those after the end of the text.
-    ``ends(count)`` returns whether the first ``count`` of them end the text.
+    ``ends(count)`` returns whether the first ``count`` of them end the text. ``accepted`` is not used.
     """
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
@@ -128,7 +128,8 @@ def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, mos
     """Return the number of tokens to keep, and whether the text ends.
 
     If the round's ``new`` tokens reach the length limit (``most`` tokens), they are kept up to the limit, without a
-    test for an earlier end. ``ends(count)`` returns whether the first ``count`` of them end the text.
+    test for an earlier end. ``ends(count)`` returns whether the first ``count`` of them end the text. ``accepted`` is
+    the number of drafts among them.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 

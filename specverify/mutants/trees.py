@@ -247,7 +247,10 @@ def earlier_siblings_in_q(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 
 
 def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify the blocks as a prefix tree, which merges equal blocks."""
+    """Verify the drafted blocks, the paths of ``draft``, as a prefix tree: equal blocks become one path.
+
+    The acceptance depends on the number of blocks, and this number is then smaller than the number drawn.
+    """
     rows = {path_tokens(draft, node): pmf for node, pmf in enumerate(draft.pmfs)}
     tree = merged(path_tokens(draft, leaf) for leaf in leaves(draft.parents))
     nodes = Draft(*tree, (None,) * len(tree.tokens))
@@ -470,7 +473,7 @@ def mask_is_causal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 
 
 class _Coin:
-    """A generator that draws one uniform and returns it in every call."""
+    """A generator that draws one uniform when it is made, and returns it in every call of ``random``."""
 
     def __init__(self, rng: Any) -> None:
         self._coin, self.choice = rng.random(), rng.choice
@@ -859,7 +862,10 @@ siblings_share_a_residual = planted(
 )
 @with_changed_tree
 def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
-    """Return a tree of one level whose sampled siblings are sorted by probability instead of the order drawn."""
+    """Return ``tree``, which has one level, with its siblings sorted by falling ``q`` instead of the order drawn.
+
+    ``q`` is the draft pmf of the root, from which the siblings were drawn.
+    """
     best = tuple(sorted(tree.tokens, key=lambda token: -q[token]))
     return Draft(best, tree.parents, tuple(excluding(q, best[:k]) for k in range(len(best))))
 

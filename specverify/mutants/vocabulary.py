@@ -112,7 +112,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Return the drafter's text ``tokens`` with one more begin-of-sequence token (0) before it, from round 2 on.
 
-    ``first`` states whether this is the first round.
+    ``first`` states whether this is the first round; ``known`` is not used.
     """
     return tokens if first else (0, *tokens)
 

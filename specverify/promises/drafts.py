@@ -93,12 +93,13 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 def _wrong_token(
     tokens: Tokens, texts: tuple[Tokens, ...], prompts: tuple[Tokens, ...], draft: LanguageModel
 ) -> int | None:
-    """Return the index of the first token in ``tokens`` that is neither of a request's text nor a draft.
+    """Return the index of the first wrong token in ``tokens``, a text with which a model was queried; None if all fit.
 
-    ``tokens`` is a text with which a model was queried. ``texts`` are the texts of the requests, and ``prompts`` their
-    prompts. ``tokens`` is compared with the text with which it has the longest common beginning; each token after that
-    must be the one of which ``draft`` is certain. Returns None if there is no other token. If ``tokens`` begins with no
-    whole prompt, the result is the length of the longest common beginning.
+    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts. All tokens fit if
+    ``tokens`` is the beginning of one of ``texts``, or has one of them as its beginning. Otherwise it is compared with
+    the text with which it has the longest common beginning: each token after that must be a draft, the most probable
+    token of the model ``draft`` after the tokens before it. If ``tokens`` begins with no whole prompt, the result is
+    the length of the longest common beginning.
     """
     shared = [common_length(tokens, text) for text in texts]
     if any(common == min(len(tokens), len(text)) for common, text in zip(shared, texts, strict=True)):
@@ -177,8 +178,8 @@ def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
 
     The compared lengths are that of the prompt, those of the texts with which the draft model was queried before the
     target, and that of the prompt with all requested tokens. The result is the first length, in ascending order, that
-    the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length, or if there are
-    several requests.
+    the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length. If ``requests`` holds
+    several requests, nothing is compared, and the result is None too. ``queries`` has the model queries of the run.
     """
     if requests.others:
         return None

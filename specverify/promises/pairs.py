@@ -51,9 +51,10 @@ class DifferentTexts(NamedTuple):
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between the two texts of each pair with one seed; None if they are equal.
+    """Yield one result for each pair of calls with the same seed: the two texts if they differ, None if they are equal.
 
-    For each prompt there are two pairs: two calls of one engine, and calls of two engines that ``pairing`` makes.
+    For each prompt there are two pairs: two calls of one engine, and calls of two engines that ``pairing`` makes. The
+    seeds of the requests are computed from ``seed``.
     """
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
@@ -127,7 +128,11 @@ def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> DifferentTexts
 
 
 class Promise(NamedTuple):
-    """One promise, and the pairs of runs that test it."""
+    """One promise, and the pairs of runs that test it.
+
+    ``check`` is the name of the check of this promise, and ``summary`` the sentence that the promise states.
+    ``pairs(pairing, seed)`` makes the runs and yields one result for each pair: its texts if they differ, else None.
+    """
 
     check: str
     summary: str

@@ -221,7 +221,8 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
     The number may exceed neither the number of different queried texts at which p and q have a token in common, nor the
     number of tokens up to one beyond the longest queried text. ``answer`` has the tokens and the queries, and ``facts``
-    the models of the request. Returns None if the number is possible, and if it, the models or the queries are unknown.
+    the models of the request. Returns None in two cases: the number is possible, or it cannot be judged, because the
+    number, a model or every query to the draft model is missing.
     """
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:

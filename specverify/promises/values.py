@@ -640,9 +640,9 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
     ``name`` states which it is: the text, the chunks of a stream, or the snapshots, each of which must extend the one
-    before. They must give the right text, which ``known`` or the returned text determines. Returns None also if the
-    right text is not known, or if it goes on beyond the horizon. ``kind`` is the promise, and ``answer`` has the
-    tokens.
+    before. They must give the right text, which ``known`` or the returned text determines. ``answer`` has the tokens,
+    and ``kind``, the promise, is not used. Two cases are not compared and return None: the answer goes on beyond the
+    horizon, and the right text is not known (then only the order of snapshots is examined).
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -717,8 +717,8 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
     ``name`` is the name of ``value``, and ``kind`` the promise for it. If ``kind`` is a function, the expected value is
     ``kind(new tokens)``; otherwise it is the one in ``known`` that the call without speculation returns with the same
-    tokens. Returns None also if there is no expected value, or if the text goes on beyond the horizon. ``answer`` has
-    the tokens.
+    tokens. ``answer`` has the tokens. Two cases are not compared and return None: there is no expected value, and the
+    answer goes on beyond the horizon.
     """
     if callable(kind):
         expected = kind(answer.new)
@@ -807,10 +807,11 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario is examined after the others, because no end-of-sequence token ends its texts.
+        """Return whether the program called ``name`` is examined after the programs for which the result is False.
 
-        Such texts end for the same reason, so an engine that reports a wrong reason cannot be recognised there. Returns
-        False for all scenarios if no reason of an end is promised.
+        The result is True if the reason of the end of a text is promised and no text of the program can end with an
+        end-of-sequence token. All its texts then end for the same reason, so an engine that confuses the reasons may
+        not be recognised there.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

@@ -86,7 +86,10 @@ def scope(verdict: Verdict) -> str:
 
 
 def first_sentence(verdict: Verdict) -> str:
-    """Return the fault in one sentence: that of the counterexample if it has one, else the statement."""
+    """Return the fault of a verdict in one sentence.
+
+    It is the sentence of the counterexample, or the verdict's statement if there is no counterexample or no sentence.
+    """
     example = verdict.counterexample
     return (example and example.fault) or verdict.statement
 
@@ -154,7 +157,10 @@ def in_full(verdict: Verdict) -> str:
 
 
 def _check_line(verdict: Verdict) -> str:
-    """Return the line with the check, the strength of its evidence and the distance of the laws, if there is one."""
+    """Return the line with the check, the verdict and the strength of its evidence.
+
+    If the statement contains the total variation between two laws ("TV = ..."), the line ends with it.
+    """
     distance = re.search(r"TV = (\d+/\d+|\d[\d.]*(?:e[+-]?\d+)?)", verdict.statement)
     tv = f"TV = {float(Fraction(distance[1])):.3g}" if distance else ""
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"

@@ -60,9 +60,10 @@ def cells(row: FitRow) -> tuple[str, ...]:
 
 
 def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, complete: bool) -> dict[str, Any]:
-    """Return the results as JSON data.
+    """Return the results ``rows`` as JSON data.
 
-    ``budget`` is the alarm budget of the run; ``complete`` states whether the results include every planned setting.
+    ``budget`` is the alarm budget of the run, and ``seed`` its seed. ``complete`` states whether the results include
+    every planned setting.
     """
     return {
         "specverify": __version__,
@@ -75,7 +76,7 @@ def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, comp
 
 
 def statistics_csv(rows: Sequence[FitRow]) -> str:
-    """Return the results as comma-separated values, under the names of their fields."""
+    """Return the results ``rows`` as comma-separated values: a line with the names of the fields, a line for each."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FitRow._fields)

@@ -64,7 +64,10 @@ def pair_task() -> Task:
 
 
 def examined(row: Algorithm) -> Examined:
-    """Enumerate the algorithm ``row`` on the pair. Raises ``ValueError`` if a law is not complete or not rational."""
+    """Return exact results of the algorithm ``row`` on the pair p, q, by enumerating its draws.
+
+    Raises ``ValueError`` if a law is not complete or not rational.
+    """
     options, task = row.examples[0], pair_task()
     greedy = greedy_target(task)
     decoder = row.build(task, **options)
@@ -92,7 +95,7 @@ def evidence(row: Algorithm) -> str:
 
 
 def claim(row: Algorithm) -> str:
-    """Return the strongest claims of an algorithm in words."""
+    """Return the claims of an algorithm in words, without those that LOSSLESS implies; "none" if it has none."""
     weaker = {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in row.claims else set()
     result = [claim.value for claim in Claim if claim in row.claims - weaker]
     return ", ".join(reversed(result)) or "none"

@@ -56,7 +56,7 @@ def print_subject(console: Console, name: str, summary: str, verdicts: Sequence[
 
 
 def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print every refutation with its counterexample."""
+    """Print every refutation among ``verdicts`` with its counterexample."""
     names = dict.fromkeys(verdict.subject for verdict in verdicts)
     groups = [group for name in names for group in by_cause([item for item in verdicts if item.subject == name])]
     for number, (verdict, *others) in enumerate(groups, start=1):

@@ -102,7 +102,10 @@ def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
 
 
 def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Store the plan of the campaign in the file. ``asked`` has one entry per subject and replaces any earlier plan."""
+    """Store the plan of a campaign in its results ``file``, in place of any earlier plan.
+
+    ``asked`` maps the key of each subject to the settings with which it is sampled; the settings are stored as JSON.
+    """
     file.execute("BEGIN")
     file.execute("DELETE FROM asked")
     rows = [(place, *key, json.dumps(item)) for place, (key, item) in enumerate(asked.items())]

@@ -251,9 +251,10 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return the evidence ``total`` on couples of samples, combined with that of one more block, ``found``.
+    """Return the evidence ``total`` about the independence of two samples, combined with that of one more block.
 
-    E-values are multiplied, counts added.
+    ``found`` has the evidence of this block, with the fields of ``IndependenceFound`` as keys (see ``_plain``). The
+    e-values are multiplied, by adding their logarithms, and the counts are added.
     """
     tables = (getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed"))
     return IndependenceFound(total.evidence + found["evidence"], *tables)

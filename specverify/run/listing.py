@@ -20,7 +20,7 @@ def rows_of(kind: str) -> Rows:
 
 
 def everything() -> dict[str, Rows]:
-    """Return kind -> items, for all kinds."""
+    """Return the items of every list: kind ("algorithms", "subjects", "checks" or "mutants") -> items of this kind."""
     return {kind: rows_of(kind) for kind in KINDS}
 
 

@@ -182,8 +182,9 @@ def warmed_up(subject: Subject) -> Subject:
 def run_check(
     subject: Subject, check: Check, checklist: Checklist, told: CaseTold = lambda examined, cases: None
 ) -> Verdict:
-    """Run one check on all its cases, within the time limit of ``checklist``.
+    """Return the verdict of one check on a subject, from all cases of the check.
 
+    The check ends within the time limit of ``checklist``, which also has its settings.
     ``told(examined, cases)`` is called now and then with the number of examined cases, and of all cases (0: unknown).
     """
     return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))

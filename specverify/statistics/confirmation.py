@@ -70,7 +70,7 @@ def confirmed_fit(
     occurs in either stage; no correct sampler emits such an outcome.
 
     False alarm: the stages are independent, and each rejects a correct sampler with probability at most
-    ``sqrt(false_alarm)`` (see ``stage_level``). Both reject with at most the product, ``false_alarm``.
+    ``sqrt(false_alarm)`` (see ``stage_level``). Both reject with probability at most the product, ``false_alarm``.
 
     Miss: ``detectable_tv`` is planned for stage one at ``miss / 2``. Stage two has the same cells and
     ``confirmation_factor`` times the noncentrality, so it misses at most as often. By the union bound, a stage misses
@@ -113,8 +113,9 @@ def confirmed_fit(
 
 
 def stage_level(false_alarm: float, minimum_expected: float = 10.0) -> float:
-    """Return the nominal level of each stage, at which it rejects a correct sampler at most with ``sqrt(false_alarm)``.
+    """Return the nominal level of each of the two stages.
 
+    At this level a stage rejects a correct sampler with probability at most ``sqrt(false_alarm)``.
     ``minimum_expected`` is the smallest expected count of a cell. ``calibrated_level`` reduces the square root, because
     the chi-square limit is optimistic at small counts. The bound is exact for the hardest laws known; it is not a
     theorem. Above ``false_alarm`` = 1e-6, balanced two-cell laws exceed the bound by the few percent that

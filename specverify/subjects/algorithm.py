@@ -125,7 +125,9 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that serves ``prompt`` and another prompt in one batch, by ``algorithm`` with ``options``.
 
-    The outcome of the program is the pair of the two texts.
+    The outcome of the program is the pair of the two texts, which should be independent and have the target's law. The
+    other prompt is ``prompt`` with the token 0 appended. ``task`` has the models, and ``options`` are those of the
+    algorithm, such as gamma.
     """
     prompts = (prompt, (*prompt, 0))
 

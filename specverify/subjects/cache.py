@@ -153,8 +153,8 @@ def _with_copies(
 ) -> list[Each]:
     """Return the states ``each`` (the cache, then its copies) after the operation ``name``.
 
-    The operation changes one of the states, adds a copy, or replaces the cache by a copy. ``changed`` applies an append
-    or a crop to a state, and ``copied`` copies a state.
+    The operation changes one of the states, adds a copy, or replaces the cache by a copy. ``changed(state, name)``
+    returns a state after the operation ``name``, "append" or "crop"; ``copied(state)`` returns a copy of a state.
     """
     first, *copies = each
     if name == "fork":

@@ -47,7 +47,7 @@ class Form(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return the kind of subject that a verifier of this form is."""
+        """Return the kind of subject by which the quick plan lists verifiers of this form, such as "row" or "tree"."""
         return "tree" if self.drafts is not None else self.word.replace("-", " ")
 
 

@@ -32,7 +32,10 @@ from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 
 
 def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subject:
-    """Return the subject of a verifier that is examined on ``calls`` only; see ``given_calls``."""
+    """Return the subject of the verifier ``verify``, called ``name``; no other calls than ``calls`` are examined.
+
+    ``calls`` are the user's calls, in the forms that ``given_calls`` accepts.
+    """
     return Subject(
         name=name,
         summary=first_line(verify, "a verifier"),

@@ -126,9 +126,10 @@ def bits(gamma: int) -> list[RowKind]:
 
 
 def coins_after_coins(gamma: int) -> list[RowKind]:
-    """Return kinds of rows whose last draft is accepted with probability 1/2.
+    """Return three kinds of rows with ``gamma`` drafts, whose last draft is accepted with probability 1/2.
 
-    The drafts before it are accepted with probability 1, 3/4 or 1/2, one kind of row for each.
+    Each draft before it is accepted with probability 1 in the first kind, 3/4 in the second and 1/2 in the third. The
+    bit of a row is whether the last draft is accepted; it counts only if all drafts before it are.
     """
     return [
         _kind(
@@ -143,9 +144,10 @@ def coins_after_coins(gamma: int) -> list[RowKind]:
 
 
 def replacements_after_coins() -> list[RowKind]:
-    """Return kinds of rows with one draft that is replaced by one of two tokens if it is rejected.
+    """Return four kinds of rows with one draft that is replaced by one of two tokens if it is rejected.
 
-    The draft is rejected with certainty in one kind of row, and with other probabilities in the others.
+    The draft is accepted with probability 0, 1/4, 1/2 and 7/8 in these kinds. The bit of a row is the token that
+    replaces the draft.
     """
     return [
         _kind(f"after a coin of {chance:g}", [accepted_with(chance, then=EITHER)], ONE, ("token", 0))
@@ -154,9 +156,10 @@ def replacements_after_coins() -> list[RowKind]:
 
 
 def replacements_after_drafts(gamma: int, place: int) -> list[RowKind]:
-    """Return kinds of rows whose draft at ``place`` is rejected with certainty and replaced by one of two tokens.
+    """Return three kinds of rows with ``gamma`` drafts, whose draft at index ``place`` is rejected with certainty.
 
-    The drafts before it are accepted with probability 1, 3/4 or 1/2, one kind of row for each.
+    It is replaced by one of two tokens, and this token is the bit of the row. Each draft before it is accepted with
+    probability 1 in the first kind, 3/4 in the second and 1/2 in the third.
     """
     then = [accepted_with(0, then=EITHER), *[accepted_with(1)] * (gamma - place - 1)]
     return [
@@ -166,9 +169,10 @@ def replacements_after_drafts(gamma: int, place: int) -> list[RowKind]:
 
 
 def bonuses_after_coins(gamma: int) -> list[RowKind]:
-    """Return kinds of rows whose bonus token is one of two equally likely tokens.
+    """Return three kinds of rows with ``gamma`` drafts, whose bonus token is one of two equally likely tokens.
 
-    The drafts before it are accepted with certainty or by chance, one kind of row for each probability.
+    The bonus token is the bit of the row. Each draft is accepted with probability 1 in the first kind, 3/4 in the
+    second and 1/2 in the third.
     """
     return [
         _kind(f"after coins of {chance:g}", [accepted_with(chance)] * gamma, EITHER, ("token", gamma))

@@ -86,9 +86,10 @@ def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...
 
 
 def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
-    """Return the kind of each row of a call.
+    """Return the number of the kind of each row of a call, as an array of the kernel's library.
 
-    ``counts[k]`` rows have kind k. ``order`` is a permutation of the rows, which is rotated by ``turn``.
+    ``counts[k]`` rows have kind k. ``order`` is a permutation of the indices of the rows, which determines where the
+    rows of each kind are; it is rotated by ``turn``, so that calls with another ``turn`` have the rows elsewhere.
     """
     xp = kernel.xp
     return xp.searchsorted(as_given(kernel, counts.cumsum()), xp.roll(order, turn), side="right")

@@ -120,9 +120,11 @@ def with_true_zeros(task: Task) -> Task:
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the logits after the prefix and each draft, of the target and of the draft model.
+    """Return the unprocessed logits of the target and those of the draft model along a chain of drafts.
 
-    They are ``[drafts + 1, vocabulary]`` and ``[drafts, vocabulary]``. ``task`` is a ``processed`` one.
+    Row i is the row after the text ``prefix`` and the first i tokens of ``draft``. The target has a row after all
+    drafts too: ``[drafts + 1, vocabulary]``; the draft model has none: ``[drafts, vocabulary]``. ``task`` is a
+    ``processed`` one.
     """
     prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
     target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))

@@ -592,9 +592,11 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    """Return the expected law of an engine in a scenario: its plain call's, else the target's under its constraint.
+    """Return the expected law of the new tokens of an engine in a scenario.
 
-    ``make`` creates the engine.
+    ``make`` is called for the scenario. If the engine that it returns has a call without speculation, the result is the
+    law of that call, which is enumerated. Otherwise it is computed from the models of the scenario: the law of the
+    target, under the constraint of the engine if it declares one.
     """
     made = _made(make, scenario)
     if made.plain is None:
@@ -610,7 +612,8 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
     """Return the expected law of the concatenated texts of several requests.
 
-    ``make`` creates the engine.
+    The texts are independent, each with the law of ``law_in_scenario``. ``make`` creates the engine, whose call without
+    speculation or whose constraint that law depends on.
     """
     return law_of_all(
         law_in_scenario(placed(make, place), each)
@@ -714,7 +717,11 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
 
 
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return text -> {"p": row, "q": row} for all requests; ``new`` is the concatenation of their texts."""
+    """Return text -> {"p": row, "q": row} for the texts after which a new token of a request follows.
+
+    For each request these are its prompt, and its prompt with its first 1, 2, ... new tokens (see ``_rows``). ``new``
+    has the new tokens of all ``requests``, concatenated.
+    """
     result = dict[Tokens, Mapping[str, Pmf]]()
     for each, text in zip(requests.each, each_text(requests, new), strict=True):
         result |= _rows(each, text)

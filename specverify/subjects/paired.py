@@ -64,7 +64,11 @@ class Pairing(NamedTuple):
 
 
 def paired_calls(speculative: Callable[[], Any], plain: Callable[[], Any] | None) -> tuple[Pairing, ...]:
-    """Return one pairing of a speculative and a plain call of the same prompt."""
+    """Return one pairing of the call ``speculative`` with the call ``plain``, which decodes without speculation.
+
+    Both take no arguments except a seed, and decode the same prompt, which is not known here. If ``plain`` is None, the
+    pairing has only the call with speculation.
+    """
     seeds = takes_seed(speculative)
     fast, slow = (None if call is None else partial(_of_call, call) for call in (speculative, plain))
     assert fast is not None
@@ -84,9 +88,9 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return one pairing for each scenario, with speculative and plain calls of the engine.
+    """Return one pairing for each of ``SCENARIOS``: the engine with speculation, and without if it has such a call.
 
-    ``make`` creates the engine.
+    ``make(scenario)`` creates the engine.
     """
     return tuple(pairing_in(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 

@@ -78,9 +78,10 @@ def memoised(
 ) -> Callable[[Draws], Any]:
     """Return the function of draws that makes ``call()`` in the context ``answered(draws)`` and returns its result.
 
-    If ``answered`` is the function ``remembered``, the result is sampled from the law of the call, which is computed
-    here if it is not memoised yet. ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is anything
-    else that the call depends on.
+    If ``answered`` is the function ``remembered``, the returned function instead draws the result from the law of the
+    call, without making the call. This law is computed here if it is not memoised yet; if the call has too many paths
+    for it, the call is made after all. ``given`` contains the NumPy arguments of ``verify`` by name; ``more`` is
+    anything else that the call depends on. Both identify the law.
     """
 
     def made(draws: Draws) -> Any:

@@ -256,7 +256,11 @@ def _never(_: list[Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
-    """Return the texts of all ``requests``, concatenated; the other arguments are those of ``served_each``."""
+    """Return the texts of all ``requests``, concatenated, each cut at its horizon.
+
+    ``decode`` is the engine's call, which takes a prompt, or if ``batched`` a list of prompts; ``form`` states how
+    prompts are passed and where the new tokens are in a row.
+    """
     return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
 
 
@@ -294,7 +298,10 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
 
 
 def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
-    """Split ``new``, the concatenated texts, into the text of each request."""
+    """Yield the text of each of ``requests``, in order, from ``new``, their concatenated texts.
+
+    A text ends with its first end-of-sequence token, or at the horizon if it has none before.
+    """
     for _ in requests.each:
         length = next((at for at, token in enumerate(new, 1) if token in requests.scenario.eos), len(new))
         length = min(length, requests.scenario.horizon)

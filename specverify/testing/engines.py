@@ -249,9 +249,10 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 
 
 def _to_be_read(observe: Any) -> Observer | None:
-    """Return the observer, with a function added that reads the forward passes of its target.
+    """Return ``observe``, the caller's ``Observer`` or None.
 
-    The function is added only if a supported engine has one for such a target. Returns None if ``observe`` is None.
+    If the observer has a target and no function ``read``, it gets the function by which a supported engine reads the
+    forward passes of this target, if any engine has one. Raises ``ValueError`` for a value of another type.
     """
     if observe is None:
         return None
@@ -264,9 +265,10 @@ def _to_be_read(observe: Any) -> Observer | None:
 
 
 def _models(models: Any) -> ModelsWithPasses:
-    """Return pairs of a model and the data on which its forward passes depend, for models of a supported engine.
+    """Return (model, data) for each of ``models``; a forward pass of the model depends on its arguments and these data.
 
-    Raises ``ValueError`` for any other model.
+    ``models`` is the argument of ``check_engine``: a tuple or list of models of a supported engine. Raises
+    ``ValueError`` for another type, and for a model of another kind.
     """
     engines = [engine for engine in found_engines().engines.values() if engine.passes is not no_passes]
     known = " or ".join(engine.name for engine in engines) or "an engine"

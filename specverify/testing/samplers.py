@@ -200,7 +200,12 @@ class GivenLaw(NamedTuple):
 
 
 def _law_of(law: Any) -> GivenLaw:
-    """Return the argument ``law`` by its kind. Raises ``ValueError`` if it has none of the accepted forms."""
+    """Return the argument ``law`` of ``check_sampler`` in the field of ``GivenLaw`` that its form selects.
+
+    A function is the ``reference``; a mapping whose values are laws is ``by_prefix``; any other value is ``known``, and
+    is validated later. Raises ``ValueError`` if it is None, a function that does not take two arguments, or a mapping
+    in which a key is no prefix or only some values are laws.
+    """
     if law is None:
         raise argument_error("law", law, "a pmf, probabilities by token sequence, laws by prefix, or another sampler")
     if callable(law):

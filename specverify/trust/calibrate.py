@@ -35,7 +35,11 @@ Takes = Literal["samples", "counts"]
 
 
 class ErrorDetection(NamedTuple):
-    """How large an error of one kind must be before a test notices it; ``way`` is the name of the kind."""
+    """How large an error of one kind must be before a test notices it.
+
+    The law with the error is a mixture of the right law and the most wrong law of this kind. ``way`` is the name of the
+    kind, as ``most_wrong`` names it.
+    """
 
     way: str
     largest: float

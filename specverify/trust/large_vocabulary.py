@@ -62,8 +62,9 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 
 
 def table() -> str:
-    """Return a Markdown table with the verdict of ``check_sampler`` and of vLLM's statistics for each law.
+    """Return a Markdown table with one line for each sampled law: the right law P, and each of ``PLANTED``.
 
+    A line has the verdict of ``check_sampler`` on samples of this law, and of vLLM's statistics on other samples.
     vLLM's statistics are computed twice: with the number of samples that ``check_sampler`` needed, and with ``MORE``
     times that number.
     """

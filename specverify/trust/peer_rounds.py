@@ -83,10 +83,11 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
-    """Return whether a program returns the same tokens when it is repeated with the same outcomes of all draws.
+    """Return whether ``program`` returns the same tokens again when all its draws have the same outcomes again.
 
-    This is tested because dividing counts among paths may not reveal a difference if there are few paths. Raises
-    ``TimeoutError`` if one round takes more than ``PROBE_SECONDS``.
+    At most ``REPEATED`` sampled rounds are repeated. The result is also False if a repeated round makes other draws, or
+    if the draws of a round cannot be controlled. A program with further sources of randomness must not be sampled by
+    dividing counts among its paths. Raises ``TimeoutError`` if the first round takes more than ``PROBE_SECONDS``.
     """
     begun = time.process_time()
     for seed in range(REPEATED):

@@ -460,7 +460,10 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
-    """Return the outcome whose probability exceeds ``expected`` the most, and a sentence with both probabilities."""
+    """Return the outcome that exceeds its expected probability the most, and a sentence with both probabilities.
+
+    ``law`` maps outcomes to observed and ``expected`` to expected probabilities.
+    """
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, should = apart(law.get(worst, 0), expected.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"

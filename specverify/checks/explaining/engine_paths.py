@@ -198,7 +198,8 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
     """Return the draws that determine the first ``number`` tokens of a path if there are fewer draws than tokens.
 
     ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
-    draw of its own. Returns [] if there are enough draws, and if more of the draws are coins than select tokens.
+    draw of its own. Returns [] in two cases: there are enough draws that select a token, or more of the draws are
+    coins than select a token (a coin decides only whether a draft is accepted).
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

@@ -46,9 +46,9 @@ class EngineRounds(NamedTuple):
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
-    """Read ``all_paths`` of one engine as rounds, and describe the deviation from the rule that they share.
+    """Return the readings of ``all_paths`` of one engine as rounds, and the sentence about their common deviation.
 
-    A path is (draws, new tokens, models).
+    A path is (draws, new tokens, models). The deviation is that from the rule of speculative sampling.
     """
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
@@ -190,8 +190,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that a drafted token is left out without a test.
 
-    The sentence also names the drafts after the same text that are tested, if others are. ``dropped`` are the rounds
-    with a draft that is left out. ``read`` holds (reading, models) of each path.
+    The sentence is about the shortest text after which a draft is left out. It also names the tokens that are tested as
+    drafts after this text on other paths, if none of them is among those left out: the value of a draft then decides
+    whether it is tested. ``dropped`` are the rounds with a draft that is left out. ``read`` holds (reading, models) of
+    each path.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1

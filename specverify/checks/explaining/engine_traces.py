@@ -140,9 +140,11 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    The search begins at the query ``start``. A request ends before the first query whose text is the prompt of a later
-    request, if that differs from its own; if there is none, after all queries. If a later query still begins with the
-    prompt of this request, it ends after the last such query.
+    The search begins after ``start``, the index of a query of this request. The result is the larger of two indices:
+
+    * that of the first query whose text is the prompt of a later request; the number of all queries if there is none.
+      Later requests with the same prompt as this one are ignored.
+    * that just after the last other query whose text begins with the prompt of this request.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)

@@ -63,10 +63,12 @@ class _FirstTexts(NamedTuple):
 def first_difference(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], split: Split | None = None, each: str = "request"
 ) -> Difference | None:
-    """Return the first token at which ``law`` differs from ``expected``; None if no text and no joint law differs.
+    """Return the first difference between the laws ``law`` and ``expected``; None if they agree.
 
-    ``split`` separates an outcome into texts (None: an outcome is one text), and ``each`` is the word for one of
-    several texts, such as "request". A difference below a twentieth of the largest excess of an outcome is ignored.
+    ``split`` separates an outcome into texts (None: an outcome is one text). The laws of the first texts are compared
+    token by token, then those of the second texts, and so on. If all of them agree, the joint law of the texts is
+    compared: the texts may depend on each other. ``each`` is the word for one of several texts, such as "request". A
+    difference below a twentieth of the largest excess of an outcome is ignored.
     """
     texts = split or _texts
     bound = SHARE * max(law.get(key, 0) - expected.get(key, 0) for key in law.keys() | expected.keys())

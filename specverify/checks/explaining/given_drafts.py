@@ -129,8 +129,8 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
     """Return the conditional law of the round from ``state`` given that it drafts ``drafts``.
 
-    Returns None if the round cannot have these drafts, and where ``given_from_state`` returns no laws. ``here`` is the
-    decoder in its scenario.
+    Returns None in two cases: the round cannot have these drafts, or ``given_from_state`` returns no laws for
+    ``state``. ``here`` is the decoder in its scenario.
     """
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
@@ -274,10 +274,12 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
 
 
 def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
-    """Return ("accept" | "replace" | "bonus", position) -> program line of that draw.
+    """Return (role, position) -> program line, for the draws of a round with given drafts.
 
-    ``runs`` are (path, round, accepted drafts), and ``accept`` the acceptance probabilities. A test is recognised by
-    its probability; the last decision of a path is the replacement or the bonus.
+    The role is "accept" for the test of the draft at a position, "replace" for its replacement, and "bonus" for the
+    token after all ``gamma`` drafts. ``runs`` are (path, round, number of accepted drafts), and ``accept`` has the
+    acceptance probability of each draft. A test is recognised by its probability; the last decision of a path is the
+    replacement or the bonus. Draws whose line is not known are left out.
     """
     result: dict[tuple[str, int], str] = {}
     for path, _, accepted in runs:

@@ -784,8 +784,8 @@ class _PathReader:
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         """Format the row ``seen`` with the name of the known row that equals it, such as ``q`` or ``p after (0, 1)``.
 
-        Without such a row only the numbers are returned. ``here`` is the text at the draw; ``rejected`` are texts that
-        end in a rejected draft.
+        Without such a row only the numbers are returned. ``here`` is the text after which the draw takes place;
+        ``rejected`` are the texts so far that end in a rejected draft.
         """
         key = tuple(seen), here, rejected
         if key not in self._names:

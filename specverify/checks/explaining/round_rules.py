@@ -87,7 +87,7 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that uses the last failed test.
+    """Return P(more than i drafts are accepted | at least i are) under a wrong rule that uses the last failed test.
 
     The rule accepts all drafts before the last failed test, and all drafts if no test fails. The right rule uses the
     first failed test. ``rows`` are the rows of p and q along ``drafts``.
@@ -103,10 +103,11 @@ def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _all_as_none(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i drafts are accepted | at least i are) of a wrong rule that takes "no failed test" for 0.
+    """Return P(more than i drafts are accepted | at least i are) under a wrong rule: none if every test passes.
 
-    The rule accepts no draft if every test passes, as an argmin over the results of the tests does. ``rows`` are the
-    rows of p and q along ``drafts``.
+    If a test fails, the rule accepts the drafts before the first failed test, as it should. If every test passes, it
+    accepts no draft. This happens if an argmin over the results of the tests computes the index of the first failed
+    one: it is 0 if all results are equal. ``rows`` are the rows of p and q along ``drafts``.
     """
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
     everything = math.prod(passes)

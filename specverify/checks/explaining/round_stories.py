@@ -94,9 +94,11 @@ def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
-    """Describe how the round ``given`` emits ``token`` at position ``i``, where p is 0.
+    """Describe how a round emits ``token``, a token with p = 0, at position ``i``.
 
-    ``accepted`` is the number of drafts that the round accepts. Returns "" if the token has probability 0 there.
+    ``given`` has the observed laws of the round, and ``accepted`` is the number of drafts that it accepts: these
+    determine whether the token is an accepted draft, a replacement or a bonus. Returns "" if the observed law gives
+    this step probability 0.
     """
     part = "accept" if i < accepted else "replace" if i < len(given.drafts) else "bonus"
     law = given.replace.get(i, {}) if part == "replace" else given.bonus or {}

@@ -108,7 +108,10 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return kinds of rows with ``gamma`` drafts whose first draft, if rejected, is replaced by one of two tokens."""
+    """Return the kinds of rows of ``replacements_after_coins``, with ``gamma`` drafts in place of one.
+
+    The first draft is accepted or replaced as in those rows; each further draft is accepted with certainty.
+    """
     longer = []
     for kind in replacements_after_coins():
         p, q = np.repeat(np.eye(SIZE)[:1], gamma, axis=0), np.repeat(np.eye(SIZE)[:1], gamma - 1, axis=0)

@@ -23,9 +23,12 @@ NEAR = 1e-6
 def fault_of_cells(
     rounds: KernelRounds, settled: Iterable[tuple[GridCell, Tokens]], situation: Situation
 ) -> RoundFault | None:
-    """Return how the rounds of a kernel differ from the rule; None if they follow it or too few cells are resolved.
+    """Return how the rounds of a kernel differ from speculative sampling; None if no difference is recognised.
 
-    ``settled`` pairs resolved cells with the emitted tokens. The examples come from ``situation``, if it has one.
+    ``settled`` has pairs (cell, tokens): the kernel emits these tokens for all random numbers in the cell. Only
+    sequences of drafts whose cells fill nearly the whole range of the random numbers are read as rounds. The examples
+    come from ``situation`` if it has such a sequence, else from other situations. Returns None in three cases: the
+    rounds follow the rule, there is no such sequence, or the kernel declares another rule than "token".
     """
     if rounds.kernel.convention.rule != "token":
         return None

@@ -182,8 +182,8 @@ def _examine(
 ) -> Examination:
     """Return the refutation by repeated bits (``which``: "rows" or "calls"), or else the examination of the tables.
 
-    ``find`` searches for repeated bits, and ``rest`` tests the tables. The result for calls is unknown if only rows
-    have repeated bits, because calls cannot be compared then.
+    ``find()`` searches for repeated bits, and ``rest(conditions)`` tests the tables under these settings. For calls
+    the result is unknown if rows have repeated bits and calls have none: calls cannot be compared then.
     """
     result = find()
     if which == "calls" and result.rows and not result.calls:

@@ -52,9 +52,10 @@ class IndependencePlan(NamedTuple):
 class IndependenceFound(NamedTuple):
     """The counts and the evidence of an independence test so far.
 
-    ``evidence`` holds the logarithms of the e-values. Couples are taken two by two. ``straight`` counts the first
-    couple of each two. ``crossed`` counts a mixed couple of the first row of the second couple and the second row of
-    the first couple: its law is the product law.
+    A couple is a pair of rows (see the module). ``evidence`` holds the logarithms of the e-values against independence.
+    Let (a, b) and (c, d) be two successive couples. ``straight`` counts (a, b), which has the joint law of a couple.
+    ``crossed`` counts (c, b), whose rows are independent: it has the product of the two marginal laws. Each is counted
+    in a table ``[4, 4]``, by the cells of its two rows.
     """
 
     evidence: Array = NO_COUPLES_YET

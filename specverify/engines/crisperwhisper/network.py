@@ -34,9 +34,9 @@ class Whisper(NamedTuple):
 
 
 def random_whisper(seed: int, near: Whisper | None = None, noise: float = 1.0) -> Whisper:
-    """Return a model with random weights. If ``near`` is given, its weights are those of ``near`` plus random noise.
+    """Return a model with random weights, which ``seed`` determines.
 
-    ``noise`` scales the noise.
+    If ``near`` is a model, the weights are those of ``near`` plus ``noise`` times the random ones.
     """
     rng = np.random.default_rng(seed)
     weights = {

@@ -31,7 +31,10 @@ WINDOW = 4
 
 
 class Architecture(NamedTuple):
-    """A model: the names of its classes in transformers, the entries of its config, and the rule for its weights."""
+    """A model: the entries of its config, the rule for its weights, and the names of two classes of transformers.
+
+    ``config`` is the name of the config class, and ``model`` that of the model class.
+    """
 
     config: str
     model: str

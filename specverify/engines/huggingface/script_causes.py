@@ -15,7 +15,7 @@ from specverify.subjects.fault import Fault
 
 
 class Cause(NamedTuple):
-    """A line of transformers, and the faults that it causes."""
+    """A line of transformers, in its module ``transformers.MODULE``, and the faults that it causes."""
 
     settings: str
     """Patterns of setting names, separated by spaces; one must match."""

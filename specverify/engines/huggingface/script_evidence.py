@@ -304,14 +304,14 @@ def _of_layers(returned: str) -> bool:
 
 
 def uniform_code(value: float) -> str:
-    """Return the code that sets every uniform to ``value``."""
+    """Return the code that sets every uniform to 0 if ``value`` is 0, and else to the largest float below 1."""
     if value == 0:
         return UNIFORM.format(value="0.0", said="exactly 0")
     return UNIFORM.format(value="1 - 2**-24", said="the largest float below 1")
 
 
 def is_broken_off(fault: Fault) -> bool:
-    """Return whether only an interrupted call shows the fault."""
+    """Return whether ``fault`` is a change of objects, and all of these objects changed in an interrupted call."""
     return bool(fault.changed) and all(name.endswith(BROKEN) for name in fault.changed)
 
 

@@ -4,7 +4,7 @@ A prompt of embeddings, a cache passed in, masks with holes, processors and crit
 objects used again, token types, positions, streamers, low precision. Each function takes the builder of a call of
 ``generate`` and returns the builder of that call in the situation, or returns the arguments that make the situation.
 
-``engine`` is always a call of ``generate`` with its models and its prompt.
+``engine`` is always a call of ``generate`` with its models and its prompt, and ``build`` the builder of such a call.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def with_padding(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_a_hole(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt with one token in its middle masked out."""
+    """Return the arguments of ``generate`` for the prompt of ``engine`` with its third token masked out."""
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 2)}
 
@@ -81,7 +81,7 @@ def two_prompts(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
-    """Return a cache that already contains the prompt without its last token."""
+    """Return the argument ``past_key_values``: a cache that already contains the prompt without its last token."""
     cache: Any = DynamicCache(config=engine.target.config)
     engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
     return {"past_key_values": cache}
@@ -93,7 +93,7 @@ def with_a_tokenizer(_: GenerateCall) -> dict[str, Any]:
 
 
 def letters_tokenizer(vocabulary: int) -> Any:
-    """Return a tokenizer in which token j is the j-th letter and text has no spaces."""
+    """Return a tokenizer of ``vocabulary`` tokens, in which token j is the j-th letter and text has no spaces."""
     tokenizer: Any = Tokenizer(
         models.WordLevel({LETTERS[token]: token for token in range(vocabulary)}, unk_token=LETTERS[0])
     )
@@ -104,7 +104,10 @@ def letters_tokenizer(vocabulary: int) -> Any:
 
 
 def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
-    """Return a logits processor that counts its calls; its effect is right only if it is called once per token."""
+    """Return the argument ``logits_processor``: a list with one processor that counts its calls.
+
+    Its effect is right only if it is called once per token.
+    """
     return {"logits_processor": [counting_processor()]}
 
 
@@ -189,13 +192,13 @@ def _mask_without(ids: Any, position: int) -> Any:
 
 
 def of_two_types(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt with a token type for each token, alternating 0 and 1."""
+    """Return the inputs of ``engine`` with a token type for each token of the prompt, alternating 0 and 1."""
     types = torch.arange(engine.inputs["input_ids"].shape[1])[None] % 2
     return {**engine.inputs, "token_type_ids": types}
 
 
 def of_padded_embeddings(engine: GenerateCall) -> dict[str, Any]:
-    """Return the prompt as embeddings, after one embedding of padding."""
+    """Return the arguments of ``generate`` for the prompt as embeddings, after one embedding of padding."""
     return {**of_embeddings(engine), **with_padding(engine), "input_ids": None}
 
 
@@ -217,7 +220,7 @@ def allowed_after(_: int, ids: Any) -> list[int]:
 
 
 def with_a_negative_prompt(_: GenerateCall) -> dict[str, Any]:
-    """Return a negative prompt for classifier-free guidance."""
+    """Return the argument ``negative_prompt_ids``: a negative prompt, for classifier-free guidance."""
     return {"negative_prompt_ids": torch.tensor([[2, 2]])}
 
 
@@ -317,7 +320,7 @@ def streamed(build: Build) -> Build:
 
 
 def _with_options(build: Build, options: Callable[[], dict[str, Any]]) -> Build:
-    """Return a builder of the call with the keyword arguments ``options()``, created anew for every call."""
+    """Return a builder of the call with further arguments of ``generate``, ``options()``, created anew each time."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

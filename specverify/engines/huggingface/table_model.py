@@ -127,8 +127,10 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
 
 
 def build_table(vocabulary: int, seed: int, *, shape: str = "generic", side: str = "target") -> TableModel:
-    """Return a table model in eval mode on the CPU; a target and an assistant are the two sides of one shape and seed.
+    """Return a table model over ``vocabulary`` tokens, in eval mode on the CPU.
 
+    ``shape`` is a key of ``laws.tables.SHAPES``. A target and its draft model have one shape and one seed; ``side`` is
+    "target" for the one and "draft" for the other.
     Raises ``ValueError`` for an unknown shape or side.
     """
     model = TableModel(TableConfig(vocab_size=vocabulary, seed=seed, shape=shape, side=side))
@@ -158,7 +160,7 @@ def _table(shape: str, side: str, vocabulary: int, seed: int) -> LanguageModel:
 
 
 def _entries(rows: Any) -> Any:
-    """Return ``[batch, length]`` as the states of one head of size one: ``[batch, 1, length, 1]``."""
+    """Return ``rows`` ``[batch, length]`` as the states ``[batch, 1, length, 1]`` of one head of size 1."""
     return rows[:, None, :, None]
 
 

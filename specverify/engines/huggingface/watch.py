@@ -136,8 +136,8 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return the arguments that make ``generate`` return more than the tokens, as name -> True or False.
 
-    Hidden states are requested if a call without speculation returns them for every layer. For attentions,
-    ``attentions`` must be True in addition.
+    Hidden states are requested if ``engine.hidden_states`` is True, and attentions if ``attentions`` is True; but both
+    only if a call without speculation returns them for every layer.
     """
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)
@@ -148,7 +148,10 @@ def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
 
 
 def entries_of(cache: Any) -> tuple[Any, ...]:
-    """Return keys and values of every layer with entries, each ``[1, heads, entries, width]`` in float64."""
+    """Return copies of the keys and the values of each layer of ``cache``, without those that are empty.
+
+    Each is an array ``[1, heads, entries, width]`` in float64.
+    """
     parts = [getattr(cache, name, None) for name in ("self_attention_cache", "cross_attention_cache")]
     layers = [layer for part in (parts if any(parts) else [cache]) for layer in getattr(part, "layers", ())]
     held = [array for layer in layers for array in (getattr(layer, "keys", None), getattr(layer, "values", None))]

@@ -36,7 +36,7 @@ def law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the joint law of two independent rows of one call."""
+    """Return the joint law of two rows of one call, which are independent; an outcome is their texts, concatenated."""
     one = law(decoding)
     return {left + right: p * q for left, p in one.items() for right, q in one.items()}
 

@@ -47,7 +47,7 @@ def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law with XTC.
+    """Return the law, new tokens -> probability, of ``decoding`` with the sampler option XTC.
 
     At every position, with probability 1/2, XTC excludes all likely tokens (p > 0.1) except the least likely of them.
     """
@@ -64,7 +64,10 @@ def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def processed_law(decoding: Decoding, process: Callable[[Any, Tokens], Any]) -> dict[Tokens, float]:
-    """Return the law if ``process(logits, tokens)`` returns the logits after the previous ``tokens``."""
+    """Return the law, new tokens -> probability, of ``decoding`` with a logits processor.
+
+    ``process(logits, tokens)`` returns the processed logits of the token after ``tokens``; it may change ``logits``.
+    """
     logits = next_logits(tiny_llama(TARGET_SEED))
     return _law(decoding, lambda tokens: softmax(process(logits(tokens).copy(), tokens)))
 

@@ -38,7 +38,7 @@ def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def appended_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two tokens, the appended token, and two more tokens."""
+    """Return the law of five tokens: two sampled ones, the fixed token ``APPENDED``, and two more sampled ones."""
     result = dict[Tokens, float]()
     for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
         put = (*before, APPENDED)

@@ -231,7 +231,7 @@ def activity(way: Way, draw: Texts) -> str:
 
 
 def counters(way: Way) -> Mapping[str, int]:
-    """Return the numbers of tokens that the engine has drafted and accepted so far."""
+    """Return the numbers of tokens that the engine has ``drafted`` and ``accepted`` so far, under these two keys."""
     names = {"vllm:spec_decode_num_draft_tokens": "drafted", "vllm:spec_decode_num_accepted_tokens": "accepted"}
     result = dict.fromkeys(names.values(), 0)
     for metric in engine(way).get_metrics():

@@ -15,7 +15,7 @@ from specverify.engines.vllm.kernel_statements import NOTHING, STATEMENTS
 
 
 class Mend(NamedTuple):
-    """One fault of the CPU build, and the code that replaces the faulty code."""
+    """One fault of the CPU build, in words (``cause``), and the code that replaces the faulty code."""
 
     cause: str
     where: str

@@ -117,7 +117,8 @@ def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence
 def visible(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
     """Return the entries to which the newest of ``entries`` attends: the last ``window``, or all if ``window`` is 0.
 
-    ``spare`` entries older than the window are held until the drafts are verified, and must not be visible.
+    ``spare`` is the number of entries older than the window that are held until the drafts are verified. They must not
+    be visible, so the number has no effect here.
     """
     return entries[-window:] if window else entries
 

@@ -41,9 +41,9 @@ def settled(
 ) -> EngineState:
     """Return the engine after verifying the request in row ``row`` of the batch and committing its tokens.
 
-    ``works`` has the input of each row of the batch, and ``passed`` the rows that the target computed for this request.
-    If ``shown`` is not None, the run is observed: the text before each row of the first request is appended to the last
-    list in ``shown``.
+    ``works`` has the input of each row of the batch, and ``passed`` what the target computed for this request. If
+    ``shown`` is not None, the run is observed: it has a list for each pass so far that fed request 0. If this is
+    request 0, the text before each pmf that is used here is appended to the last list.
     """
     work = works[row]
     running = engine.of(work.number)
@@ -94,7 +94,7 @@ def _row_pmfs(
     """Return the pmfs before each draft and after the last, and the request with its grammar matcher rolled back.
 
     The pmfs are the rows of ``passed`` with the parameters and the grammar of the request ``running``; ``work`` has its
-    drafts. If ``shown`` is not None, the text before each row of the first request is appended to its last list.
+    drafts. If ``shown`` is not None and this is request 0, the text before each pmf is appended to ``shown[-1]``.
     """
     request, matcher, result = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]

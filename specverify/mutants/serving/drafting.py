@@ -10,7 +10,7 @@ from specverify.reference import Tokens
 
 
 class DraftCache(NamedTuple):
-    """The cache of the draft model, and the number of tokens that it counts as read."""
+    """The cache of the draft model: its ``entries``, and ``seen``, the number of the text's tokens that it has read."""
 
     entries: tuple[Entry, ...] = ()
     seen: int = 0

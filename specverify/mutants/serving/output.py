@@ -94,9 +94,10 @@ def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fr
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities of the new tokens in the form in which the caller gets them.
+    """Return the ``probabilities`` of the new tokens that the caller gets: here the same, in the same order.
 
-    ``waits`` states whether each step waits for the results of the previous one; it is not used here.
+    ``waits`` states whether each step waits for the results of the previous one; it is not used here, but a planted bug
+    depends on it.
     """
     return tuple(probabilities)
 
@@ -105,7 +106,7 @@ def streamed(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Piec
     """Return the text to send after ``sent``: that of all ``new`` tokens, up to the last complete character.
 
     ``fresh`` are the new tokens of this round, ``drafts`` the drafts for it, and ``pieces`` has the bytes of each
-    token. The ``last`` message has all the text.
+    token. If this is the ``last`` message, an incomplete character at the end is sent too.
     """
     text = text_of(new, pieces)
     return text[len(sent) :] if last else text.rstrip("\ufffd")[len(sent) :]

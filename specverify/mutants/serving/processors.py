@@ -109,7 +109,10 @@ def row_prefix(history: Tokens, drafts: Tokens, row: int) -> Tokens:
 
 
 def row_parameters(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the sampling parameters of row ``row`` of ``drafts`` + 1 rows: those of the request."""
+    """Return the sampling parameters of row ``row`` of a request that has ``drafts`` + 1 rows.
+
+    For every row these are ``parameters``, the parameters of the request.
+    """
     return parameters
 
 
@@ -119,7 +122,10 @@ def occurrences(prefix: Tokens, row: int) -> Mapping[int, int]:
 
 
 def blocked(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that would complete one of ``words`` after ``prefix``, which ends with ``drafts[:row]``."""
+    """Return the tokens that would complete one of ``words`` as the next token after ``prefix``.
+
+    ``prefix`` is the whole text before row ``row``, so it ends with ``drafts[:row]``.
+    """
     return frozenset(word[-1] for word in words if prefix[len(prefix) - len(word) + 1 :] == word[:-1])
 
 
@@ -132,7 +138,7 @@ def new_before(new: int, row: int, rounds: int) -> int:
 
 
 def permitted(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the tokens, of a vocabulary of ``size``, that the parameters allow."""
+    """Return the tokens in ``parameters.allowed``, or all tokens of a vocabulary of ``size`` if it is empty."""
     return frozenset(parameters.allowed or range(size))
 
 

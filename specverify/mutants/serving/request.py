@@ -19,7 +19,7 @@ class Aborted(Exception):  # noqa: N818 - reads as what becomes of the requests
 
 
 class Parameters(NamedTuple):
-    """The sampling parameters, as exact rationals."""
+    """The sampling parameters, as exact rationals; by default ``top_k``, ``top_p`` and ``min_p`` remove no token."""
 
     temperature: int = 1
     """Exponent of the probabilities: the reciprocal of what is called temperature elsewhere; 0 means greedy
@@ -52,7 +52,11 @@ class Grammar(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One text to decode, and its sampling parameters."""
+    """One text to decode, and its sampling parameters.
+
+    At most ``max_new`` tokens follow the ``prompt``. The text ends early after a token in ``eos`` or with one of
+    ``stop_strings``. ``grammar`` restricts the tokens; None for no restriction.
+    """
 
     prompt: Tokens
     max_new: int
@@ -69,7 +73,10 @@ class Request(NamedTuple):
 
 
 def admit(body: Mapping[str, Any]) -> Request:
-    """Return the request of a caller's ``body``, which is not changed: the caller may send it again."""
+    """Return the request whose fields are the entries of ``body``.
+
+    ``body`` belongs to the caller and is not changed, so that the caller can send it again.
+    """
     return Request(**body)
 
 
@@ -79,7 +86,7 @@ def one_hot(token: int, size: int) -> ExactPmf:
 
 
 def normalised(masses: ExactPmf) -> ExactPmf | None:
-    """Return ``masses`` with sum 1, or None if there is nothing to normalise."""
+    """Return ``masses`` divided by their sum, or None if the sum is 0."""
     total = sum(masses)
     return masses if total == 1 else tuple(mass / total for mass in masses) if total else None
 

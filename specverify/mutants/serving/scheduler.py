@@ -108,5 +108,8 @@ def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
 
 
 def rank_lookup(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return the lookup that a rank uses instead of the engine's: None, so that it uses the engine's."""
+    """Return the function that rank ``rank`` uses instead of the engine's lookup of drafts; None for the engine's.
+
+    In the correct engine, all ranks use the engine's lookup, so the result is None.
+    """
     return None

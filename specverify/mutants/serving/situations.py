@@ -93,7 +93,7 @@ def one(prompt: Tokens = (0, 1), max_new: int = 4, **body: Any) -> tuple[dict[st
 
 
 def with_parameters(**parameters: Any) -> tuple[dict[str, Any], ...]:
-    """Return the body of one request with sampling parameters."""
+    """Return a tuple with the body of one request; ``parameters`` are fields of its ``Parameters``."""
     return one(parameters=Parameters(**parameters))
 
 

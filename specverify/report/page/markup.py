@@ -67,5 +67,5 @@ def table(
 
 
 def spoken(shown: str, said: str) -> Markup:
-    """Return the sign ``shown`` with the alternative text ``said`` for screen readers."""
+    """Return the sign ``shown``, hidden from screen readers, and the text ``said``, which only they read."""
     return joined((element("span", shown, aria_hidden="true"), element("span", said, class_="unseen")))

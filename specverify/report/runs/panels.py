@@ -18,7 +18,7 @@ SURE = f"All bands hold at once, at all times, with probability {1 - BANDS_MISS:
 
 
 def panels_of(verdict: Verdict) -> Iterator[Panel]:
-    """Yield the panels that show one verdict's figures."""
+    """Yield the panels that show the figures of ``verdict``; figures for which there is no panel are left out."""
     figures = verdict.figures
     if "tally" in figures:
         yield outcomes_panel(verdict.check, figures["tally"])
