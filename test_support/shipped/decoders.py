@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from specverify.testing import EngineScenario
-from test_support.shipped.networks import Positions, Tables, logits_of
+from test_support.shipped.networks import MOST_POSITIONS, Positions, Tables, logits_of
 from test_support.shipped.sources import functions_of
 
 
@@ -74,7 +74,7 @@ def gpt_fast(scenario: EngineScenario, *, source: str = "gpt-fast", **options: A
     decode = functions_of(source, "generate.py", *names, torch=torch).generate
 
     class Network:
-        config = SimpleNamespace(block_size=64)
+        config = SimpleNamespace(block_size=MOST_POSITIONS)
 
         def __init__(self, tables: Tables) -> None:
             self.tables = tables

@@ -11,7 +11,7 @@ import torch
 
 from reference.drafters.sequences import forgetful
 from specverify.testing import EngineScenario
-from test_support.shipped.networks import Cached, Tables, Uncached, cropped, logits_of
+from test_support.shipped.networks import MOST_POSITIONS, Cached, Tables, Uncached, cropped, logits_of
 from test_support.shipped.sources import functions_of, module_of
 
 NAMESAKE = SimpleNamespace
@@ -97,7 +97,7 @@ def nasd(scenario: EngineScenario, *, order: int = 3, gamma: int = 2, filler_top
         made, _ = decode(
             list(scenario.prompt),
             storage.NGramStorage(order, scenario.vocabulary),
-            Uncached(scenario.target, config=NAMESAKE(max_position_embeddings=64)),
+            Uncached(scenario.target, config=NAMESAKE(max_position_embeddings=MOST_POSITIONS)),
             gamma=gamma,
             filler_top_k=filler_top_k,
             logits_processor=processors.MultinomialProcessor(1.0),

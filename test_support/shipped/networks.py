@@ -10,6 +10,8 @@ import numpy as np
 import torch
 
 Tables = Callable[[tuple[int, ...]], Any]
+MOST_POSITIONS = 256
+"""Positions of a network; more than the tokens of any scenario, prompt included."""
 
 
 def logits_of(tables: Tables, ids: Any) -> Any:

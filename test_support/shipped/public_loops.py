@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from specverify.testing import EngineScenario, Made
-from test_support.shipped.networks import Cached, Positions, Tables, Uncached, logits_of
+from test_support.shipped.networks import MOST_POSITIONS, Cached, Positions, Tables, Uncached, logits_of
 from test_support.shipped.shipped import BOUNDARY, LAW, STOPS, Shipped
 from test_support.shipped.sources import Mend, functions_of, replaced_each
 
@@ -41,7 +41,7 @@ def litgpt(scenario: EngineScenario, *, mended: tuple[str, str] | Mend | None = 
     ).generate
 
     class Network:
-        max_seq_length = 64
+        max_seq_length = MOST_POSITIONS
 
         def __init__(self, tables: Tables) -> None:
             self.answer = Positions(tables, self.max_seq_length)
