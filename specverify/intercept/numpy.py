@@ -168,8 +168,8 @@ class NumpyGenerator:
 
         ``function`` is the called method, ``digits`` the dtype. The real generator is advanced by a call of
         ``function`` with the arguments ``parameters``. If they are None, the method consumes one plain double per
-        number, and the generator is advanced by so many doubles. ``in_pairs`` states that the library makes two numbers
-        at once and caches the second.
+        number, and the generator is advanced by as many. ``in_pairs`` states that the library makes two numbers at once
+        and caches the second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24

@@ -24,6 +24,7 @@ from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import NO_ENGINE, Check, Conditions, ExaminedPart, by
 from specverify.checks.explaining.wording import short, short_row
 from specverify.promises.values import Kind, Off, absent, followed, listed_names, refuted
+from specverify.reference import Tokens
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
 from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
@@ -224,7 +225,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     the models of the request. Returns None in two cases: the number is possible, or it cannot be judged, because the
     number, a model or every query to the draft model is missing.
     """
-    asked = {tokens for model, tokens in answer.queries if model == "draft"}
+    asked = set(_draft_queries(answer))
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
         return None
     target, draft = facts.target, facts.draft
@@ -243,12 +244,17 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     return None
 
 
+def _draft_queries(answer: Answer) -> list[Tokens]:
+    """Return the texts that the engine passed to the draft model until ``answer``, in order."""
+    return [tokens for model, tokens in answer.queries if model == "draft"]
+
+
 def _counted_too_often(drafted: Any, answer: Answer, facts: Facts | None) -> str:
     """Return the sentence that more drafts are reported than the queries to the draft model can give; "" if not.
 
     ``drafted`` is the reported number, or None. ``facts`` has the draft model of the request.
     """
-    asked = [tokens for model, tokens in answer.queries if model == "draft"]
+    asked = _draft_queries(answer)
     if drafted is None or not asked or facts is None or facts.draft is None:
         return ""
     most = sum(sum(mass > 0 for mass in facts.draft(text)) for text in asked)
@@ -291,7 +297,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
 
 
 def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:
-    asked = [tokens for model, tokens in answer.queries if model == "draft"]
+    asked = _draft_queries(answer)
     let: list[str] = []
     if facts is not None and facts.target is not None and facts.draft is not None:
         let = [

@@ -33,7 +33,7 @@ def deep_of(
     """Return a function without arguments that returns the additional cases of a verifier at a large gamma.
 
     ``variant(gamma)`` returns the variant to examine. The large gamma is the largest of ``gammas``, if they are given.
-    Otherwise it is ``DEEP_GAMMA``; if a call with so many drafts raises, a smaller number is used. ``more`` are further
+    Otherwise it is ``DEEP_GAMMA``; if a call with them raises, a smaller number is used. ``more`` are further
     scenarios. ``plain(gamma)`` is the variant without truncation of p, for scenarios in which p and q are nearly equal.
     """
     return partial(_deep, variant, gammas, more, plain or variant)

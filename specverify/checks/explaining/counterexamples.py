@@ -27,7 +27,6 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, is_by_other_text, model_of_law
 from specverify.checks.explaining.engine_traces import (
     KEPT,
-    REUSED,
     argmax_without_draw,
     exchanged_answers,
     listed_tokens,
@@ -37,6 +36,7 @@ from specverify.checks.explaining.engine_traces import (
 )
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
 from specverify.checks.explaining.given_drafts import GENERIC
+from specverify.checks.explaining.reused_rows import REUSED
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
 from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
 from specverify.checks.explaining.round_rules import same_row

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specverify.checks.explaining.first_difference import CERTAIN
-from specverify.checks.explaining.reused_rows import reused_row
+from specverify.checks.explaining.reused_rows import REUSED, reused_row
 from specverify.checks.explaining.wording import ends_of, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
 KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
-REUSED = "a row of p is used "
-"""The beginning of a sentence about a row that was computed after another text."""
 LEAST_CHOSEN = 2
 """The number of different tokens that must be an argmax before the program is said to choose it."""
 LEAST_SHOWN = 3

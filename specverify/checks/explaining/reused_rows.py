@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from specverify.base.prefixes import common_length
 from specverify.checks.explaining.wording import SHOWN_TOKENS, ends_of, listed
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
+REUSED = "a row of p is used "
+"""The beginning of a sentence about a row that was computed after another text."""
 LONGEST_KEY = 16
 """The largest number of last tokens in a key."""
 LEAST_TEXTS = 3
@@ -59,12 +62,11 @@ def reused_row(trace: Trace, index: int, wrong: int) -> str:
     whose = f" of request {owners[0] + 1}" if len(owners) == 1 and owners[0] != index else ""
     shown = ends_of if ends_of(text) != ends_of(other) else _start
     fact = f"its choice after ({shown(other)}){whose}, {_alike(text, other)}, is this token"
-    cause = "a row of p is used that was computed after another text"
-    return f"{cause}: p is not computed after ({shown(text)}); {fact}"
+    return f"{REUSED}that was computed after another text: p is not computed after ({shown(text)}); {fact}"
 
 
 def _alike(text: Tokens, other: Tokens) -> str:
-    count = next((i for i, (a, b) in enumerate(zip(reversed(text), reversed(other), strict=False)) if a != b), None)
+    count = common_length(text[::-1], other[::-1])
     ends = [f"last {count} tokens"] if count else []
     return f"which has the same {listed([*ends, 'length'] if len(text) == len(other) else ends)}"
 

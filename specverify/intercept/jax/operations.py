@@ -441,8 +441,8 @@ def accumulating(name: str) -> Handler:
         target, where, source = operands
         if not _follows_sums(result, target, source):
             return _NO_SUMS
-        more = {key: parameters[key] for key in _PLACES_BACK[1:]}
-        put = partial(jax.lax.scatter_add, dimension_numbers=parameters["dimension_numbers"], **more)
+        more = {key: parameters[key] for key in _PLACES_BACK}
+        put = partial(jax.lax.scatter_add, **more)
         zeros, index = np.zeros(target.shape, np.float32), concrete(where)
         _, back = jax.vjp(lambda updates: put(zeros, index, updates), np.zeros(source.shape, np.float32))
         (places,) = back(np.arange(1, zeros.size + 1, dtype=np.float32).reshape(zeros.shape))
@@ -452,8 +452,6 @@ def accumulating(name: str) -> Handler:
     return handler
 
 
-MOST_PRODUCTS = 1 << 16
-"""Above this number of places, or of products of elements, sums are not followed."""
 _NO_SUMS = Declined("outcomes are added up, or random numbers in integers, in 16 bits, or too many of them")
 
 
@@ -464,13 +462,9 @@ def _follows_sums(result: Any, *operands: Any) -> bool:
     or more, no operand has more than ``MOST_PRODUCTS`` elements, and one has a symbolic number.
     """
     dtypes = [np.dtype(each.dtype) for each in (result, *operands)]
-    wide = all(dtype.kind == "f" and dtype.itemsize >= _WIDE for dtype in dtypes)
-    few = all(math.prod(operand.shape) <= MOST_PRODUCTS for operand in operands)
+    wide = all(dtype.kind == "f" and dtype.itemsize >= rows.NARROWEST for dtype in dtypes)
+    few = all(math.prod(operand.shape) <= rows.MOST_PRODUCTS for operand in operands)
     return wide and few and any(any_symbolic(elements_of(operand).flat) for operand in operands)
-
-
-_WIDE = 4
-"""Bytes of the narrowest floats whose sums are followed."""
 
 
 def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -484,7 +478,7 @@ def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
         sizes = [[operand.shape[axis] for axis in axes] for axes in (batch, free, sums)]
         parts.append((operand.transpose(*batch, *free, *sums).reshape([math.prod(each) for each in sizes]), sizes))
     (left, (batch, rows_of, _)), (right, (_, columns_of, _)) = parts
-    if left.size * math.prod(columns_of) > MOST_PRODUCTS:
+    if left.size * math.prod(columns_of) > rows.MOST_PRODUCTS:
         return _NO_SUMS
 
     def times(one: Any, other: Any) -> Any:
@@ -505,7 +499,7 @@ def _floor_divided(operands: list[Any], result: Any) -> Any:
 
     Random numbers with values of positive probability are declined: JAX's quotient of a multiple may be one less.
     """
-    wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= _WIDE
+    wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")
 
     def one(left: Any, right: Any) -> Any:

@@ -175,6 +175,12 @@ def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, 
     return flat.reshape(target.shape)
 
 
+MOST_PRODUCTS = 1 << 16
+"""Above this number of places, or of products of elements, sums at places and products of matrices are not followed."""
+NARROWEST = 4
+"""Bytes of the narrowest floats whose sums at some places are followed."""
+
+
 # Choices
 
 

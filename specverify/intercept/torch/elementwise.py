@@ -288,7 +288,7 @@ def _log_of_total(tensor: Any, dim: Any, keepdim: bool = False) -> Any:
     """
     axes = sorted({axis % max(tensor.ndim, 1) for axis in ([dim] if isinstance(dim, int) else dim)}, reverse=True)
     if not tensor.ndim or not tensor.numel() or tensor.numel() > MOST_ELEMENTS:
-        return Declined("there is no rule for a logsumexp of one number, of none or of so many")
+        return Declined("there is no rule for a logsumexp of one number, of none or of too many")
     for axis in axes:
         total = reduce(torch.logaddexp, tensor.unbind(axis))
         tensor = total.unsqueeze(axis) if keepdim else total
@@ -313,13 +313,9 @@ def _with_product(product: Handler) -> Handler:
 
 
 def _product_of_matrices(left: Any, right: Any) -> Any:
-    if left.numel() * right.shape[-1] > MOST_PRODUCTS:
+    if left.numel() * right.shape[-1] > rows.MOST_PRODUCTS:
         return Declined("there is no rule for a product of such large matrices of random numbers")
     return (left[..., :, :, None] * right[..., None, :, :]).sum(-2)
-
-
-MOST_PRODUCTS = 1 << 16
-"""Above this number of products of elements, a product of matrices is not followed."""
 
 
 _MADE_OF: dict[str, Handler] = {

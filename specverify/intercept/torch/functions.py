@@ -80,7 +80,7 @@ class Noise(NamedTuple):
     exponential: bool = True
     """Whether boundary values are those of an exponential; otherwise those of a uniform."""
     alone: bool = False
-    """Whether, on the CPU, torch draws the elements of a tensor from the generator as so many single numbers."""
+    """Whether, on the CPU, torch draws the elements of a tensor from the generator as it draws single numbers."""
     way: tuple[Hashable, ...] = ()
     """Key that distinguishes this law from other laws of the same call; () if there is only one."""
 

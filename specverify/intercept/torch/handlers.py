@@ -258,7 +258,7 @@ def accumulating(name: str) -> Handler:
         source = given["src"] if "src" in given else given["source"]
         if not holds(SYMBOLIC, tensor, source) or holds(SYMBOLIC, index) or at_large_now():
             return Declined("there is no rule for outcomes that are added at some places, or for many numbers")
-        if not tensor.dtype.is_floating_point or tensor.dtype.itemsize < _WIDE:
+        if not tensor.dtype.is_floating_point or tensor.dtype.itemsize < rows.NARROWEST:
             return Declined("random numbers are added at some places in integers, or in 16 bits")
         index, where = look_at(index), torch.arange(tensor.numel()).reshape(tensor.shape)
         added = elements_of(source if alpha is None or alpha == 1 else source * alpha)
@@ -272,10 +272,6 @@ def accumulating(name: str) -> Handler:
         return lazy_like(template, rows.accumulated(rule, elements_of(tensor), added, where.numpy()), tensor.dtype)
 
     return handler
-
-
-_WIDE = 4
-"""Bytes of the narrowest floats whose sums at some places are followed."""
 
 
 # The table

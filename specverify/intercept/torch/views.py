@@ -266,7 +266,7 @@ def padding(function: Any) -> Callable[..., Any]:
         tensor, value = given.pop("self"), given.pop("value", None) or 0.0
         options = {name: option for name, option in given.items() if option is not None}
         if function(torch.empty(tensor.shape, device="meta"), **options).numel() > _MOST_PADDED:
-            return Declined("there is no rule for a result of so many numbers")
+            return Declined("there is no rule for a result with too many numbers")
 
         def move(places: Any) -> Any:
             return function(torch.from_numpy(places), **options).numpy()
