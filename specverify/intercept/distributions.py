@@ -127,8 +127,9 @@ class Boundary:
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
         """Return ``count`` numbers of one call, each computed by ``number()``.
 
-        If the run has a list of values, ``number`` is called for each of them. Otherwise all are equal and it is called
-        once; if one number of this call shall be extreme (``only``), it is called a second time for that number.
+        If the run has a list of values, ``number`` is called ``count`` times. Otherwise it is called once, and all
+        numbers are equal. But if ``only`` selects one number of this call, ``number`` is called once more for this
+        number, which alone is extreme.
         """
         if self._values is not None:
             return [number() for _ in range(count)]
@@ -217,7 +218,8 @@ Parameters: TypeAlias = Mapping[str, Any]
 class Distribution(NamedTuple):
     """A law that is a monotone function of one uniform or exponential number.
 
-    ``numpy``, ``torch`` and ``python`` map the methods of the libraries that draw from the law to their parameters.
+    ``numpy``, ``torch`` and ``python`` map the names of the methods of each library that draw from the law to the
+    parameters (names and defaults) of these methods.
     """
 
     image: Callable[..., Any]
@@ -254,10 +256,10 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the function that maps a uniform to a number of the law ``law``, by way of a logistic number.
+    """Return the function ``image(x, u, loc, scale)`` that computes a number of the law ``law`` from the uniform ``u``.
 
-    The uniform gives a logistic number. The rule ``law`` of ``steps.RULES`` maps it to a number of the standard law,
-    which is scaled and shifted at the end.
+    It computes with the operations ``x``. The uniform gives a logistic number. The operation ``{law}_of_logistic`` maps
+    this to a number of the standard law, which is multiplied by ``scale`` and then increased by ``loc``.
     """
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -288,8 +290,8 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
     """Return a triangular number computed from ``u`` by the operations ``x``.
 
-    A comparison decides the side of the mode. Refuses arrays of parameters, and parameters that are not in the order
-    left, mode, right.
+    A comparison of ``u`` decides on which side of the mode the number lies. Refuses a noise vector, and parameters
+    unless ``left <= mode <= right`` and ``left < right``.
     """
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
@@ -426,7 +428,10 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of integers. ``numpy`` maps its methods in NumPy to their parameters; ``torch`` has its functions in torch.
+    """A law of integers.
+
+    ``numpy`` maps the names of the NumPy methods that draw from the law to their parameters (names and defaults).
+    ``torch`` has the names of the torch functions that draw from the law.
 
     ``pmf(*parameters)`` returns the probabilities of ``first``, ``first + 1``, ..., truncated where float64 cannot
     represent the remaining probability.

@@ -197,9 +197,10 @@ def _forget() -> None:
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
-    """Return the cache key of a computation: ``primitive``, its ``operands`` and ``parameters``, or the ``equation``.
+    """Return the cache key of a computation; None if the computation must not be cached.
 
-    Returns None if the computation must not be cached.
+    The key has the content of the ``operands``, and the identity of ``equation``. If ``equation`` is None, the key has
+    ``primitive`` and its ``parameters`` in place of the identity.
     """
     if primitive.name == CALLS_BACK:
         return None

@@ -468,7 +468,11 @@ def _follows_sums(result: Any, *operands: Any) -> bool:
 
 
 def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``dot_general``: a sum of products of random numbers with numbers or outcomes, which are drawn."""
+    """Handle ``dot_general``: each element of the result is a sum of products. Factors that are outcomes are drawn.
+
+    Returns ``Declined`` for operands to which the rule does not apply (see ``_follows_sums``), and for too many
+    products.
+    """
     if not _follows_sums(result, *operands):
         return _NO_SUMS
     contracted, batched = parameters["dimension_numbers"]
@@ -495,9 +499,11 @@ _SUMS = "reduce_sum"
 
 
 def _floor_divided(operands: list[Any], result: Any) -> Any:
-    """Handle ``jax.numpy.floor_divide``, which JAX makes of a remainder, for a random number and a positive number.
+    """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
-    Random numbers with values of positive probability are declined: JAX's quotient of a multiple may be one less.
+    Returns ``Declined`` for other operands, among them a random number that has a value of positive probability. JAX
+    computes the quotient from a remainder, so the quotient may be one too small if the value is a multiple of the
+    divisor.
     """
     wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")

@@ -77,9 +77,9 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 
 
 def _sign(value: Symbolic, what: str) -> float:
-    """Return the sign of ``value``, a symbolic number: 1 or -1 (1 for 0). Refuses a number that can have both signs.
+    """Return 1 if ``value``, a symbolic number, cannot be negative, and -1 if it cannot be positive.
 
-    ``what`` is the beginning of the message of the refusal.
+    Refuses a number that can have both signs. ``what`` is the beginning of the message of the refusal.
     """
     low, high = value.ends()
     if low < 0 < high:
@@ -225,10 +225,11 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return ``value`` rounded to ``dtype`` if it is symbolic; any other value unchanged.
+    """Return ``value`` converted to ``dtype``, the name of a dtype, if it is symbolic; any other value unchanged.
 
-    Only the 16-bit float dtypes round, and these only if their numbers are not treated as continuous. Refuses a number
-    that may be outside of an integer dtype, because libraries wrap such numbers around.
+    Only 16-bit float dtypes round the number, and only if 16-bit numbers are not treated as continuous. For an integer
+    dtype the number is returned unchanged; it is refused if it may lie outside of the dtype, because libraries wrap
+    such numbers around. A dtype of 8-bit floats is refused.
     """
     if "int" in dtype and isinstance(value, SYMBOLIC):
         return within(value, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
@@ -247,8 +248,7 @@ RARE = 1e-9
 def within(value: Symbolic, least: int, largest: int) -> Symbolic:
     """Return ``value``, a random integer; refuses it if it may leave ``[least, largest]``.
 
-    It is not refused if the part of the interval of its values that lies outside is at most the share ``RARE`` of the
-    interval.
+    An overflow is ignored if at most the share ``RARE`` of the interval of the values lies outside.
     """
     low, high = value.ends()
     if max(least - low, 0) + max(high - 1 - largest, 0) > RARE * (high - low):
@@ -415,8 +415,9 @@ def scaled(value: Operand, exponent: Operand) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return ``log(exp(left) + exp(right))``.
 
-    Both are first shifted by their largest possible value, so that no exponential overflows. Refuses operands of which
-    one may lie so far from the shift that its exponential does.
+    Before the exponentials, the largest possible value of the two operands is subtracted from both, so that no
+    exponential overflows; it is added again at the end. If one operand is negligible, the other is returned. Refuses an
+    operand without an upper bound if the subtracted number is far from 0, because its exponential may then overflow.
     """
     ends = [each.ends() if isinstance(each, SYMBOLIC) else (each, each) for each in (left, right)]
     shift = max((high for _, high in ends if isfinite(high)), default=0.0)

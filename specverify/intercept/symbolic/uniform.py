@@ -55,7 +55,8 @@ class Runner:
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
         """Create a clock with ``rate`` and no known order.
 
-        Its time belongs to the uniform ``known`` u: -log u, or with ``flipped`` -log(1 - u), divided by the rate.
+        ``known`` are the constraints on the uniform u of the clock. The clock rings at time -log(u) / rate, or with
+        ``flipped`` at time -log(1 - u) / rate.
         """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
@@ -265,7 +266,8 @@ NEVER_DRAWN = 2.0**-54
 class Known:
     """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
 
-    Several draws that return the same number share one object of this class.
+    A program may draw the same number again, by the same call from the same generator state. The ``Uniform`` objects of
+    these draws share one object of this class.
     """
 
     def __init__(self, site: Site) -> None:
@@ -323,7 +325,11 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """Return the constraints on the number. All draws that returned this number share the returned object."""
+        """Return the constraints on the number.
+
+        If another draw from the same generator state returned the same number, both ``Uniform`` objects have the same
+        constraints: an answer about one of them also constrains the other.
+        """
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known

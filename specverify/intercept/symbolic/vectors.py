@@ -175,7 +175,11 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """The constraints on the uniforms of a noise block. All draws that returned the same numbers share one object."""
+    """The constraints on the uniforms of a noise block.
+
+    Two calls that draw in the same way from the same generator state return the same numbers, and their noise blocks
+    share one object of this class.
+    """
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -186,7 +190,10 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one number of a noise vector, when it is used alone."""
+    """The draw that belongs to a single uniform of a noise block.
+
+    It is made for an element that is extracted from a noise vector and becomes a symbolic number of its own.
+    """
 
     __slots__ = ("block", "number")
 

@@ -111,7 +111,7 @@ def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
 def hang_on_draws(*operands: Any) -> bool:
     """Return whether an operand has an element of type ``Chosen``, and no operand has a symbolic number.
 
-    Such an element depends on an unread draw: torch has computed it for every outcome of the draw.
+    A ``Chosen`` element is a function of one unread draw: torch has computed its value for every outcome of the draw.
     """
     return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
 
@@ -406,9 +406,10 @@ MOST_ELEMENTS = 256
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler that calls ``handler``, and if that declines, computes each element when it is read.
 
-    An element is then ``function`` of the elements of the operands. The returned handler declines too in five cases:
-    large-vocabulary mode is active; the call has keyword arguments; an operand is not of integers, or has more than
-    ``MOST_ELEMENTS`` elements; or the result is of floats. ``name`` is the name of the operation.
+    An element is then ``function`` of the elements of the operands. The returned handler declines too in six cases:
+    large-vocabulary mode is active; the call has keyword arguments; an operand is not of integers, has a symbolic
+    number, or has more than ``MOST_ELEMENTS`` elements; or the result is of floats. ``name`` is the name of the
+    operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:
