@@ -217,9 +217,9 @@ def asked(
     """Record a comparison of the uniform of ``draw`` with ``thresholds`` at line ``where``, by default the current one.
 
     ``questions`` are the earlier comparisons of the same uniform. ``cell`` is the interval that the answer selects, or
-    None if earlier answers already determined the answer. The new comparison is appended to ``questions`` if its answer
-    was not determined and it has a threshold, not at an end of [0, 1], that was not compared before. Does nothing if no
-    audit is active.
+    None if earlier answers already determined the answer. The new comparison is appended to ``questions``, except in
+    two cases: its answer was determined, or each threshold is an end of [0, 1] or was compared before. Does nothing if
+    no audit is active.
     """
     audit: Audit | None = mode().audit
     if audit is None:

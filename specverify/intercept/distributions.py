@@ -179,7 +179,7 @@ class NearEnd(NamedTuple):
     """A setting for runs in which every random number is near the same ``end``, 0 or 1, but not at the end itself.
 
     ``apart`` is the probability with which a generator returns a value between the number and the end. For each run a
-    new ``Boundary`` is made and appended to ``boundaries``, where the caller finds its records.
+    new ``Boundary`` is made and appended to ``boundaries``, so that the caller can read what the run drew.
     """
 
     end: float

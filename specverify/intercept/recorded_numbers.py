@@ -24,7 +24,11 @@ class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Item(NamedTuple):
-    """One uniform number or one outcome that a recorded call drew."""
+    """One uniform number or one outcome that a recorded call drew.
+
+    ``low`` and ``high`` are bounds of the uniform number. ``outcome`` is the index of the outcome, and ``weights`` are
+    the weights of all outcomes. A drawn integer has both: bounds and an outcome.
+    """
 
     low: float = math.nan
     """Lower bound (inclusive) of the uniform; NaN for an outcome."""

@@ -168,7 +168,7 @@ _LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the results of ``primitive`` on concrete ``operands``, computed by JAX or taken from the cache.
+    """Return the results of ``primitive`` on concrete ``operands``: from the cache, or computed by NumPy or JAX.
 
     ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies the
     primitive, or None.
@@ -401,10 +401,10 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``, as a symbolic array.
+    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``.
 
-    ``parameters`` are those of the primitive. Refuses primitives that draw in another way, and keys that depend on a
-    symbolic number.
+    The result is a symbolic array, or an ordinary array if the run forces values. ``parameters`` are those of the
+    primitive. Refuses primitives that draw in another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")

@@ -315,7 +315,11 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``convert_element_type``: a symbolic number stays symbolic; converted to an integer it is drawn."""
+    """Handle ``convert_element_type``: a symbolic number stays symbolic.
+
+    Converted to an integer dtype it becomes its integer part, converted to bool 1 if it is not 0, else 0. These are
+    outcomes that are drawn when they are read, or symbolic integers if there are very many values.
+    """
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
         return Declined(f"there is no rule for a conversion to {to}")

@@ -273,7 +273,8 @@ def check_not_equal(dtype: str) -> None:
 def maximum(left: Operand, right: Operand) -> Operand:
     """Return the larger of two operands, plain or symbolic numbers.
 
-    The result is symbolic unless the known intervals determine which operand is larger.
+    If the known intervals determine which operand is larger, this operand is returned. Otherwise the result is a new
+    symbolic number.
     """
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
@@ -445,8 +446,8 @@ FRESH = Uniform(Sampled(0), ("any",))
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """Return the result of ``operation`` on one symbolic number, or on one and a plain number, from a cache.
 
-    ``operation`` must not draw. Returns ``Declined`` in three cases: the operands are others; the symbolic number was
-    compared before, so that its interval is no longer (0, 1); or the operation is refused.
+    ``operation`` must not draw. Returns ``Declined`` in three cases: the operands are of another form; the symbolic
+    number was compared before, so that its interval is no longer (0, 1); or the operation is refused.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS

@@ -154,7 +154,7 @@ class Wide(Deferred):
     """A number that is a function of one draw with very many outcomes; it stays symbolic until it is read."""
 
     def __init__(self, drawn: DrawAmongMany, values: Any) -> None:
-        """``values`` is an array ``[outcomes]`` with the number for each outcome of ``drawn``."""
+        """Store the draw ``drawn``, and ``values``, an array ``[outcomes]`` with the number for each outcome."""
         self.drawn, self.values = drawn, values
         super().__init__(lambda: values[drawn.value()].item())  # noqa: PLW0108 - it is drawn later
 
@@ -683,8 +683,8 @@ def law_of(clocks: Clocks) -> Any:
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
     """Return the probability that each of ``clocks`` rings first, an array ``[clocks]``.
 
-    ``moments`` are the different times at which clocks start, in increasing order. Clock i starts at
-    ``moments[where[i]]``.
+    ``moments`` are, in increasing order, the different times at which clocks start before the earliest end of a clock;
+    this end is added if it is finite. Clock i starts at ``moments[where[i]]``, or takes no part if it starts later.
     """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)

@@ -107,7 +107,7 @@ def clock_of(time: Any) -> Clock | None:
 def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clock:
     """Return the clock with ring time ``-scale log(slope u + offset)``, where u is uniform in its known interval.
 
-    ``time`` is the symbolic number that is a function of u.
+    ``time`` is this ring time as a symbolic number; it has the known interval of u.
     """
     low, high = time.uniform.known.low, time.uniform.known.high
     gain = 1 / (abs(slope) * (high - low))

@@ -123,7 +123,10 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several independent uniforms of which nothing but the order is known."""
+    """The rank of a uniform among several independent uniforms of which nothing but the order is known.
+
+    ``smaller`` of the ``number`` uniforms are smaller than this one.
+    """
 
     smaller: int
     number: int
@@ -294,7 +297,11 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """The constraint of one draw's answer on uniform numbers: an interval of one, or a relation of several."""
+    """The constraint that the answer of one draw sets on uniform numbers: an interval of one, or a relation of several.
+
+    ``known`` are these numbers. For one number, ``ends`` are the ends of the intervals of the possible answers. The
+    probabilities of the answers have an error of at most ``within``, beside rounding.
+    """
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""

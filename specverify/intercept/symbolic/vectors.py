@@ -424,7 +424,7 @@ def _sign(value: Many) -> float:
 
 
 def _never_zero(value: Many) -> Many:
-    """Return the vector; declines a vector that is clamped at 0.
+    """Return ``value``. Raises ``RuleDeclined`` for a vector that is clamped at 0.
 
     Dividing by 0 would give inf or -inf, by the sign of the zero.
     """
@@ -458,7 +458,7 @@ def divide(left: Any, right: Any) -> Many:
 
 
 def reciprocal(value: Many) -> Many:
-    """Return 1 / value; declines a vector whose elements have different signs."""
+    """Return 1 / value. Raises ``RuleDeclined`` for a vector with elements of different signs, or clamped at 0."""
     sign = _sign(_never_zero(value))
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
@@ -529,6 +529,6 @@ def subtract(left: Any, right: Any) -> Many:
 
 
 def square(value: Many) -> Many:
-    """Return the squares of a noise vector; declines a vector whose elements have different signs."""
+    """Return the squares of a noise vector. Raises ``RuleDeclined`` if its elements have different signs."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))
