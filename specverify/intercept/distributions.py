@@ -65,11 +65,11 @@ class Boundary:
     ) -> None:
         """Choose the values of the random numbers of one run.
 
-        ``end`` is 0 or 1, or a uniform between them from which every number is computed. At 0 and 1, numbers get the
-        smallest or the largest value of their generator: all numbers of the run, or, with ``only``, the number with
-        this index alone. The others then get an ordinary value near the end. ``values`` are uniforms from which the
-        numbers are computed in order; ``end`` is then not used. ``apart`` above 0 makes extreme values less extreme: a
-        generator returns a value between the given number and the end with this probability.
+        ``end`` 0 gives every number of the run the smallest value of its generator, ``end`` 1 the largest. With
+        ``only``, the number with this index alone gets this extreme value; the others get an ordinary value near the
+        end. An ``end`` between 0 and 1 is a uniform from which every number is computed. ``values`` are uniforms from
+        which the numbers are computed in order; ``end`` is then not used. ``apart`` above 0 replaces an extreme value
+        by a less extreme one: a generator returns a value between this one and the end with probability ``apart``.
         """
         self._values = values
         self.has_values = values is not None

@@ -364,11 +364,11 @@ class Coupled:
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
         """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
-        ``masses`` has the probability of each outcome given the earlier answers, by the examined run. A difference is
-        recorded if ``masses`` does not follow from the law of the draw and its earlier answers, or if ``result`` has
-        probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of bools if the
-        program only asks whether the outcome is one of those marked True; None if it reads the outcome. ``name`` names
-        the draw in the records.
+        ``masses`` are the probabilities of the outcomes, given the earlier answers, as the examined run computed them.
+        A difference is recorded if they do not follow from the law of the draw and its earlier answers, or if
+        ``result`` has probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of
+        bools if the program only asks whether the outcome is one of those marked True; None if it reads the outcome.
+        ``name`` names the draw in the records.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -546,11 +546,11 @@ class _Near(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Gathered:
-    """An interpreter that follows the path chosen by another one, and collects the constraints on its symbolic numbers.
+    """An interpreter that follows a path, and collects the constraints on the symbolic numbers of the path.
 
-    The other interpreter is ``named``. Constraints on several numbers (races, sums) are tested with the values that
-    ``numbers`` draws. The values are drawn again until all answers are those of the path, and none is within rounding
-    of the point where its answer changes.
+    ``named``, another interpreter, chooses the path. At the end the method ``numbers`` draws values for the symbolic
+    numbers. It tests constraints on several numbers (races, sums) with the drawn values. It draws again until all
+    answers are those of the path, and no value is within rounding of the point where an answer changes.
     """
 
     def __init__(self, named: Draws) -> None:

@@ -33,10 +33,10 @@ class Block:
 
 
 class InThread(threading.local):
-    """The open interpreters of one thread.
+    """The state of interception in one thread: the block that it has entered, and whether interception is suspended.
 
-    Each thread has its own, because other threads draw at the same time, and a thread may outlive the block in which it
-    started.
+    Each thread has its own state, because other threads draw at the same time, and a thread may outlive the block in
+    which it started.
     """
 
     def __init__(self) -> None:

@@ -119,8 +119,9 @@ def _halves(closed: Any) -> frozenset[Any]:
 def is_exact(closed: Any) -> bool:
     """Return whether NumPy computes the traced function ``closed`` bit for bit as its compiled program does.
 
-    It may have one operation on floats, because a compiled program may fuse two of them into one rounding. A division
-    must be its only operation and divide one argument by another: XLA multiplies by the reciprocal of a constant.
+    The function may have at most one operation on floats, because a compiled program may fuse two of them into one
+    rounding. A division must be its only operation and divide one argument by another: XLA multiplies by the reciprocal
+    of a constant.
     """
     names = _once_for(PROCESS.jax_exact, closed, _roundings)
     return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))

@@ -88,12 +88,10 @@ def _sign(value: Symbolic, what: str) -> float:
 
 
 def _is_never(number: float, value: Symbolic, what: str) -> Symbolic:
-    """Return ``value`` unchanged.
+    """Return ``value`` unchanged; refuse it if it may equal ``number`` with positive probability, as after a clamp.
 
-    Refuses it if it may equal ``number`` with positive probability, as a clamped number may.
-
-    A division calls this with 0, because the sign of the zero would decide: 1 / 0.0 is inf, and 1 / -0.0 is -inf.
-    ``what`` is the beginning of the message.
+    A division calls this function with ``number`` 0, because its result would depend on the sign of the zero: 1 / 0.0
+    is inf, and 1 / -0.0 is -inf. ``what`` is the beginning of the message of the refusal.
     """
     if value.may_be(number):
         raise NeedsValue("unknown-sign", f"{what} a random number that may be {number:g}")

@@ -111,7 +111,7 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
 
 
 def running(name: str, array: Any, axis: Any) -> Any:
-    """Return the cumulative maximum or minimum (``name``) of ``array`` along an axis."""
+    """Return the cumulative maximum (``name`` "max") or minimum ("min") of ``array`` along ``axis``."""
     rule: Any = PRIMITIVES[name].scalar
     return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 

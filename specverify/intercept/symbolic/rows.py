@@ -345,8 +345,9 @@ def _scores(row: Row) -> Row:
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
     """Return two lists: the elements of ``row`` at the given ``ranks``, and the indices of these elements.
 
-    Rank 0 is the largest or the smallest element. With ``stable``, equal numbers keep their order; otherwise symbolic
-    numbers that may be equal are refused. ``ask`` has the operation and the line that a refusal names.
+    Rank 0 is the largest element, or with ``largest`` False the smallest. With ``stable``, equal numbers keep their
+    order; otherwise symbolic numbers that may be equal are refused. ``ask`` has the operation and the line that a
+    refusal names.
     """
     scores = _scores(row)
     if not any_symbolic(scores):

@@ -247,7 +247,10 @@ class Many(NamedTuple):
         return self.ids >= 0
 
     def then(self, step: Steps) -> Many:
-        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged."""
+        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged.
+
+        Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
+        """
         steps = chained(self.steps, step)
         for each in steps:
             size = np.abs(each.number)
@@ -381,10 +384,11 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with other plain numbers: those of ``value`` are replaced by ``function`` of them.
+    """Return ``value`` with other plain numbers.
 
-    In addition, the symbolic elements at which the mask ``where`` is True become plain: the elements of ``numbers`` at
-    the same indices.
+    ``function`` maps the plain numbers of ``value`` (an array) to those that replace them. In addition, the symbolic
+    elements at which the mask ``where`` is True are replaced by plain numbers: the elements of ``numbers`` at the same
+    indices.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)

@@ -345,7 +345,8 @@ def torch_replaced() -> Iterator[None]:
 def outcome_of(tokens: torch.Tensor) -> Any:
     """Return the elements of a 1-D tensor of tokens as the outcome of a run.
 
-    If some tokens were never read, the outcome is ``Undecided``: all possible texts with their probabilities.
+    If some tokens were never read, the outcome may be ``Undecided``: all possible texts with their probabilities (see
+    ``final_outcome``).
     """
     return final_outcome(list(elements_of(tokens)))
 
