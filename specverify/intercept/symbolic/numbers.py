@@ -300,8 +300,8 @@ def final_outcome(elements: Sequence[Any]) -> Any:
     """Return the outcome of a run: a tuple of the values of ``elements``.
 
     If some elements were never read, and these are outcomes of independent draws, return ``Undecided`` instead, with
-    every possible tuple and its probability. Otherwise unread elements are drawn now, also in a run that repeats a
-    plain run.
+    every possible tuple and its probability. Otherwise, and always in a run that repeats a plain run, unread elements
+    are drawn now.
     """
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
