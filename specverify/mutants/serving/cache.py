@@ -24,8 +24,8 @@ def pages_for(entries: int, page_size: int) -> int:
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few of
-    them.
+    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few free
+    pages.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):
