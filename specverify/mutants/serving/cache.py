@@ -47,9 +47,10 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 
 
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return the first position of each row's pass: the number of entries its cache holds (``held``).
+    """Return the position of the first token that each row of the batch is fed.
 
-    ``fed`` has the number of tokens that each row is fed; it is not used here.
+    It is the number of entries in the row's cache (``held``). ``fed`` has the number of tokens that each row is fed; it
+    is not used here.
     """
     return tuple(held)
 
