@@ -55,9 +55,9 @@ def lookup_as_it_comes() -> Any:
 
 
 def draft() -> Any:
-    """Return a pipeline with a draft model, a new one at every call of this function.
+    """Return a pipeline with a draft model, a new one at each call of this function.
 
-    A pipeline is not used again, because a pipeline that failed never answers again.
+    No pipeline is used for a second call, because a pipeline that failed never answers again.
     """
     return _drafting()
 
