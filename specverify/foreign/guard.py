@@ -157,9 +157,10 @@ def _end_at_return(frame: FrameType) -> None:
 
 @contextmanager
 def _interrupts_told() -> Iterator[list[int]]:
-    """In the ``with`` block, record external interrupts (SIGINT).
+    """In the ``with`` block, record each signal SIGINT, and then handle it as before (raise ``KeyboardInterrupt``).
 
-    Yields the list to which their signal numbers are appended.
+    Yields the list to which the signal numbers are appended. So an interrupt by the user can be told from a
+    ``KeyboardInterrupt`` that the subject raises itself. Outside the main thread nothing is recorded.
     """
     told: list[int] = []
     handler = signal.getsignal(signal.SIGINT)

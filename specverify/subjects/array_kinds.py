@@ -56,8 +56,9 @@ BEGUN_ALONE = (
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    ``attempt(verify, convert)`` calls the verifier once on small arrays. The returned function raises
-    ``NotAFunctionOfItsDraws`` if the first calls of the verifier differ from later ones.
+    ``attempt(verify, convert)`` calls the verifier once on small arrays. If the first calls of the verifier return
+    other results than later calls with equal arguments and draws, the returned function always raises
+    ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)

@@ -117,7 +117,10 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` if every stream in ``growing`` yielded the whole text so far in each piece."""
+    """Raise ``UnusableSubject`` if ``growing`` is not empty and all its entries are true.
+
+    There is one entry for each result of an engine: whether each piece of the stream repeats the whole text so far.
+    """
     if growing and all(growing):
         raise UnusableSubject(
             "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
@@ -180,9 +183,9 @@ def _dimensions(value: Any) -> int | None:
 
 
 def _one_row(item: Any) -> Any:
-    """Return one of several rows of token ids; ``item`` may be an object that contains them.
+    """Return the token ids in ``item``, one element of a result with several rows: a row, or an object with a row.
 
-    Raises ``UnusableSubject`` if it contains no row or several rows.
+    Raises ``UnusableSubject`` if ``item`` contains no row or several rows.
     """
     result = read_answer_rows(item)
     if len(result.rows) != 1:

@@ -55,7 +55,8 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
     """Return the settings of sampling parameters to examine, with only the parameters that the verifier takes.
 
-    A setting with truncations (top-k, top-p, min-p) is skipped if the verifier takes a truncation but none of these.
+    The truncations are top-k, top-p and min-p. A setting with truncations is skipped if the verifier takes none of
+    them, but takes another truncation.
     """
     mine = parameters_of(verify)
     kept = [

@@ -623,10 +623,10 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
-    """Return the target with each pmf multiplied by the weights of ``allowed`` and renormalised.
+    """Return the target with each pmf multiplied by the weights of a constraint and renormalised.
 
-    ``prompt`` precedes the new tokens that ``allowed`` takes. Raises ``NothingAllowed`` if no possible token is
-    allowed.
+    ``allowed(new)`` returns the weights ``[vocabulary]`` after the new tokens ``new``, which follow ``prompt``. The
+    returned model raises ``NothingAllowed`` after a text for which all possible tokens have the weight 0.
     """
 
     def row(tokens: Tokens) -> Pmf:

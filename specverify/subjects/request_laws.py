@@ -33,7 +33,7 @@ def law_of_texts(
 
 
 def up_to_stop(text: Tokens, letters: Sequence[str], stops: Sequence[str]) -> Tokens:
-    """Return a text up to the token that completes one of the ``stops`` strings.
+    """Return a text up to and including the token that completes one of the ``stops`` strings; else the whole text.
 
     ``letters[token]`` is a token's string.
     """

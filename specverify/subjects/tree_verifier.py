@@ -240,10 +240,12 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 def two_trees(verify: BareVerifier, form: Form, task: Task, prompt: Tokens) -> EngineProgram:
     """Return a program that decides two trees in one call: one after the prompt and one after a longer text.
 
-    The outcome is the pair of the texts, each continued by the target to one token more than its tree is deep. ``form``
-    is the form of ``verify``, which takes a batch. Drawn trees have one node if the vocabulary is above 2, because the
-    numbers of paths multiply. If q has too few tokens to fill one tree, both are cut, because all trees of a batch have
-    the same number of nodes.
+    ``form`` is the form of ``verify``, which takes a batch. The outcome is the pair of the texts. Each text has one
+    token more than its tree has levels: if fewer tokens are emitted, the target draws the missing ones.
+
+    Trees with random drafts have only one node if the vocabulary has more than two tokens, because the numbers of paths
+    multiply. If q has too few tokens to fill one tree, both trees are cut, because all trees of a batch have the same
+    number of nodes.
     """
     drafts, same_tree = _drafts(form), form.same_tree
     shapes = _pair(drafts, same_tree, len(task.target(prompt)))

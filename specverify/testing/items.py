@@ -150,9 +150,10 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return the function that makes the plan of ``item``, a listed subject, with the shared ``options``.
+    """Return a function that makes the plan of ``item``, a listed subject, with the shared ``options``.
 
-    Raises ``ValueError`` for a check function without its arguments.
+    The function takes further options by keyword. Raises ``ValueError`` if ``item`` is a check function without its
+    arguments.
     """
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
