@@ -296,7 +296,11 @@ def undoes_last_append(operations: Sequence[Operation]) -> bool:
 
 
 def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
-    """Yield sequences of appends and crops whose lengths are at, one below, or one above a multiple of ``page``."""
+    """Yield sequences of two appends, a crop and an append, for a cache with pages of ``page`` tokens.
+
+    An append has 1, ``page`` - 1, ``page`` or ``page`` + 1 tokens, and most crops remove as many or one whole append.
+    So the content of the cache often ends at a page boundary, or one token before or after it.
+    """
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:
         for second in sizes:

@@ -107,9 +107,11 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Tokens, ...] | None = None) -> Subject:
     """Return the subject of a verifier of trees in this form; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes to examine, each given by its parents; the deepest is also sampled. In a batch the first is
-    also examined alone. Without ``trees`` the default shapes are examined. If the verifier then decides one tree per
-    call, and runs on them, ``DEEP_TREE``, ``WIDE_TREE`` and one draft with p and q a little apart are examined too.
+    ``trees`` are the shapes to examine, each given by the parents of its nodes; None: the default shapes. The deepest
+    shape is also sampled. If the verifier takes a batch, the first shape is also examined alone.
+
+    A verifier of one tree per call is also examined, if ``trees`` is None, with ``DEEP_TREE``, with ``WIDE_TREE``, and
+    with one draft whose p and q are nearly equal. Each of these is left out if the verifier raises on it.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
