@@ -175,7 +175,7 @@ class _Monitored:
 class _Traced:
     """Counts loop iterations with ``sys.settrace`` on Python 3.11, only in the chosen frames.
 
-    If the executed line lies before the previous one, the loop has begun a new iteration.
+    If the executed line is the previous one or lies before it, the loop has begun a new iteration.
     """
 
     def __init__(self, turned: Turn) -> None:

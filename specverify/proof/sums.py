@@ -196,9 +196,10 @@ def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool
 
 
 def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
-    """Merge terms: add the weights of equal conditions and join equal weights of complementary conditions.
+    """Return ``terms`` merged into fewer terms with the same sum.
 
-    Sums of 0 are removed.
+    The weights of terms with equal conditions are added, and a sum of 0 is removed. Then terms with equal weights and
+    complementary conditions are joined (``_joined``). This is repeated until no terms can be joined.
     """
     while True:
         sums: dict[frozenset[SignCondition], list[Any]] = {}

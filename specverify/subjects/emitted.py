@@ -65,9 +65,10 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
     """Return the emitted tokens in ``answer``, a verifier's result for one row with ``drafts`` drafts.
 
-    Symbolic tokens are forced, except a last token that may stay symbolic. Raises ``UnusableSubject``, naming the row
-    as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only by negative placeholders. Numbers outside
-    the vocabulary are returned unchanged.
+    Symbolic tokens are forced. The exception is a last token that may stay symbolic (``ends_left_open``): then the
+    result is ``Undecided`` over the possible rows. Raises ``UnusableSubject``, naming the row as ``who``, unless the
+    row is 1 to ``drafts + 1`` numbers followed only by negative placeholders. Numbers outside the vocabulary are
+    returned unchanged.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 

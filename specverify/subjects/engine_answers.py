@@ -66,9 +66,11 @@ class AnswerRows(NamedTuple):
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
-    """Return the texts in ``answer``, the result of a call; exactly ``number`` texts, unless ``number`` is None.
+    """Return the texts in ``answer``, the result of a call: one text or several.
 
-    Raises ``UnusableSubject`` with one sentence for any other result, or one with two possible readings.
+    ``number`` is the number of prompts of the call, None if the call takes no list of prompts. It helps to read the
+    result, but the number of returned texts may be another one. Raises ``UnusableSubject`` with one sentence for a
+    result in no accepted form, or with two possible readings.
     """
     answer = without_beside(awaited(answer))
     check_type(answer, "it")
@@ -144,9 +146,10 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of ``answer``, a result without field names that consists of rows of token ids.
+    """Return the texts of ``answer``, a result without field names: one row of token ids or several rows.
 
-    ``number`` is the number of prompts; None means one text.
+    ``number`` is the number of prompts, None if the call takes no list of prompts. A stream is read as several rows
+    only if it has ``number`` pieces, and arrays of one number are rows only if ``number`` is not None.
     """
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:

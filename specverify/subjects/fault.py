@@ -60,9 +60,9 @@ class Fault(NamedTuple):
 def calls_to_see(expected: float, got: float) -> int:
     """Return the number of calls after which two probabilities of an outcome can be distinguished by its frequency.
 
-    The frequency then differs from ``expected`` by ``STANDARD_ERRORS`` standard errors if the probability is ``got``.
-    Returns 1 if both are 0 or 1. If ``expected`` is 0, one occurrence is enough: returns the number of calls that miss
-    the outcome with probability e^-20.
+    One call is enough if one of ``expected`` and ``got`` is 0 and the other 1. If only ``expected`` is 0, the outcome
+    must occur once: the calls miss it with probability e^-20 at most. Otherwise the difference of the two probabilities
+    is ``STANDARD_ERRORS`` standard errors of the frequency. In these two cases the result is at least ``FEWEST_CALLS``.
     """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):

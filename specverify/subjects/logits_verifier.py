@@ -106,8 +106,8 @@ def untied_logits(pmfs: Any) -> Any:
 def with_true_zeros(task: Task) -> Task:
     """Return a ``processed`` task whose target has the logit -inf, not -2000, for a token of probability 0.
 
-    Another task is returned unchanged. A logit of -2000 is a probability that only underflows: a verifier that compares
-    logarithms distinguishes it from 0.
+    A task of another kind is returned unchanged. A logit of -2000 stands for a positive probability that underflows to
+    0: a verifier that compares logarithms distinguishes the two.
     """
     target = task.target
     if not isinstance(target, Processed):

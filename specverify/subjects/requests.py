@@ -48,7 +48,7 @@ class Requests(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the scenario and the prompts of the other requests as text."""
+        """Return a name for the requests: the scenario, which has the first prompt, and the further prompts."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
         return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
 

@@ -198,7 +198,8 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
     """Return the verdict of ``check`` on the subject of ``plan``; None if the plan ended without one.
 
-    A verdict that ``examinee`` already has is returned without a run. Other verdicts of the same run are stored in it.
+    A verdict that ``examinee`` already has is returned without a run. Otherwise the plan is run, and all verdicts of
+    this run are stored in ``examinee``.
     """
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))

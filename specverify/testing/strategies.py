@@ -86,7 +86,7 @@ def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray
 
 
 def uniforms(number: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Return a strategy for uniforms ``[number]`` in [0, 1): often 0, the smallest step, 1/2, or the largest one."""
+    """Return a strategy for uniforms ``[number]`` in [0, 1): often 0, 1/2, the largest below 1, or 1 minus this one."""
     check_integer(number, "the number of uniforms")
     check_choice(dtype, "the dtype", _DTYPES)
     step = float(np.finfo(dtype).epsneg)
