@@ -295,9 +295,8 @@ class _Reader:
     def _coincidences(self, number: int) -> list[int]:
         """Return the outcomes of draw ``number`` that are equal to another token of the call.
 
-        The other tokens are the drafted ones and the outcomes of the other draws of the path. These outcomes are tried
-        because a program may compare the drawn token with such a token, and a random sample of outcomes rarely contains
-        an equal one.
+        The other tokens of the call are the drafted ones and the outcomes of the other draws of the path. A program may
+        compare the drawn token with one of them, and a random sample of outcomes rarely contains an equal token.
         """
         draw = self._path.wide[number]
         candidates = dict.fromkeys((*self._notable, *(other.outcome for other in self._path.wide)))

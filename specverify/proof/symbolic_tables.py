@@ -49,8 +49,8 @@ class UnknownTables:
     def row(self, kind: str, text: Tokens) -> UnknownRow:
         """Return the unknowns of the pmf of a model after ``text``, or the unknown of an open question.
 
-        ``kind`` is the model, "target" or "draft", or it is "choice" for an open question, and ``text`` is the
-        question. The unknowns are created on first use.
+        For a pmf, ``kind`` is the model, "target" or "draft". For an open question, ``kind`` is "choice" and ``text``
+        is the question. The unknowns are created on first use.
         """
         if (kind, text) not in self.rows:
             self.rows[kind, text] = self._made(kind, text)

@@ -57,9 +57,9 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
     ``attempt(verify, convert)`` calls the verifier once on small arrays. If the first calls of the verifier return
-    other results than later calls with equal arguments and draws, the returned function always raises an error:
-    ``NeedsValue`` if the verifier received an ordinary number as a random number, whose use is not followed, else
-    ``NotAFunctionOfItsDraws``.
+    other results than later calls with equal arguments and draws, the returned function always raises an error. The
+    error is ``NeedsValue`` if a random number reached the verifier as an ordinary number, whose use cannot be followed,
+    else ``NotAFunctionOfItsDraws``.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)

@@ -298,8 +298,9 @@ def undoes_last_append(operations: Sequence[Operation]) -> bool:
 def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
     """Yield sequences of two appends, a crop and an append, for a cache with pages of ``page`` tokens.
 
-    An append has 1, ``page`` - 1, ``page`` or ``page`` + 1 tokens, and most crops remove as many or one whole append.
-    So the content of the cache often ends at a page boundary, or one token before or after it.
+    An append has 1, ``page`` - 1, ``page`` or ``page`` + 1 tokens. A crop removes one of these numbers of tokens, the
+    whole second append, everything or nothing. So the content of the cache often ends at a page boundary, or one token
+    before or after it.
     """
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:

@@ -58,11 +58,12 @@ class Fault(NamedTuple):
 
 
 def calls_to_see(expected: float, got: float) -> int:
-    """Return the number of calls after which two probabilities of an outcome can be distinguished by its frequency.
+    """Return after how many calls the frequency of an outcome shows whether its probability is ``expected`` or ``got``.
 
-    One call is enough if one of ``expected`` and ``got`` is 0 and the other 1. If only ``expected`` is 0, the outcome
-    must occur once: the calls miss it with probability e^-20 at most. Otherwise the difference of the two probabilities
-    is ``STANDARD_ERRORS`` standard errors of the frequency. In these two cases the result is at least ``FEWEST_CALLS``.
+    Returns 1 if one of the two probabilities is 0 and the other is 1. If only ``expected`` is 0, one occurrence is
+    enough: returns the number of calls that all miss the outcome with probability e^-20. In any other case, returns the
+    number of calls for which ``expected`` and ``got`` are ``STANDARD_ERRORS`` standard errors of the frequency apart.
+    Except for 1, the result is at least ``FEWEST_CALLS``.
     """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):
