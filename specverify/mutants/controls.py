@@ -322,8 +322,9 @@ what_is_left_of_a_coin = Control(
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
     """Keep the candidate whose interval of [0, 1) contains one uniform; else emit a draw from p without the candidates.
 
-    The intervals lie side by side from 0 on, and their lengths are the p of the candidates. ``depth`` is the depth of
-    the node.
+    ``tokens`` are the candidates of a node, and ``p`` is its target row. The intervals lie side by side from 0 on, and
+    their lengths are the probabilities of the candidates under p. ``depth`` is the depth of the node; ``pmfs``, the q
+    of the candidates, are not used.
     """
     below = p[0] * 0
     for k, token in enumerate(tokens):

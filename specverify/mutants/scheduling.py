@@ -111,10 +111,11 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     citation="exllamav3 commit 188d073",
 )
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return row offsets that count a whole prompt chunk as one row, so that the rows after it are shifted.
+    """Return the offset of each request in the flat array of one pass; a chunk of a prompt counts as a single token.
 
-    ``lengths`` has the number of tokens that each row of the batch is fed, and ``prefilling`` states which rows feed a
-    chunk of a prompt.
+    So the offsets of all requests after such a chunk are too small. ``lengths`` has the number of tokens that each
+    request is fed. ``prefilling`` states which requests feed a chunk, and ``rectangular`` whether requests are padded
+    to the longest.
     """
     counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
     return starts(counted, rectangular, prefilling)
@@ -129,10 +130,10 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
     killed_by="law_is_target",
 )
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Speculative sampling that uses drafts prepared during the last round, even if they fit only up to the last token.
+    """Speculative sampling that uses drafts prepared during the last round, although they may belong to another text.
 
-    Prepared drafts belong to a text. The last token of this text is not compared with that of the present text, so the
-    drafts may have been made for another one. ``ahead`` is the number of prepared drafts.
+    Prepared drafts belong to the text after which they were drawn. The right decoder uses them only if this text is the
+    present one. Here, the last tokens of the two texts are not compared. ``ahead`` is the number of prepared drafts.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
 

@@ -351,10 +351,10 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the first new token of a round completes one of ``strings``; the other new tokens are not tested.
+    """Return whether ``tokens`` ends with one of ``strings``; always False unless exactly one of the tokens is new.
 
-    ``tokens`` are the text with the round's first ``fresh`` new tokens at its end; the result is False for ``fresh``
-    above 1. ``pieces`` has the bytes of each token.
+    ``fresh`` is the number of tokens at the end that are new in this round. So only the first new token of a round can
+    complete a stop string. ``pieces`` has the bytes of each token.
     """
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 

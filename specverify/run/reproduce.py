@@ -146,9 +146,10 @@ def _clearer(found: Fault, before: Fault) -> bool:
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether ``found``, the fault in a smaller setting, shows about as easily as ``before``, the fault so far.
+    """Return whether ``found``, the fault in a smaller setting, is as easy to show as ``before``, the fault so far.
 
-    It must need few calls, have no more outcomes, and the same error.
+    It must need no more calls than ``before`` (or at most ``FEW_CALLS``), have no more wrong outcomes, and show the
+    same error.
     """
     few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
     return few and _same_error(found, before)

@@ -191,10 +191,10 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 
 @lru_cache(maxsize=1)
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
-    """Return, for each mutant of ``chosen``, the first mutant with an equal control and the same killer.
+    """Return, for each mutant of ``chosen``, the name of the mutant whose control result it shares.
 
-    The killer is the check that a mutant names. The first such mutant may be the mutant itself; the result of its
-    control is used for all of them.
+    This is the first mutant of ``chosen`` with an equal control that names the same check as its killer. It may be the
+    mutant itself.
     """
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]

@@ -116,10 +116,10 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 
 
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether more rounds bring the histogram of their tokens nearer to p, compared with 100 random pmfs.
+    """Return whether more rounds bring the histogram of their tokens much nearer to p, compared with 100 random pmfs.
 
-    The L2 distance to p after 10 rounds is divided by that after ``samples`` rounds. This ratio must exceed 20 times
-    the ratio of the mean distances to the random pmfs.
+    The L2 distance of the histogram to p shrinks by some factor from 10 rounds to ``samples`` rounds. Its mean distance
+    to the random pmfs shrinks by another factor. The first factor must be above 20 times the second.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)

@@ -229,8 +229,8 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``;
-    ``pool_of(kind)`` returns the candidate cases, which are used for checks that were tried on no bug.
+    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``.
+    ``pool_of(kind)`` returns the candidate cases of each check; they are used for the checks that no record tried.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))

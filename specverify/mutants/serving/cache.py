@@ -99,9 +99,10 @@ def kept(known: int, accepted: int, written: int, batch: int) -> int:
 
 
 def at_end(held: int, block: int) -> int:
-    """Return the number of cache entries that a finished text leaves: ``held``.
+    """Return the number of cache entries that a finished text leaves: ``held``, the entries of its own tokens.
 
-    ``block`` also includes the entries of accepted tokens that were cut from the text; it is ignored.
+    ``block`` is the number of entries before the text was cut: it includes those of accepted tokens that were cut off.
+    It is ignored here; a planted bug returns it.
     """
     return held
 
@@ -157,7 +158,8 @@ def fresh_state(before: Tokens, rejected: int) -> Tokens:
 def reused(held: int, boundary: int, recurrent: bool) -> int:
     """Return the number of the previous conversation's cache entries that the next prompt reuses.
 
-    This is ``boundary``, the end of the last whole page that both share. A recurrent state (``recurrent``) can only be
-    reused as a whole. So the result is then 0, unless the state has read exactly ``boundary`` tokens (``held``).
+    This is ``boundary``, the end of the last whole page that both share. ``recurrent`` states whether the cache is a
+    recurrent state, which has read ``held`` tokens and can only be reused as a whole. Then the result is ``boundary``
+    if ``held`` equals it, else 0.
     """
     return boundary if not recurrent else held if held == boundary else 0

@@ -33,8 +33,8 @@ _NOTHING: ExactPmf = (ONE,)
 class SeenPasses(NamedTuple):
     """The record of the first request's passes while a run is observed: its inputs and the text of each row.
 
-    ``forwards`` has (number of valid cache entries, fed tokens, these entries) for each pass, and ``rows`` the text
-    before each row of the pass.
+    ``forwards`` has for each pass (number of valid cache entries, fed tokens, the valid cache entries). ``rows`` has
+    for each pass the text before each row.
     """
 
     forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]

@@ -22,7 +22,8 @@ def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
 def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
     """Return the next chunk of a prompt to feed, at most ``size`` tokens after the ``held`` ones in the cache.
 
-    The last token of the prompt is left out, and so are the ``pending`` drafts.
+    The last token of the prompt is not part of a chunk: the first round feeds it. ``pending``, the drafts of the
+    request, are not fed with a chunk.
     """
     return tokens[held : min(held + size, len(tokens) - 1)]
 
