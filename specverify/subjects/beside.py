@@ -364,7 +364,8 @@ def _logarithm(item: Any) -> float:
 class Ranked(NamedTuple):
     """The most probable tokens at one position, in the order in which an engine returns them.
 
-    ``ranks`` are the ranks that the engine reports for them (None: not reported); () if the form has no ranks.
+    ``ranks`` has the rank that the engine reports for each token, None for a token without one. It is () if the form of
+    the answer has no ranks.
     """
 
     tokens: tuple[int, ...]

@@ -114,7 +114,7 @@ def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) 
 def _run(
     verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
-    """Call ``verify`` on ``arrays`` with intercepted draws, and return the emitted tokens as ``read`` from its result.
+    """Call ``verify`` on ``arrays`` with intercepted draws, and return ``read(result)``, the emitted tokens.
 
     The last token may stay symbolic. ``boundary`` gives random numbers values near an end of their range; with None
     they stay symbolic.
