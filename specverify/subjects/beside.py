@@ -30,7 +30,7 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 def _in_blocks(name: str) -> tuple[str, ...]:
     """Return the paths at which vLLM may return the statistic ``name``.
 
-    It is in one of the fields ``_BLOCKS`` of the answer, or of the answer's first completion.
+    The statistic is in one of the fields ``_BLOCKS`` of the answer, or of the answer's first completion.
     """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 

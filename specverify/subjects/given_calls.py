@@ -48,7 +48,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return the rows of ``calls`` to examine: the row of each call; of a batch the first, middle and last row.
+    """Return the rows of ``calls`` to examine: the only row of a call, or the first, middle and last row of a batch.
 
     A call is one of ``recorded_calls``, or an object with a ``name`` and a method ``call()`` that generates one. Raises
     ``ValueError`` with one sentence for an invalid call.
