@@ -56,7 +56,7 @@ MEANT = (
 
 
 class DecodeBlock(NamedTuple):
-    """A whole decode whose calls all run in one interception block, so that reuse between its rounds is found."""
+    """A whole decode whose calls all run in one interception block, which also shows numbers that two rounds use."""
 
     where: str
     opened: OpenProgram

@@ -46,7 +46,7 @@ class _Outcomes:
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the recorded outcome at ``site``.
 
-        Raise ``_Elsewhere`` if there is none left or the number of outcomes differs.
+        Raise ``_Elsewhere`` if there is none left, or if the recorded draw had another number of outcomes than ``pmf``.
         """
         left = self._left.get(site)
         self._asked.add(site)

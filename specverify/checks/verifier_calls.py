@@ -74,9 +74,9 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma; only the
-    last, with the largest gamma, is examined, and it makes at most two drafts here. ``more`` are scenarios beyond those
-    of the subject; ``absent`` is the reason why the check does not apply to a subject that is no verifier.
+    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma, and only
+    the last, with the largest gamma, is examined. ``more`` are scenarios beyond those of the subject. ``absent`` is the
+    reason why the check does not apply to a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
