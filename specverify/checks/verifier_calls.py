@@ -210,10 +210,11 @@ class After(NamedTuple):
 
 @lru_cache(maxsize=256)
 def after_calls(called: CalledVerifier) -> After:
-    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results afterwards.
+    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results with earlier values.
 
-    Two checks share the result. The results of calls are compared after the last call, and again after their arguments
-    have been overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.
+    The arguments are compared after the last call. The results are compared twice: after the last call, and again after
+    the arguments have been overwritten, as by a caller that reuses its arrays. Two checks share the returned changes.
+    Raises the verifier's errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:

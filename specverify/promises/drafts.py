@@ -112,7 +112,7 @@ def _wrong_token(
 
 
 def _continued(target: LanguageModel, text: Tokens) -> Tokens:
-    """Return ``text`` and the ``_BEYOND`` most probable tokens after it."""
+    """Return ``text`` continued by ``_BEYOND`` tokens, each the most probable one after all tokens before it."""
     for _ in range(_BEYOND):
         text += (int(target(text).argmax()),)
     return text
