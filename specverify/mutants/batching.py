@@ -242,9 +242,10 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
     gammas=(1,),
 )
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Pack the drafts of all rows by their own lengths, but unpack them as if each row had the largest length.
+    """Speculative sampling that stores the drafts of all rows in one array, and reads them with wrong offsets.
 
-    All drafts after a shorter row are shifted.
+    The drafts are stored one row after the other, without padding. They are read as if each row had as many drafts as
+    the longest. So all drafts after those of a shorter row are shifted.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])

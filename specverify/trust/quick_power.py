@@ -140,9 +140,10 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug as it is examined if a user passes the code with the bug.
+    """Return the subject of the planted bug ``mutant`` as it is examined if a user passes the code with the bug.
 
-    ``mutant`` is the bug. The subject has all variants of the form of its code, for example several numbers of drafts.
+    The code is examined in all variants of its form, for example with several numbers of drafts, and not only in those
+    of the mutant. A mutant without such code keeps its own subject.
     """
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
