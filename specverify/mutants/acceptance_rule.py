@@ -452,9 +452,10 @@ copies_judged_by_argmax = planted(
     form=BATCHED,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling of a batch that takes the cumulative product of acceptances over rows instead of positions.
+    """Speculative sampling of a batch that counts the accepted drafts of a row wrongly.
 
-    The number of accepted drafts therefore belongs to no row.
+    The cumulative product of the acceptances is taken over the rows instead of the positions. So a rejection in one row
+    also counts as a rejection at the same position of all later rows, and not at later positions of its own row.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     coins = [
@@ -577,7 +578,7 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, cut the same round to the accepted drafts, and emit a bonus token from p.
+    """After a rejection, treat the round as if only the accepted drafts had been drafted, and draw a bonus from p.
 
     A rejection may shorten the next round only. With this bug no token is ever drawn from the residual.
     """
@@ -865,9 +866,9 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
     examples=SHORT,
 )
 def stale_offset(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that reads p/q, in every round, at the token ids that were drafted in the first round.
+    """Speculative sampling that tests draft i of every round by p/q of the i-th token after the prompt.
 
-    The offset into the list of all drafted ids is not advanced, so the rule is right in round 1 and wrong from round 2
+    The offset into the list of all new tokens is not advanced, so the rule is right in round 1 and wrong from round 2
     on.
     """
 

@@ -78,9 +78,9 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     gammas=(1,),
 )
 def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that draws every bonus token from the last row of the padded batch.
+    """Speculative sampling that draws each bonus token from the last of the target rows of a request, padding included.
 
-    This is right only for the request with the most drafts.
+    A request with fewer drafts than the longest one then gets its bonus token from a row of padding.
     """
     rng, result = np.random.default_rng(), []
     for row, n in enumerate(lengths):
@@ -242,9 +242,10 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
     gammas=(1,),
 )
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Pack the drafts of all rows by their own lengths, but unpack them as if each row had the largest length.
+    """Speculative sampling that stores the drafts of all rows in one array, and reads them with wrong offsets.
 
-    All drafts after a shorter row are shifted.
+    The drafts are stored one row after the other, without padding. They are read as if each row had as many drafts as
+    the longest. So all drafts after those of a shorter row are shifted.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
@@ -298,9 +299,9 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``; if other rows of the batch are sampled (``mixed``), return a position instead.
+    """Return the argmax of ``row``, but a wrong number if other rows of the batch are sampled (``mixed``).
 
-    It is the position of the most probable token in the row read backwards, which is not its id.
+    The wrong number is the position of the most probable token counted from the end of ``row``, which is not its id.
     """
     return argmax(row[::-1]) if mixed else argmax(row)
 

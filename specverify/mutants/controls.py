@@ -143,9 +143,10 @@ infinite_ratio = Control(
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree with one uniform for each level, which selects at most one of the candidates; correct.
+    """Verify a tree with one uniform for each level, which selects at most one child of the node reached; correct.
 
-    If the uniform selects no candidate, the emitted token is drawn from p without the candidates.
+    If the uniform selects no child, the emitted token is drawn from p without the tokens of the children. ``parents``
+    and ``tokens`` have the parent (-1: the root) and the token of each node; ``p`` has the root's row first.
     """
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -253,7 +254,10 @@ target_drawn_in_both_branches = Control(
 
 
 def tokens_in_floats_verify(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> Any:
-    """Speculative sampling of a batch that returns token ids in an array of floats; correct."""
+    """Speculative sampling of a batch that returns token ids in an array of floats; correct.
+
+    ``lengths`` has the number of drafts of each row of the batch.
+    """
     emitted = np.zeros((len(p), p.shape[1])) - 1
     for row, tokens in enumerate(ragged(p, q, draft_tokens, lengths)):
         emitted[row, : len(tokens)] = tokens

@@ -236,11 +236,11 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
     citation="vLLM PR #9730 (after #5765, #4212)",
 )
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the tokens to feed to the drafter; from round 2 on, each of them is the newest token.
+    """Return the tokens to feed to the drafter; from round 2 on, each of them is replaced by the newest token.
 
     The drafter has read the first ``seen`` of the ``tokens``, and ``rounds`` is the number of earlier rounds. After a
-    round in which all drafts were accepted, the drafter lacks two tokens, the last draft and the bonus token. Both
-    cache entries become those of the bonus token.
+    round in which all drafts were accepted, the drafter lacks two tokens: the last draft and the bonus token. Then the
+    entry of the last draft is wrong.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 

@@ -132,7 +132,8 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 def normalised(p: Any, q: Any) -> Any:
     """Return the residual divided by its sum; the point mass on token 0 if the residual is empty.
 
-    An empty residual becomes NaN, and a real lookup in NaN returns token 0 as well.
+    Dividing an empty residual by its sum gives NaN. The point mass stands for the look-up in a row of NaN, which
+    returns token 0.
     """
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()

@@ -412,10 +412,10 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
     killed_by="law_is_declared",
 )
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
-    """Reward-guided decoding in which the target does not write a rejected step again.
+    """Reward-guided decoding that replaces a rejected step by a draw from p without this step.
 
-    The right rule draws from the whole p after a rejection. ``rewarded`` has the pairs (token before, drafted step)
-    whose reward is high enough for the draft to be kept.
+    The right rule draws from the whole p, so the target may write the rejected step again. ``rewarded`` has the pairs
+    (token before, drafted step) whose reward is high enough for the draft to be kept.
     """
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)

@@ -46,9 +46,10 @@ def accepted_minus_one(new: Tokens, accepted: int) -> int:
     citation="vllm-ascend PR #8531",
 )
 def loaded_before_masked(drafts: Tokens) -> int:
-    """Return the number of drafts; raise ``Aborted`` if a placeholder -1 is read as an index.
+    """Return the number of drafts before the first placeholder; raise ``Aborted`` if there is a placeholder.
 
-    The entry of every draft is loaded before the mask is applied, and -1 is before the beginning of the array.
+    A placeholder is the number -1. The bug reads an array at each draft before the placeholders are left out, and -1
+    lies before the beginning of the array.
     """
     if min(drafts, default=0) < 0:
         raise Aborted(f"a read at offset {min(drafts)}")

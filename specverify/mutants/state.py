@@ -293,11 +293,10 @@ class _Forgotten:
     examples=SHORT,
 )
 def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose next token depends on a flag that is not part of the state's equality.
+    """Speculative sampling whose next token depends on a flag that the comparison of two states ignores.
 
-    The flag is whether the last round rejected a draft; if so, the next token is the target's argmax. It is stored in
-    an object that equals every other, so equal states have different futures, and merging them would compute a wrong
-    law.
+    The flag states whether the last round rejected a draft. If so, the next token is the target's argmax. States that
+    differ only in the flag compare equal, but have different futures. Merging such states would compute a wrong law.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 

@@ -381,11 +381,12 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
     citation="rtp-llm PR #1285 (10d1aba88)",
 )
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the text to send next; after an incomplete character it begins with the last character already sent.
+    """Return the text to send next; it may begin with a character that was already sent.
 
     ``sent`` is the text sent so far, ``new`` are all new tokens, of which ``fresh`` are those of this round, and
-    ``pieces`` has the bytes of each token. Unless this is the ``last`` message, an incomplete character at the end is
-    held back. ``drafts`` is not used.
+    ``pieces`` has the bytes of each token. If the text before this round ended in an incomplete character, the last
+    character of ``sent`` is sent again: the bug. Unless this is the ``last`` message, an incomplete character at the
+    end is held back. ``drafts`` is not used.
     """
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)

@@ -49,7 +49,11 @@ def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., De
 
 
 def by_siblings(rule: SiblingRule) -> Verifier:
-    """Return the verifier that applies ``rule`` to the siblings of each node, from the root down."""
+    """Return the verifier that applies ``rule`` to the siblings of each node, from the root down.
+
+    ``rule(draws, p, tokens, pmfs, depth)`` gets the target row of a node, its children and the q of each. It returns
+    the emitted token and whether it is a child, at which verification continues.
+    """
     return partial(descend, rule=rule)
 
 

@@ -158,9 +158,9 @@ def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Dec
     killed_by="law_is_target",
 )
 def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree by draws from p, continuing at the first node of the level that has the drawn token.
+    """Verify a tree by draws from p; continue at the first node of the level that has the drawn token.
 
-    This node may have another parent.
+    This node may be a child of another node than the present one.
     """
     rule, depths = looked_up(tokens), tree_depths(parents.tolist())
 
@@ -176,7 +176,11 @@ def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 class _Again:
-    """A generator that returns the uniforms of a list, which several generators share, and adds new ones at its end."""
+    """A generator of NumPy that shares a list of uniforms with other generators, so all return the same uniforms.
+
+    Its first call of ``random`` returns the first uniform of the list, and so on. After the end of the list, it draws a
+    new uniform and appends it.
+    """
 
     def __init__(self, rng: Any, coins: list[Any]) -> None:
         self._rng, self._coins, self._used, self.choice = rng, coins, 0, rng.choice

@@ -116,9 +116,9 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the refuted verdicts of one subject in groups; the verdicts of a group may have one cause.
 
     A wrong law can make several checks refute: probability that is missing at one outcome appears at another, possibly
-    a forbidden one, and reused random numbers make a law wrong. If one of these checks compares laws, their refutations
-    form one group, the most informative first. Every other refutation, such as one for changed arguments, is a group of
-    its own.
+    a forbidden one, and reused random numbers make a law wrong. The refutations of these checks form one group, the
+    most informative first, if one of them compares laws. Every other refutation, such as one for changed arguments, is
+    a group of its own.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]

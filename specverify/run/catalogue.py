@@ -69,7 +69,7 @@ def is_external(name: str) -> bool:
 def engine_called(name: str) -> Engine | None:
     """Return the engine with whose prefix ``name`` begins; None if there is none.
 
-    Raises ``UnusableSubject`` if it cannot be used.
+    Raises ``UnusableSubject`` if the engine cannot be used.
     """
     result = found_engines()
     if _prefix(name) in result.unusable:

@@ -108,7 +108,7 @@ GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _is_of_size(case: Case) -> bool:
-    """Return whether a case is an engine program of an unusual size (such as one set by the caller) with few paths."""
+    """Return whether a case is an engine program that ``EngineProgram.of_size`` marks as having an unusual size."""
     return isinstance(case.situation, EngineProgram) and case.situation.of_size
 
 

@@ -236,9 +236,9 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check in ``matrix``, the mutants that no other check kills.
+    """Return check -> the mutants that only this check kills, for each check in ``matrix``.
 
-    A check with no such mutant is covered by the other checks.
+    A check without such a mutant is covered by the other checks.
     """
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:

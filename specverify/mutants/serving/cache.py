@@ -24,8 +24,8 @@ def pages_for(entries: int, page_size: int) -> int:
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the pages of a request after it grows to ``needed`` pages, and the pages that stay free.
 
-    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few of
-    them.
+    ``pages`` are its pages before, and ``free`` the pages that were free. Raises ``Aborted`` if there are too few free
+    pages.
     """
     more = max(needed - len(pages), 0)
     if more > len(free):
@@ -47,9 +47,10 @@ def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tup
 
 
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return the first position of each row's pass: the number of entries its cache holds (``held``).
+    """Return the position of the first token that each row of the batch is fed.
 
-    ``fed`` has the number of tokens that each row is fed; it is not used here.
+    It is the number of entries in the row's cache (``held``). ``fed`` has the number of tokens that each row is fed; it
+    is not used here.
     """
     return tuple(held)
 

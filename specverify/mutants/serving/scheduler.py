@@ -109,8 +109,8 @@ def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
 
 
 def rank_lookup(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return the function that rank ``rank`` uses instead of the engine's lookup of drafts; None for the engine's.
+    """Return a function that replaces the engine's lookup of drafts on rank ``rank``; None if it is not replaced.
 
-    In the correct engine, all ranks use the engine's lookup, so the result is None.
+    The correct engine replaces it on no rank, so the result is None.
     """
     return None
