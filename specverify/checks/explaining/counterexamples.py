@@ -260,7 +260,10 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a reading, round by round, up to the first round that deviates from the rule."""
+    """Return the words of a reading, round by round; they end with the first round that deviates, which is marked.
+
+    They go on to the last round if the first deviation of the reading is not one of a round.
+    """
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
