@@ -95,11 +95,12 @@ def _wrong_token(
 ) -> int | None:
     """Return the index of the first wrong token in ``tokens``, a text with which a model was queried; None if all fit.
 
-    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts. All tokens fit if
-    ``tokens`` is the beginning of one of ``texts``, or has one of them as its beginning. Otherwise it is compared with
-    the text with which it has the longest common beginning: each token after that must be a draft, the most probable
-    token of the model ``draft`` after the tokens before it. If ``tokens`` begins with no whole prompt, the result is
-    the length of the longest common beginning.
+    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts. There are three cases:
+
+    * ``tokens`` is the beginning of one of ``texts``, or begins with one of them: all tokens fit.
+    * ``tokens`` begins with the prompt of a request: the tokens after the longest common beginning with a text of such
+      a request must be drafts. A draft is the most probable token of the model ``draft`` after the tokens before it.
+    * Otherwise the result is the length of the longest common beginning with one of ``texts``.
     """
     shared = [common_length(tokens, text) for text in texts]
     if any(common == min(len(tokens), len(text)) for common, text in zip(shared, texts, strict=True)):
@@ -111,7 +112,7 @@ def _wrong_token(
 
 
 def _continued(target: LanguageModel, text: Tokens) -> Tokens:
-    """Return ``text`` and the ``_BEYOND`` most probable tokens after it."""
+    """Return ``text`` continued by ``_BEYOND`` tokens, each the most probable one after all tokens before it."""
     for _ in range(_BEYOND):
         text += (int(target(text).argmax()),)
     return text
@@ -176,10 +177,10 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
     """Return the length of the text after which the draft model is not queried for more than ``_LONGEST_ROUND`` tokens.
 
-    The compared lengths are that of the prompt, those of the texts with which the draft model was queried before the
-    target, and that of the prompt with all requested tokens. The result is the first length, in ascending order, that
-    the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length. If ``requests`` holds
-    several requests, nothing is compared, and the result is None too. ``queries`` has the model queries of the run.
+    Three kinds of lengths are compared: that of the prompt, those of the texts of ``queries.ahead`` (queried by the
+    draft model before the target), and that of the prompt with all requested tokens. The result is the smallest length
+    that the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length, or if
+    ``requests`` holds several requests. ``queries`` has the model queries of the run.
     """
     if requests.others:
         return None

@@ -143,7 +143,8 @@ def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) 
 def observed_tv(observed: dict[Any, int], cells: Partition, samples: int) -> float:
     """Return the total variation between the empirical law of ``observed`` and the law of ``cells``.
 
-    It is computed as the total mass by which the law exceeds the empirical law.
+    ``observed`` are counts of outcomes, and ``samples`` is their sum. The result is computed as the total mass by which
+    the law exceeds the empirical law.
     """
     supported = cells.separate | cells.pooled
     return math.fsum(max(mass - observed.get(outcome, 0) / samples, 0.0) for outcome, mass in supported.items())

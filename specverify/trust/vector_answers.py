@@ -110,10 +110,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of the texts of a program, or of one round, with the models of the vector.
+    """Return the law of a program's tokens with the models of a vector.
 
-    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Raises ``NotAsked`` if the
-    vector does not apply to this variant.
+    It is the law of one round if the vector asks for it, else the law of texts. ``asked`` holds the program; ``place``
+    is the index of the variant among its variants. Raises ``NotAsked`` if the vector does not apply to this variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -307,10 +307,10 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield, for each round of one text that ``program`` decodes, its sizes and the cache length before the next one.
+    """Yield (sizes, cache length before the next round) for each round but the last of a text that ``program`` decodes.
 
-    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. Raises
-    ``NotAsked`` if the program has no observer.
+    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. ``seed`` is
+    the seed of the draws. Raises ``NotAsked`` if the program has no observer.
     """
     if program.watch is None:
         raise NotAsked("it cannot be looked into")

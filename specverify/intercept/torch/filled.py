@@ -267,10 +267,11 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of ``func(*args, **kwargs)``, a call that writes symbolic numbers into a tensor.
+    """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
 
-    ``filled`` records which tensors hold symbolic numbers; the tensor that is written to is added. Returns ``Declined``
-    for any other call.
+    The call writes symbolic numbers or unread outcomes, or it writes to a tensor that holds symbolic numbers. Returns
+    ``Declined`` for any other call. ``filled`` records which tensors hold symbolic numbers; the tensor that is written
+    to is added.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
@@ -311,8 +312,9 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether the in-place method ``name`` of ``tensor`` can be done without reading an outcome.
 
-    It can if the method moves elements or computes with integers, and if ``tensor`` or ``operands``, the arguments of
-    the method, have unread outcomes.
+    ``operands`` are the arguments of the method. A method that moves elements can if the operands have unread outcomes.
+    A method that computes with integers can if the operands or ``tensor`` have unread outcomes and ``tensor`` is not of
+    floats. No other method can.
     """
     if name in _MOVES:
         return _undecided(*operands)
