@@ -27,11 +27,15 @@ import numpy as np
 
 from reference import ALGORITHMS, Task
 from reference.algorithms import speculative_sampling
+from specverify.checks import EXACT_CHECKS
+from specverify.checks.compared_laws import law_of_opened
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.laws.enumeration import decoder_law, program_law
+from specverify.laws.enumeration import DEFAULT_RUNS, decoder_law, program_law
 from specverify.laws.tables import as_float64, mixed_with, softmax_table, table_pair
 from specverify.mutants.made_engines import serving
+from specverify.run.catalogue import find_subject
 from specverify.run.stats import SIZES
+from specverify.run.verify import Checklist, verify_subject
 from specverify.statistics.goodness_of_fit import detectable_total_variation, goodness_of_fit
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Method
@@ -253,19 +257,34 @@ def chi_square(name: str) -> Iterator[Figure]:
     yield Figure(f"a chi-square test of a row sampler of {library}", amount, seconds)
 
 
+def assisted() -> Iterator[Figure]:
+    """Yield the cost of assisted generation of transformers: the law of five new tokens, and every exact check."""
+    from specverify.engines.huggingface.programs import FIVE_TOKENS, assisted_engine, engine_program
+
+    program = engine_program(FIVE_TOKENS, assisted_engine)
+    seconds, law = seconds_of(lambda: law_of_opened(program.open, DEFAULT_RUNS, 1))
+    yield Figure("five tokens of assisted generation of transformers", f"exact law: {law.runs} runs", seconds)
+    subject = find_subject("hf:assisted")
+    seconds, verdicts = seconds_of(lambda: list(verify_subject(subject, Checklist(EXACT_CHECKS))))
+    cases = sum(verdict.figures.get("cases", 0) for verdict in verdicts)
+    yield Figure("every exact check of `hf:assisted`", f"{len(verdicts)} checks, {cases:,} cases", seconds)
+
+
 CHECKS: dict[str, Callable[[], Iterator[Figure]]] = {
     **{f"{name}-{kind}": partial(checks, name, quick=kind == "quick")
        for name in SAMPLERS for kind in ("quick", "full")},
     "numpy-chi-square": partial(chi_square, "numpy"),
     "torch-chi-square": partial(chi_square, "torch"),
     "engine-quick": partial(checks, "engine", quick=True),
+    "transformers": assisted,
 }  # fmt: skip
 """Name -> figures that are measured in a process of their own."""
 
 
 def in_own_process(name: str) -> list[Figure]:
-    """Return the figures called ``name``, measured in a new process; for JAX, none if it is not installed."""
-    if name.startswith("jax") and find_spec("jax") is None:
+    """Return the figures called ``name``, measured in a new process; none if the library in the name is missing."""
+    library = name.partition("-")[0]
+    if library in {"jax", "transformers"} and find_spec(library) is None:
         return []
     command = [sys.executable, "-m", "tools.pages.benchmarks_page", "figures", name]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
