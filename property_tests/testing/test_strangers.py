@@ -110,3 +110,27 @@ def test_an_engine_whose_wrong_text_tells_no_cause_is_explained_where_its_rows_a
     first = str(raised.value).splitlines()[0]
     assert "is rejected and replaced by a draw from" in first
     assert "setting certain" not in str(raised.value)
+
+
+WHOLE_P, WHOLE_Q = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.5, 0.4])
+
+
+def draws_for_all_positions(pmf):
+    return np.searchsorted(pmf.cumsum(), np.random.random(2))
+
+
+def replaced_by_p_in_whole_arrays():
+    """Draw the drafts of two positions, then both coins, then both replacements; a replacement is drawn from p."""
+    drafts = draws_for_all_positions(WHOLE_Q)
+    kept = np.random.random(2) < WHOLE_P[drafts] / WHOLE_Q[drafts]
+    return np.where(kept, drafts, draws_for_all_positions(WHOLE_P))
+
+
+@pytest.mark.thorough
+def test_an_engine_that_draws_in_whole_arrays_is_told_the_rule_and_its_own_draws():
+    law = {(i, j): float(WHOLE_P[i] * WHOLE_P[j]) for i in range(3) for j in range(3)}
+    with pytest.raises(SpeculationRefuted) as refuted:
+        check_engine(replaced_by_p_in_whole_arrays, law, checks=["law_is_target"], quick=True)
+    said = str(refuted.value)
+    assert ": a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0))" in said
+    assert "without a draw" not in said
