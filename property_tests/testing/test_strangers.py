@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,8 @@ from specverify.checks.check import Conditions
 from specverify.subjects.forms import LOGITS
 from specverify.subjects.subject import Variant
 from specverify.subjects.verifier import verifier_subject
-from specverify.testing import Made, SpeculationRefuted, check_engine
+from specverify.testing import Made, SpeculationRefuted, Status, UnusableSubject, check_engine, check_verifier
+from specverify.testing.verifiers import GREEDY_HINT
 
 
 def in_inference_mode(p, q, draft_tokens, least=0.0):
@@ -134,3 +137,30 @@ def test_an_engine_that_draws_in_whole_arrays_is_told_the_rule_and_its_own_draws
     said = str(refuted.value)
     assert ": a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0))" in said
     assert "without a draw" not in said
+
+
+def without_greedy_decoding(target_logits, draft_logits, draft_tokens, temperature):
+    if temperature <= 0:
+        raise ValueError("the temperature must be positive")
+    p, q = (np.exp(logits / temperature) for logits in (target_logits, draft_logits))
+    p, q = (rows / rows.sum(-1, keepdims=True) for rows in (p, q))
+    token = draft_tokens[0]
+    if np.random.random() < p[0, token] / q[0, token]:
+        return [token, np.random.choice(len(p[1]), p=p[1])]
+    left = np.maximum(p[0] - q[0], 0)
+    return [np.random.choice(len(left), p=left / left.sum())]
+
+
+def test_a_verifier_without_greedy_decoding_is_told_the_way_out():
+    options: dict[str, Any] = dict(gammas=(1,), checks=["law_is_target"], quick=True)
+    with pytest.raises(UnusableSubject) as unusable:
+        check_verifier(without_greedy_decoding, **options)
+    assert GREEDY_HINT in str(unusable.value)
+
+    def at_one(target_logits, draft_logits, draft_tokens):
+        return without_greedy_decoding(target_logits, draft_logits, draft_tokens, 1.0)
+
+    assert all(verdict.status is Status.HOLDS for verdict in check_verifier(at_one, form="logits", **options))
+    with pytest.raises(UnusableSubject) as unusable:
+        check_verifier(lambda p, q, draft_tokens, temperature: 1 / 0, **options)
+    assert GREEDY_HINT not in str(unusable.value)
