@@ -126,18 +126,23 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
 
 
 def program_counterexample(
-    program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
+    program: EngineProgram,
+    run: Callable[[Draws], Any],
+    law: Mapping[Any, Any],
+    expected: Mapping[Any, Any],
+    followed: KeptPaths | None = None,
 ) -> Counterexample:
     """Return a counterexample for an engine whose ``law`` differs from ``expected``.
 
     ``run`` is the engine as a program of draws; the decisions on its paths are the random calls of its library.
+    ``followed`` holds its paths if they were followed before.
     """
     worst, then = _most_beyond(law, expected)
 
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    engine = KeptPaths(run)
+    engine = followed or KeptPaths(run)
     heaviest = engine.heaviest(share, SEARCHED)
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
@@ -153,7 +158,8 @@ def program_counterexample(
     ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
-    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected)
+    open_ends = [len(outcomes_of(path.outcome)) > 1 for path in (*(path for _, path in heaviest), *more)]
+    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected, open_ends)
     readings = rounds.readings[: len(heaviest)] if rounds else [None] * len(heaviest)
     because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
@@ -203,12 +209,14 @@ def _rounds_of(
     traces: Sequence[Trace | None],
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
+    open_ends: Sequence[bool],
 ) -> EngineRounds | None:
     """Read paths of an engine as rounds of speculative decoding.
 
-    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), and ``texts``
-    its new tokens. Without a trace, p is computed from ``expected``, the expected law of texts. Returns None if the
-    engine serves several requests, or if the texts of ``expected`` have no integer tokens. ``program`` is the engine.
+    ``drawn`` are the draws of each path, ``traces`` its recorded model queries (None if not recorded), ``texts`` its
+    new tokens, and ``open_ends`` whether its last token is a draw that nothing reads. Without a trace, p is computed
+    from ``expected``, the expected law of texts. Returns None if the engine serves several requests, or if the texts of
+    ``expected`` have no integer tokens. ``program`` is the engine.
     """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
@@ -217,7 +225,8 @@ def _rounds_of(
     models = [_models_of(trace, horizon) if trace else by_law for trace in traces]
     if any(one is None for one in models):
         return None
-    return engine_rounds([(items, new, one) for items, new, one in zip(drawn, texts, models, strict=True) if one])
+    ends = zip(drawn, texts, models, open_ends, strict=True)
+    return engine_rounds([(items, new, one._replace(open_end=is_open)) for items, new, one, is_open in ends if one])
 
 
 def _models_of(trace: Trace, horizon: int) -> Models | None:
