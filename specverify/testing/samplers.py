@@ -53,7 +53,8 @@ def check_sampler(
     """Judge a black box by its samples.
 
     The verdict REFUTED means that the sampler's law differs from the expected law, by any amount. HOLDS means that the
-    total variation between the two laws is at most ``tv``.
+    total variation between the two laws is at most ``tv``. After a refutation, the random calls of one sample are
+    intercepted to search for the cause, which the message then states first.
 
     Args:
         sample: ``sample(seed, n)`` returns n sequences of token ids in the order of their drawing. The sequences must

@@ -56,6 +56,8 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    if not names and not any(_is_test(item) for items, _, _ in all_paths for item in items):
+        return EngineRounds([None] * len(all_paths), "")  # nothing is drafted
     guesses = any(_begins_with_test(items) for items, _, _ in all_paths)
     drawn = [(items, new, models._replace(guesses=False)) for items, new, models in all_paths]
     all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
@@ -107,7 +109,12 @@ def _begins_with_test(items: Sequence[PathDraw]) -> bool:
     ``items`` are the draws of the path.
     """
     first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
-    return first is not None and not first.is_lookup
+    return first is not None and _is_test(first)
+
+
+def _is_test(item: PathDraw) -> bool:
+    """Return whether a draw is a coin, which a program may use as an accept test."""
+    return not item.is_lookup and item.high - item.low < 1 - NEAR
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
