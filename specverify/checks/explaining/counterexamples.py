@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
+from specverify.checks.explaining.batch_rules import Batch, rule_of_batch
 from specverify.checks.explaining.drawn_candidates import rule_of_candidates
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
@@ -28,6 +29,7 @@ from specverify.checks.explaining.engine_rounds import EngineRounds, engine_roun
 from specverify.checks.explaining.engine_traces import (
     KEPT,
     argmax_without_draw,
+    drafts_of_first_round,
     exchanged_answers,
     listed_tokens,
     round_around,
@@ -171,6 +173,10 @@ def program_counterexample(
         return example
     index = difference.request
     alone = "" if index is None else or_none(right_alone, program, index)
+    beside = or_none(_rule_of_batch, trace, law, expected) if trace is not None and program.split is not None else ""
+    if beside:
+        rows = (f"{alone}: {difference.sentence}" if alone else difference.fault, *difference.rows)
+        return example._replace(fault=beside, rows=rows)
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     named = or_none(token_without_draw, program, engine) or (rounds.fault if rounds else "")
@@ -315,6 +321,27 @@ def right_alone(program: EngineProgram, index: int) -> str:
     return f"{program.each} {index + 1} is right alone and wrong {where}"
 
 
+def _rule_of_batch(trace: Trace, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> str:
+    """Return the sentence about a fault that lets one row of a batch decide about another; "" if none is recognised.
+
+    ``law`` is compared with ``expected``; both map the concatenated texts of all requests to probabilities. ``trace``
+    has the models and the prompts.
+    """
+    if (
+        not trace.batches
+        or max(trace.batches) < 2
+        or trace.target is None
+        or trace.draft is None
+        or trace.eos is not None
+    ):
+        return ""
+    horizon, left = divmod(max(map(len, expected)), len(trace.texts))
+    prompts = tuple(prompt for prompt, _ in trace.texts)
+    batch = Batch(trace.target, trace.draft, prompts, horizon, trace.batches)
+    gamma = drafts_of_first_round(trace)
+    return "" if left else rule_of_batch(batch._replace(gammas=(gamma,)) if gamma else batch, law)
+
+
 def _where_in_calls(name: str, index: int) -> str:
     """Return a phrase that states with which other requests request ``index`` is served.
 
@@ -453,7 +480,9 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
             wrong = text_fault(should, does, trace.eos)
-            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each)
+            other = exchanged_answers(texts, [new for _, new in trace.texts], program.each, trace.batches)
+            emitted = tuple(token for _, new in trace.texts for token in new)
+            other = other or or_none(_rule_of_batch, trace, {emitted: 1.0}, {wanted: 1.0}) or ""
             if not other and program.each == "request" and len(texts) > 1:
                 other = text_of_other_request(trace, index)
             if other:
