@@ -110,12 +110,13 @@ def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
 
 
 def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected: Any = None) -> Any:
-    """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``.
+    """Return the token that inverse CDF at ``uniforms`` ``[B]`` selects in each row: int64 ``[B]``, -1 without weight.
 
     A row is drawn from ``residual`` if it is ``rejected`` and its residual has weight, else from ``weights``. Both
-    arrays ``[B, V]`` are read once, for the sums of their blocks. The residual is computed for rows that are not
-    rejected too, and ignored there, because a compiler executes a test of single entries slowly. Then only the block
-    that contains the token is read. ``xp`` is the array namespace.
+    arrays are ``[B, V]``; without ``residual``, every row is drawn from ``weights``. The sums of blocks of entries
+    select the block that contains the token, and only this block is read again. The residual is computed for accepted
+    rows too, and ignored there, because a compiler executes a test of single entries slowly. ``xp`` is the array
+    namespace.
     """
     row, uniforms = xp.arange(weights.shape[0], device=weights.device), xp.astype(uniforms, xp.float64)
     blocks = _in_blocks(xp, weights)

@@ -22,9 +22,10 @@ _SHORT = 128
 
 
 def as_pmf(values: Any) -> Pmf:
-    """Return ``values`` as an array: float64 if a list contains a float or an array scalar, else an object array.
+    """Return ``values`` as an array; an array is returned unchanged.
 
-    An object array holds ``Fraction``, integers or symbolic numbers.
+    A list or a tuple becomes a float64 array if an element is a float or an array scalar. Otherwise it becomes an
+    object array of ``Fraction``, integers or symbolic numbers.
     """
     if isinstance(values, (list, tuple)):
         rounded = any(isinstance(value, float) or hasattr(value, "dtype") for value in values)

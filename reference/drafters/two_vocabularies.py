@@ -85,9 +85,10 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of target tokens with the law of the drafter's text, summed over all ways to spell it.
 
-    A state ``weights`` is kept along the draft: ``weights[rest]`` is the probability that the drafter wrote the target
-    tokens so far, and that its last token spells the further tokens ``rest``. The pmf of the next target token is a sum
-    over ``rest``: its first token, or the drafter's next row if ``rest`` is empty.
+    A dictionary ``weights`` is updated with every drafted token. ``weights[rest]`` is the probability, given the target
+    tokens so far, that the drafter's last token spells the further target tokens ``rest``. The pmf of the next target
+    token is a sum over ``rest``. A ``rest`` that is not empty contributes its weight to its first token. An empty
+    ``rest`` contributes its weight times the drafter's next row, each entry to the first target token that it spells.
     """
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

@@ -90,8 +90,8 @@ def as_finished(
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
     """Context manager: parallel work inside its block runs on a backend of joblib.
 
-    It yields how many works the cluster runs at the same time; None for ``loky``, with which every call of
-    ``in_parallel`` and ``as_finished`` states this number itself. Raises ``ValueError`` if the backend is not
+    It yields the number of works that the cluster runs at the same time. For ``loky`` it yields None: there every call
+    of ``in_parallel`` and ``as_finished`` states the number of processes. Raises ``ValueError`` if the backend is not
     available.
 
     Args:

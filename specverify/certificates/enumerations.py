@@ -110,10 +110,11 @@ def _promised(certificate: Mapping[str, Any], near: Fraction, bound: Fraction, w
 
 
 def _added_up(tree: Any, near: Fraction, bound: Fraction, where: str) -> tuple[Law, Fraction, Counter[str]]:
-    """Return the law of a tree, the probability of the branches that it leaves out, and the counts of its parts.
+    """Return the law of a tree, the probability of the branches that it leaves out, and its numbers of paths and draws.
 
-    ``near`` is the tolerance of the sums of probabilities, and ``bound`` the largest rounding error that a draw may
-    state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the tree in the message.
+    ``tree`` is the JSON data of its root. ``near`` is the tolerance of the sums of probabilities, and ``bound`` the
+    largest rounding error that a draw may state. Raises ``CertificateRefused`` for an invalid node; ``where`` names the
+    tree in the message.
     """
     law, omitted, counted = Law(), Fraction(0), Counter[str]()
     waiting: list[tuple[Any, Fraction, Mapping[int, Known]]] = [(tree, Fraction(1), {})]

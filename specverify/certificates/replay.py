@@ -69,7 +69,8 @@ def source_of(called: Any) -> str:
 def replay(data: Mapping[str, Any]) -> int:
     """Run the subject on the random numbers of every listed path of a certificate; return the number of runs.
 
-    Raises ``CertificateRefused`` if ``data``, its content, lists no path, or if a run returns another result.
+    ``data`` is the content of the certificate. Raises ``CertificateRefused`` if it lists no path, if a source file has
+    changed since, or if a run draws or returns something else than the certificate states.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -118,7 +119,11 @@ def plain(value: Any) -> Any:
 
 
 def read(written: Any) -> Any:
-    """Return the argument or drawn value that the JSON data ``written`` represent."""
+    """Return the argument or drawn value that the JSON data ``written`` represent.
+
+    A dictionary describes a list, a tuple, an array, a tensor or a scalar of NumPy, by its ``kind``. Other values
+    represent themselves.
+    """
     if not isinstance(written, dict):
         return written
     kind = written["kind"]
@@ -160,8 +165,9 @@ def answered(drawn: Drawn) -> Iterator[None]:
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
     """Return the value of the next call in ``drawn``, and remove the call from it.
 
-    Raises ``CertificateRefused`` if the next call is not one of ``library.name``, or if none is left. The arguments are
-    those of the subject's call: ``shuffle`` changes its list and returns None, and ``out`` receives the value.
+    ``args`` and ``kwargs`` are the arguments of the subject's call. Two calls also change an argument: ``shuffle``
+    reorders its list and returns None, and a call with ``out`` writes the value into ``out``. Raises
+    ``CertificateRefused`` if the next call in ``drawn`` is not one of ``library.name``, or if none is left.
     """
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"

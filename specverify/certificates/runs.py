@@ -185,7 +185,11 @@ def _decoder(algorithm: Any, task: Task, data: Mapping[str, Any], chosen: Chosen
 
 
 def read_option(written: Any) -> Any:
-    """Return the value of an algorithm's option from its JSON form ``written``."""
+    """Return the value of an algorithm's option from its JSON form ``written``.
+
+    A dictionary has one entry: the kind (``fraction``, ``tuple``, ``list`` or ``pairs``, for a dictionary) and the
+    content. Other values represent themselves.
+    """
     if not isinstance(written, dict):
         return written
     ((kind, value),) = written.items()

@@ -92,8 +92,9 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
     """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is.
 
-    ``weight`` is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored.
-    ``rows`` are p, q and the drafts of the call.
+    They are wrong if they are not the first drafts of the call, or if one of them has target probability 0. ``weight``
+    is the probability that exactly these drafts are accepted; a probability up to ``spare`` is ignored. ``rows`` are p,
+    q and the drafts of the call.
     """
     if not weight > spare:
         return None
@@ -245,8 +246,8 @@ def _few_bits(found: float, expected: float) -> str:
     """Return a remark that a uniform with few bits explains a too large acceptance probability; "" if it does not.
 
     A uniform of n bits is 0 with probability 2^-n, and then a draft is accepted however small its p/q is. The remark is
-    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and above ``expected``, that of the
-    rule.
+    returned if the computed probability ``found`` is 2^-n for an n from 4 to 24, and larger than ``expected``, the
+    probability under the rule.
     """
     mantissa, exponent = math.frexp(found)
     bits = 1 - exponent

@@ -189,8 +189,8 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
     """Return the result of a call in which the random number with index ``place`` is at one end of its range.
 
     ``opened`` is the call, ``end`` (0 or 1) selects the end, and ``apart`` is the distance of the number from it. All
-    other random numbers have a value inside their range. If the verifier raises an error, the error counts as a fault.
-    The error is raised here instead if the verifier also raises when no number is at an end.
+    other random numbers have a value inside their range. An error of the verifier counts as a fault. But if the
+    verifier also raises an error when no number is at an end, this error is raised.
     """
     boundaries: list[Boundary] = []
 

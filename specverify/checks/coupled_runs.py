@@ -51,10 +51,11 @@ def coupled(
     seed: int = 0,
     enumerated: Callable[[Draws], Any] | None = None,
 ) -> CoupledRuns:
-    """Run a program in ``runs`` pairs, once as it is and once examined with the same random numbers, and compare them.
+    """Compare a program with itself in ``runs`` pairs of runs: one plain, one examined, with the same random numbers.
 
     The result counts the equal pairs and describes the first unequal one. The runs end with an unequal pair that
-    rounding does not explain, or with a random call that cannot be recorded.
+    rounding does not explain. They also end if a random call cannot be recorded or is not supported, or if the program
+    keeps a JAX key from one run to the next.
 
     Parameters
     ----------
@@ -66,7 +67,8 @@ def coupled(
     seed
         Seed of the random numbers; calls with different seeds run different pairs.
     enumerated
-        The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
+        The program of the examined runs; None: ``program``. It is another one if the enumeration leaves the last token
+        symbolic.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
@@ -106,7 +108,7 @@ def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -
 
 
 def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
-    """Return the result of ``program(draws)``, or the exception that it raises."""
+    """Return the result of ``program(draws)``, or the exception that it raises; ``NotRecorded`` is not caught."""
     try:
         return program(draws)
     except NotRecorded:

@@ -123,12 +123,13 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 def examine(
     block: DecodeBlock, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None
 ) -> Examination:
-    """Follow paths of ``block`` and compare generator states.
+    """Follow paths of ``block``, and search for a random number that is used twice.
 
-    No path is followed if an enumeration of the law already compared the states. If random numbers are reused, the law
-    of the block decides. ``twice(known)`` repeats a call and describes the reuse that the sentences in ``known`` do not
-    contain; it returns "" if there is none. Raises the refusal of a path that could not be followed, if the paths
-    before it decide nothing. ``conditions`` limits the number of paths.
+    No path is followed if an enumeration of the law has already shown that no number is used twice. If a number is used
+    twice, the law of the block decides. If none is, or if the law is right, ``twice(known)`` is called: it repeats a
+    call of the verifier, and describes a reuse that is not among the sentences ``known``, or returns "". ``conditions``
+    limits the number of paths. Raises the refusal of a path that could not be followed, unless the reuse on earlier
+    paths refutes or makes the result unknown.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -308,7 +309,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Describe a random number that a verifier uses twice if it decides the round after the prompt twice.
+    """Call a verifier twice for the round after the prompt, and describe a random number that both calls use.
 
     Reuse whose sentence is in ``known`` is ignored. ``here`` is the verifier in its scenario. Returns "" if there is no
     other reuse, or if the calls of the verifier cannot be intercepted.

@@ -57,8 +57,8 @@ def fed(
 ) -> FedRuns:
     """Run the plain program with numbers from up to ``runs`` sampled paths, and compare the results.
 
-    The result counts the paths whose result the plain program repeated, and describes the first path whose result it
-    did not repeat, with which the runs end.
+    The result counts the paths whose result the plain program repeats. The runs end at the first path whose result it
+    does not repeat, which the result describes. They also end at a call that cannot be recorded or is not supported.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def fed(
     seed
         Seed of the sample; calls with different seeds sample different paths.
     enumerated
-        The program as the enumeration runs it, needed if a last token stays symbolic there. None: ``program``.
+        The program from which the paths are sampled; None: ``program``. It is another one if the enumeration leaves the
+        last token symbolic.
     few
         If the program has at most this many paths, each path is run once instead of a sample.
     """

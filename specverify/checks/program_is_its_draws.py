@@ -101,8 +101,8 @@ in all its programs, and in each."""
 def _scenarios(subject: Subject) -> Iterator[InScenario]:
     """Return the variants of ``subject`` in the scenarios with at most three new tokens.
 
-    Of these scenarios, foreign code is examined only in some in which it drafts. Of its variants that differ in their
-    number of drafts alone, one is examined in each scenario, in turn.
+    For foreign code two restrictions hold. Only some of these scenarios are used, all of which have drafts. Of the
+    variants that differ only in their number of drafts, each scenario gets one, in turn.
     """
     if not subject.intercepted:
         return in_scenarios(_short)(subject)
@@ -111,9 +111,9 @@ def _scenarios(subject: Subject) -> Iterator[InScenario]:
 
 
 def _in_turn(number: int, situations: tuple[InScenario, ...]) -> Iterator[InScenario]:
-    """Yield the ``situations`` of one scenario, but only one of the variants that differ in their number of drafts.
+    """Yield the ``situations`` of one scenario, with only one of the variants that differ in their number of drafts.
 
-    ``number`` is the index of the scenario, which chooses that variant.
+    ``number`` is the index of the scenario; it selects this variant.
     """
     lengths = [here for here in situations if here.variant.drafts is not None]
     chosen = lengths[number % len(lengths)] if lengths else None

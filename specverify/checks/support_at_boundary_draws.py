@@ -174,10 +174,11 @@ class BoundaryCalls(NamedTuple):
 
 
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
-    """Set each uniform of a call to its smallest and to its largest value, and examine the output.
+    """Set the uniforms of a call to their smallest and to their largest value, and examine the output.
 
+    All uniforms of a call are set first. If this causes a fault, each uniform is set alone, and only a fault that one
+    uniform causes counts. It refutes, or becomes a note if its probability per draft is below ``conditions.edge``.
     ``called`` is the verifier in its scenario. It is called after every ``conditions.apart``-th of the starting texts.
-    A fault refutes, or becomes a note if its probability per draft is below ``conditions.edge``.
     """
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.situation)[:: conditions.apart]):

@@ -166,9 +166,9 @@ def _judged(
 ) -> Sequence[Verdict]:
     """Start the black boxes, judge the samples of ``subject``, and return the verdicts.
 
-    They are compared with the law in ``file``, with samples of the black box ``reference``, or, if both are None, with
-    the law computed from the log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are the
-    requests to the two black boxes, ``plan`` has the sizes and error probabilities of the samples, and ``limits``
+    The samples are compared with the law in ``file``, with samples of the black box ``reference``, or, if both are
+    None, with the law computed from the log-probabilities that ``subject`` reports. ``wanted`` and ``of_reference`` are
+    the requests to the two black boxes, ``plan`` has the sizes and error probabilities of the samples, and ``limits``
     bounds time and memory. If a black box is unusable, one verdict with the reason is returned.
     """
     from specverify.base.verdict import Status, Verdict

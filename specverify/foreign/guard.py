@@ -52,11 +52,11 @@ class _RefusedCall(BaseException):
 
 
 def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = False) -> Guarded[Result]:
-    """Return the outcome of ``work`` within ``seconds``. Ordinary exceptions of the work propagate.
+    """Return the outcome of ``work`` within ``seconds``.
 
-    With ``watch_loops``, stop a loop that has too many iterations without a draw (``foreign.loops``). A keyboard
-    interrupt propagates too. A ``KeyboardInterrupt`` that the subject itself raises counts as an attempt to end the
-    process.
+    Ordinary exceptions of the work propagate, and so does an interrupt by the user. A ``KeyboardInterrupt`` that the
+    subject itself raises counts as an attempt to end the process. With ``watch_loops``, a loop that has too many
+    iterations without a draw is stopped (``foreign.loops``).
     """
     refused, changes = list[str](), NOTHING
     with _endings_refused(refused), _copies_ended(refused), _interrupts_told() as interrupted:
@@ -157,9 +157,10 @@ def _end_at_return(frame: FrameType) -> None:
 
 @contextmanager
 def _interrupts_told() -> Iterator[list[int]]:
-    """In the ``with`` block, record external interrupts (SIGINT).
+    """In the ``with`` block, record each signal SIGINT, and then handle it as before (raise ``KeyboardInterrupt``).
 
-    Yields the list to which their signal numbers are appended.
+    Yields the list to which the signal numbers are appended. So an interrupt by the user can be told from a
+    ``KeyboardInterrupt`` that the subject raises itself. Outside the main thread nothing is recorded.
     """
     told: list[int] = []
     handler = signal.getsignal(signal.SIGINT)

@@ -265,11 +265,13 @@ class Coupled:
             self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval that contains the recorded value of ``uniform``.
+        """Return the answer of a comparison by the recorded value of ``uniform``, as an index.
 
-        The bounds of a comparison divide the interval in which the uniform is known to lie; the index is that of one of
-        these parts. ``pmf`` has the probability of each part, and ``lies(value)`` returns the index for a value. A
-        difference is recorded if ``pmf`` does not agree with the index.
+        The bounds of the comparison divide the interval in which the uniform is known to lie, and the index is that of
+        the part that contains the value. If several numbers are compared together, the index is 0 for true and 1 for
+        false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value of the
+        uniform. A difference is recorded in two cases: the index has probability 0, or the position of the value inside
+        the interval gives another index by ``pmf``.
         """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
@@ -362,11 +364,11 @@ class Coupled:
     def among(self, draw: Any, masses: Any, result: int, name: str, inside: Any = None) -> int:
         """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
-        ``masses`` has the probability of each outcome given the earlier answers, by the examined run. A difference is
-        recorded if ``masses`` does not follow from the law of the draw and its earlier answers, or if ``result`` has
-        probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of bools if the
-        program only asks whether the outcome is one of those marked True; None if it reads the outcome. ``name`` names
-        the draw in the records.
+        ``masses`` are the probabilities of the outcomes, given the earlier answers, as the examined run computed them.
+        A difference is recorded if they do not follow from the law of the draw and its earlier answers, or if
+        ``result`` has probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of
+        bools if the program only asks whether the outcome is one of those marked True; None if it reads the outcome.
+        ``name`` names the draw in the records.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -423,10 +425,10 @@ class Coupled:
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return pairs of indices of numbers that have equal recorded values, but are independent in the examined run.
+        """Return the pairs of numbers with equal recorded values that the examined run treats as independent.
 
-        Only pairs of numbers drawn in one intercepted block count. The result is empty if there are more than
-        ``MOST_COMPARED`` numbers.
+        A pair has the indices of two uniform numbers in the order of their draws. Both were drawn in one interception
+        block. The result is empty if there are more than ``MOST_COMPARED`` numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -529,9 +531,10 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A comparison of the symbolic numbers with the constraints ``known``, and its answer on the path.
+    """A comparison of symbolic numbers, and its answer on the path.
 
-    ``holds(values)`` returns whether the comparison has this answer at given values of the numbers.
+    ``known`` has the constraints of each compared number. ``holds(values)`` returns whether the comparison has the same
+    answer if the numbers have the given ``values``.
     """
 
     known: tuple[Any, ...]
@@ -543,11 +546,11 @@ class _Near(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Gathered:
-    """An interpreter that follows the path chosen by another one, and collects the constraints on its symbolic numbers.
+    """An interpreter that follows a path, and collects the constraints on the symbolic numbers of the path.
 
-    The other interpreter is ``named``. Constraints on several numbers (races, sums) are tested with the values that
-    ``numbers`` draws. The values are drawn again until all answers are those of the path, and none is within rounding
-    of the point where its answer changes.
+    ``named``, another interpreter, chooses the path. At the end the method ``numbers`` draws values for the symbolic
+    numbers. It tests constraints on several numbers (races, sums) with the drawn values. It draws again until all
+    answers are those of the path, and no value is within rounding of the point where an answer changes.
     """
 
     def __init__(self, named: Draws) -> None:
@@ -618,10 +621,11 @@ class Gathered:
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval in which ``uniform`` lies on this path, drawn with the law ``pmf``.
+        """Return the answer of a comparison on this path, an index that ``named`` draws with the law ``pmf``.
 
-        ``named`` draws the index. The intervals are those into which the bounds of a comparison divide [0, 1).
-        ``lies``, which maps a value to the index of its interval, is stored as a constraint.
+        The bounds of the comparison divide the interval in which ``uniform`` is known to lie, and the index is that of
+        one of these parts. If several numbers are compared together, the index is 0 for true and 1 for false.
+        ``lies(value)``, which returns the index for a value of the uniform, is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)

@@ -167,9 +167,10 @@ class NumpyGenerator:
         """Return the next uniform number of the generator, or an array of them if ``size`` is given.
 
         ``function`` is the called method, ``digits`` the dtype. The real generator is advanced by a call of
-        ``function`` with the arguments ``parameters``. If they are None, the method consumes one plain double per
-        number, and the generator is advanced by as many. ``in_pairs`` states that the library makes two numbers at once
-        and caches the second.
+        ``function`` with the arguments ``parameters``. If ``parameters`` are None, ``function`` is called without
+        arguments if it is in ``_OWN_NUMBER``; any other function consumes one plain double per number, and the
+        generator is advanced by as many. ``in_pairs`` states that the library makes two numbers at once and caches the
+        second.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24

@@ -371,8 +371,9 @@ _TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patc
 def math_answers() -> Iterator[None]:
     """Context manager: floating types, ``math`` and comparisons with ``Fraction`` accept symbolic numbers.
 
-    Calls of the names ``float`` and ``math.log`` are always redirected. Other names for these functions are redirected
-    only in modules that were patched before.
+    The functions of the module ``math``, such as ``math.log``, are replaced for all callers. Two kinds of calls are
+    redirected only in modules that ``patches.met`` noted: calls of ``float`` and of NumPy's floating types, and calls
+    of functions that were imported from ``math``.
     """
     with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

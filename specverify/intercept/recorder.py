@@ -74,7 +74,8 @@ class Recorder:
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Call the library method ``real``, record the call, and return its result.
 
-        Methods that draw nothing are not recorded.
+        Two kinds of methods are not recorded: those that draw nothing, and those that draw only by calling other
+        methods, which are recorded in their place.
 
         ``library`` and ``name`` name the method, and ``generator`` is the object on which it is called. ``given`` and
         ``named`` are its positional and its keyword arguments. If ``given_for`` returns values, they replace the drawn

@@ -322,8 +322,8 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     def during(self, operation: str, place: str) -> NeedsValue:
         """Add to this refusal the ``operation`` of the library and its line ``place``, and return the refusal.
 
-        What the refusal already has is not changed, and an operation at another line than that of the refusal is not
-        added.
+        An operation or a line that the refusal already has is not changed. If its line differs from ``place``, the
+        operation is not added.
         """
         if not self.operation and self.place in {"", place}:
             self.operation = operation
@@ -339,5 +339,5 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return self
 
     def again(self) -> NeedsValue:
-        """Return the same refusal to be raised once more; the open block records it."""
+        """Return a copy of the refusal, to be raised once more; the open block records the copy."""
         return NeedsValue(self.code, self.reason, self.operation, self.place, self.way_out)

@@ -99,7 +99,7 @@ class Streams:
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the part of a generator state that identifies a draw when runs are compared: here the whole state.
 
-        A subclass drops what differs between runs although the program did not seed the generator.
+        Subclasses override this method. They leave out the parts of a state that interception chose for the run.
         """
         return state
 
@@ -220,8 +220,8 @@ class Answers:
     def _kept_number(self, generator: Any) -> float | None:
         """Return the normal number that ``generator`` has cached for its next call, or None.
 
-        At the first use in a run, the number is stored to be restored later, and that of the global generator is
-        discarded.
+        The first call in a run stores the number of the generator, so that ``restore`` can put it back. For the global
+        generator, the first call also deletes the cached number, so that a run does not depend on earlier draws.
         """
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))

@@ -36,7 +36,7 @@ class Logits(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """Return the largest gap between the largest logit and that of a token which a right pass may still choose."""
+        """Return how far a logit may lie below the largest one so that a right pass may still choose its token."""
         return 2 * math.atanh(self.rounding)
 
 

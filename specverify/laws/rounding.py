@@ -222,8 +222,8 @@ def known_within(bound: float) -> None:
 def asked(*, again: bool) -> None:
     """Record a comparison of a uniform number.
 
-    ``again`` states that the program compared the same number before. The comparison then counts as a further one, else
-    as that of another uniform.
+    ``again`` states that the program compared the same number before. If so, the comparison counts as a repeated one.
+    Otherwise it counts as a new uniform.
     """
     if _COLLECTING:
         _COLLECTING[-1].again += again

@@ -45,7 +45,8 @@ def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafte
 def last_draft_never_written(fed: int, drafts: int) -> int:
     """Return the number of cache entries that a pass writes: one fewer than the ``fed`` tokens if there are ``drafts``.
 
-    Blocks are counted without the drafts, so the entry of the last draft is missing once it is accepted.
+    The entry of the last draft is not written, so the cache lacks it if the draft is accepted. The right number is
+    ``fed``.
     """
     return fed - 1 if drafts else fed
 
@@ -153,10 +154,11 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages that a request keeps, and the free pages, after a rewind: it keeps none if it gives up any.
+    """Return the pages that a request keeps after a rewind, and the free pages.
 
-    ``needed`` is the number of its ``pages`` that the request should keep. If it is below their number, all of them are
-    added to the ``free`` ones, so the cache is emptied instead of rolled back. Otherwise nothing changes.
+    ``pages`` are the pages of the request, of which the first ``needed`` should be kept. If the request has more pages
+    than ``needed``, all of them are added to the ``free`` ones, and none is kept: the cache is emptied instead of
+    rolled back. Otherwise nothing changes.
     """
     return ((), free + pages) if needed < len(pages) else (pages, free)
 

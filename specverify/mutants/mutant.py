@@ -157,9 +157,10 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
 
 
 def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
-    """Return a decorator of a function that replaces the part ``part`` of the registry algorithm ``original``.
+    """Return a decorator for a function that replaces the part called ``part`` of the registry algorithm ``original``.
 
-    The decorator returns the function that builds the changed decoder.
+    ``part`` is a field of ``Parts``, such as ``verifier``. The decorator takes the new part, and returns the function
+    that builds the changed decoder.
     """
     return lambda value: with_parts(original, **{part: value})
 

@@ -85,7 +85,8 @@ STEP = 0.25
 def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that rounds probabilities of q below ``STEP`` to 0.
 
-    The ratio p/0 then accepts an unlikely draft; even where p is 0, because 0/0 is NaN and no comparison rejects it.
+    A draft with such a q is always accepted. If its p is positive, the ratio p/0 is infinite. If its p is 0, the ratio
+    0/0 is NaN, and a comparison with NaN never rejects.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -131,7 +132,8 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 def normalised(p: Any, q: Any) -> Any:
     """Return the residual divided by its sum; the point mass on token 0 if the residual is empty.
 
-    An empty residual becomes NaN, and a real lookup in NaN returns token 0 as well.
+    Dividing an empty residual by its sum gives NaN. The point mass stands for the look-up in a row of NaN, which
+    returns token 0.
     """
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
@@ -165,7 +167,10 @@ LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
 
 
 def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that emits -1 as the replacement if the residual is empty, except for the first draft."""
+    """Speculative sampling that emits -1 in place of a rejected draft if the residual is empty.
+
+    An exception is the first draft: its replacement is drawn as usual.
+    """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
         if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
@@ -354,8 +359,8 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling that can emit an id from the padding of the vocabulary.
 
-    If the residual is empty, the argmax lies in the padding: its id is the size of the vocabulary. The denominator q +
-    epsilon allows rejections where p = q and the residual is empty.
+    If the residual is empty, all its entries are 0, and its argmax is an id in the padding: the size of the vocabulary.
+    The test divides by q + epsilon, so a draft can be rejected although p = q and the residual is empty.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))

@@ -65,10 +65,11 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that complete one of the phrases ``words``, computed without the draft before the row.
+    """Return the tokens that would complete one of the forbidden phrases ``words``, read without the last draft.
 
-    The phrases are forbidden. ``prefix`` has the tokens before the row, of which the last ``row`` are ``drafts``.
-    Drafts are read with an offset of one, so a forbidden phrase within the drafts is not prevented.
+    ``prefix`` has the tokens before row ``row``, of which the last ``row`` are drafts (the first ones of ``drafts``).
+    If ``row`` is positive, the last token of ``prefix`` is ignored, so a forbidden phrase among the drafts is not
+    prevented.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 

@@ -53,9 +53,10 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     citation="vLLM issue #17498, PR #17509",
 )
 def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return ``draws``, which differ on each rank: without common draws, one rank accepts what another rejects.
+    """Return ``draws``, the random draws of rank ``rank``, unchanged. They differ from rank to rank.
 
-    The right draws of all ranks are the outcomes that the first rank stored in ``drawn``.
+    So one rank may accept a draft that another rejects. In the right engine all ranks use the outcomes that the first
+    rank stored in ``drawn``.
     """
     return draws
 

@@ -116,7 +116,11 @@ def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     killed_by="scores_match",
 )
 def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return the probabilities of the prompt's tokens by rows that are too late by the number of drafts."""
+    """Return the probability of each token of ``prompt``, read from a row that is too late.
+
+    ``rows`` has the pmf after each fed token. The row that is read is ``drafts`` positions, the number of drafts, after
+    the right one.
+    """
     return of_prompt(rows[drafts:], prompt, drafts)
 
 

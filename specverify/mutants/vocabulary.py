@@ -159,9 +159,9 @@ def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Return a drafter of pieces that declares a wrong q for the target tokens inside a piece.
 
-    A piece is a token of the drafter that stands for one or more target tokens. The q of each target token is the law
-    of the first target token of a new piece at its position, also if the token is inside a piece. ``pieces`` has the
-    pieces of several target tokens.
+    A piece is a token of the drafter that stands for one or more target tokens. The right q of a target token inside a
+    piece depends on the tokens of the piece before it. Here, the q of every target token is the law of the first target
+    token of a new piece at its position. ``pieces`` has the pieces of several target tokens.
     """
 
     def first(text: Tokens) -> Pmf:
@@ -355,9 +355,10 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
     examples=token_timing.ALGORITHM.examples,
 )
 def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """TokenTiming that declares, as q of a re-spelled token, the probability of the one drafter token aligned with it.
+    """TokenTiming that declares a wrong q for each re-spelled token: the drafter's own probability of this one token.
 
-    The re-spelled token is drafted with another probability.
+    The drafter draws tokens of its own vocabulary, which are then re-spelled in the target's tokens. The right rule
+    declares a point mass on each of these.
     """
     q = draft_model(task)
     inner = respelled_sample_drafter(q, pieces)

@@ -116,20 +116,24 @@ def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) 
     ``scenarios`` maps the name of each program to the scenarios of its requests.
     """
 
-    def known(subject: Subject) -> Iterator[EngineProgram | KernelSetting]:
+    def long_runs(_: Subject) -> Iterator[KernelSetting]:
         if not made_in(make, widened(make, LONG)).parameters:
             yield KernelSetting(LONG.name)
-        yield from (program for program in subject.programs if program.name in scenarios)
 
-    def examined(situation: EngineProgram | KernelSetting, conditions: Conditions) -> Examination:
-        if isinstance(situation, KernelSetting):
-            return examine_runs(make, conditions)
-        return examine(make, scenarios[situation.name], situation, conditions)
+    def of_program(program: EngineProgram, conditions: Conditions) -> Examination:
+        return examine(make, scenarios[program.name], program, conditions)
 
+    def with_scenarios(subject: Subject) -> Iterator[EngineProgram]:
+        return (program for program in subject.programs if program.name in scenarios)
+
+    examine_long = by(lambda _, conditions: examine_runs(make, conditions))
     return Check(
         name=CHECK,
         summary="no token comes out that the declared constraint forbids",
         claim=None,
         evidence=Evidence.EXACT,
-        examines=(ExaminedPart(EngineProgram, by(examined), NO_ENGINE, (), known),),
+        examines=(
+            ExaminedPart(EngineProgram, examine_long, NO_ENGINE, (), long_runs),
+            ExaminedPart(EngineProgram, by(of_program), NO_ENGINE, (), with_scenarios),
+        ),
     )

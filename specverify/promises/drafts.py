@@ -176,10 +176,10 @@ def examine(make: Make, requests: Requests, _: Conditions) -> Examination:
 def _last_before_gap(queries: ModelQueries, requests: Requests) -> int | None:
     """Return the length of the text after which the draft model is not queried for more than ``_LONGEST_ROUND`` tokens.
 
-    The compared lengths are that of the prompt, those of the texts with which the draft model was queried before the
-    target, and that of the prompt with all requested tokens. The result is the first length, in ascending order, that
-    the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length. If ``requests`` holds
-    several requests, nothing is compared, and the result is None too. ``queries`` has the model queries of the run.
+    Three kinds of lengths are compared: that of the prompt, those of the texts of ``queries.ahead`` (queried by the
+    draft model before the target), and that of the prompt with all requested tokens. The result is the smallest length
+    that the next one exceeds by more than ``_LONGEST_ROUND``. Returns None if there is no such length, or if
+    ``requests`` holds several requests. ``queries`` has the model queries of the run.
     """
     if requests.others:
         return None

@@ -220,10 +220,11 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
     """Return the fault if more ``accepted`` drafts are reported than the queries to the draft model allow.
 
-    The number may exceed neither the number of different queried texts at which p and q have a token in common, nor the
-    number of tokens up to one beyond the longest queried text. ``answer`` has the tokens and the queries, and ``facts``
-    the models of the request. Returns None in two cases: the number is possible, or it cannot be judged, because the
-    number, a model or every query to the draft model is missing.
+    There are two limits on the number. The first is the number of different queried texts after which p and q have a
+    token in common. The second is the number of new tokens, or the number of tokens up to one beyond the longest
+    queried text if that is larger. ``answer`` has the tokens and the queries, and ``facts`` the models of the request.
+    Returns None if the number is within both limits. Returns None also if the number or a model is not known, or if the
+    draft model was never queried.
     """
     asked = set(_draft_queries(answer))
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:

@@ -203,7 +203,8 @@ def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[To
 def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of the first value of ``answer`` that differs from the promised one; None if there is none.
 
-    ``known`` has the promises and the data for the comparison.
+    A difference that rounding may explain is returned only if no other value has a certain fault. ``known`` has the
+    promises and the data for the comparison.
     """
     doubt = None
     for name, kind in known.promises.items():
@@ -377,8 +378,8 @@ def _ratio(found: float, expected: float) -> tuple[str, ...]:
 def _between(found: float, expected: float, value: Value) -> str:
     """Return the sentence about a returned logarithm ``found`` that differs slightly from the ``expected`` one.
 
-    The difference is larger than rounding explains, and smaller than the one from which a fault is named. ``value`` is
-    the returned value, whose floats have a known spacing.
+    Rounding does not explain the difference, but the difference is too small to name a fault. ``value`` is the returned
+    value, whose floats have a known spacing.
     """
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
@@ -513,11 +514,12 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
 def _wrong_entry(
     inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
 ) -> Off | None:
-    """Return the fault of the first entry of a list with a wrong logarithm; else of the first with an undecided one.
+    """Return the fault of the first entry of a list that has a wrong logarithm; None if there is none.
 
-    ``inner`` are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and
-    ``spacing`` that of the floats. If ``masses`` lacks the token of an entry, the entry is wrong, unless this is the
-    ``emitted`` token. Returns None if there is no fault.
+    If rounding may explain every difference, the fault is that of the first such entry, and it is undecided. ``inner``
+    are the entries (token, logarithm), ``masses`` the right logarithms by token (empty if unknown), and ``spacing``
+    that of the floats. If ``masses`` lacks the token of an entry, the entry is wrong, unless this is the ``emitted``
+    token.
     """
     doubt = None
     for token, result in inner:
@@ -639,10 +641,10 @@ _TEXT_OF: Final[Mapping[str, Callable[[Any], Any]]] = {
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Return the fault of ``value``, the text of an answer or its parts; None if there is none.
 
-    ``name`` states which it is: the text, the chunks of a stream, or the snapshots, each of which must extend the one
-    before. They must give the right text, which ``known`` or the returned text determines. ``answer`` has the tokens,
-    and ``kind``, the promise, is not used. Two cases are not compared and return None: the answer goes on beyond the
-    horizon, and the right text is not known (then only the order of snapshots is examined).
+    ``name`` states the kind of value: the text, the chunks of a stream, or its snapshots, each of which must extend the
+    snapshot before. The value must give the right text, which ``known`` or the returned text determines. ``answer`` has
+    the tokens, and ``kind``, the promise, is not used. Returns None if the answer goes on beyond the horizon. If the
+    right text is not known, only the order of snapshots is examined.
     """
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -807,11 +809,11 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether the program called ``name`` is examined after the programs for which the result is False.
+        """Return whether the program called ``name`` is examined after all programs for which the result is False.
 
-        The result is True if the reason of the end of a text is promised and no text of the program can end with an
-        end-of-sequence token. All its texts then end for the same reason, so an engine that confuses the reasons may
-        not be recognised there.
+        Such a program shows less. The result is True if the reason of the end of a text is promised and no text of the
+        program can end with an end-of-sequence token: all texts then end for the same reason, so an engine that
+        confuses the reasons may not be recognised.
         """
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 

@@ -119,7 +119,7 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 
 
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
-    """Return a fault about outcomes that are too probable, namely the one that the fewest calls show.
+    """Return a fault about outcomes that are too probable: the fault that the smallest number of calls can show.
 
     ``law`` is the law of the program, ``expected`` the right law. Only ``outcomes`` are considered. If one outcome
     alone needs many calls, several are combined. ``said`` is the sentence of the fault.

@@ -74,9 +74,9 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` cases of a check, for a kind of subject that the plan does not list.
 
-    First come all variants with the generic scenario of three tokens, where a residual has several tokens. Then come
-    the scenarios that refute the most planted bugs with rows of one draft, each with another variant. Each of these two
-    groups has at most half of the cases. The remaining cases are evenly spaced.
+    The first group has the generic scenario of three tokens with every variant; there a residual has several tokens.
+    The second group has the scenarios that the plan lists first for verifiers of a single row, in turn with different
+    variants. Each group has at most half of the cases. The remaining cases are evenly spaced.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
@@ -93,7 +93,7 @@ GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _is_of_size(case: Case) -> bool:
-    """Return whether a case is an engine program of an unusual size (such as one set by the caller) with few paths."""
+    """Return whether a case is an engine program that ``EngineProgram.of_size`` marks as having an unusual size."""
     return isinstance(case.situation, EngineProgram) and case.situation.of_size
 
 

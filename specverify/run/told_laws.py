@@ -192,10 +192,11 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
     """Return the logits of the next token that a black box reports after each text.
 
-    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits if the box gives no
-    usable report: none at all, or one that does not change with an option that could change the argmax. Greedy decoding
-    takes the argmax of these logits: they include penalties, but neither temperature nor truncation. ``words`` maps the
-    tokens that the box reports to ids, and ``rounding`` is the relative error of a reported probability.
+    Greedy decoding takes the argmax of these logits: they include penalties, but neither temperature nor truncation.
+    ``box`` is the black box, and ``wanted`` has the prompt and the options. A text has no logits if the box reports
+    nothing after it. It also has none if the report seems to lack options that could change the argmax: the box does
+    not state that it includes options, and its report without them is the same. ``words`` maps the tokens that the box
+    reports to ids, and ``rounding`` is the relative error of a reported probability.
     """
     options = {
         name: value

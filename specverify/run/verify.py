@@ -241,8 +241,9 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     """Return ``verdict`` with the changes that the subject made to the process.
 
-    Notes are added to the figures. A fault that the statement does not mention changes the status to UNUSABLE, except
-    for REFUTED and REFUSED.
+    Notes about changes are added to the figures. Some changes are faults; those that the statement already names are
+    ignored. Any other fault makes the status UNUSABLE. But REFUTED, REFUSED and UNUSABLE verdicts keep their status,
+    and the fault is added to the statement.
     """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]

@@ -60,11 +60,11 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
     """Return by how much one batch increases the log e-values ``[2 s]`` against the independence of two variables.
 
-    For each of s shrinkages there is one log e-value of an estimate shrunk towards the product of the two marginal
-    laws, and one of an estimate shrunk towards the law in which half of the couples are copies. A couple is one value
-    of each variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and ``right`` are the values of
-    the two variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are compared with each other.
-    Raises ``ValueError`` for an odd number of couples.
+    A couple is one value of each variable. ``past`` are the counts ``[k, k]`` of earlier couples. ``left`` and
+    ``right`` are the values of the two variables in this batch, ``[2 m]`` integers below k. Couples 2i and 2i + 1 are
+    compared with each other. There are two log e-values for each of s shrinkages. In the first, the estimate of the
+    joint law is shrunk towards the product of the two marginal laws. In the second, it is shrunk towards the law in
+    which half of the couples have two equal values. Raises ``ValueError`` for an odd number of couples.
     """
     counts, x, y = np.asarray(past, dtype=np.float64), np.asarray(left), np.asarray(right)
     if x.shape != y.shape or x.ndim != 1 or len(x) % 2:

@@ -82,10 +82,10 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return one ``Answering`` for two calls whose prompt is not known: with and without speculation.
+    """Return a tuple with one ``Answering``, for two calls whose prompt is not known: with and without speculation.
 
     ``speculative`` is the call with speculation, and ``plain`` the one without, or the law of its texts. ``names`` are
-    the values that the calls return with the tokens.
+    the names of the values that the calls return with the tokens.
     """
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
@@ -153,9 +153,10 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """A factory of engines whose calls return only tokens, without the values called ``names``.
+    """A factory of engines whose calls return only tokens.
 
-    ``make`` is the factory of the engines that return both.
+    ``make`` is the original factory. The calls of its engines return the tokens with further values, called ``names``;
+    the calls here drop these values.
     """
 
     make: Callable[[EngineScenario], Any]

@@ -176,11 +176,12 @@ class SplitAnswer(NamedTuple):
 
 
 def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -> SplitAnswer:
-    """Return the tokens of an answer and the object that holds its values.
+    """Split an answer into its tokens and the object that holds its values.
 
-    The object may be the answer itself. If the answer is a tuple (tokens, value, value, ...), ``names`` are the names
-    of its values, in order, and the object is a mapping. A tuple of whole numbers is a row of tokens; but in a piece of
-    a stream (``of_stream``) it is one token and its values.
+    If the answer is a pair of tokens and an object, these are the result. If it is a tuple (tokens, value, value, ...),
+    ``names`` are the names of the values, in order, and the object is a mapping name -> value. Any other answer is
+    itself both the tokens and the object. A tuple of whole numbers is a row of tokens; only in a piece of a stream
+    (``of_stream``) it is one token and its values.
     """
     answer = awaited(answer)
     if isinstance(answer, Stream):
@@ -194,10 +195,11 @@ def part_answer(answer: Any, names: Sequence[str], *, of_stream: bool = False) -
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
-    """Return the tokens of a stream, joined, and the values called ``names`` that its pieces contain.
+    """Split a stream into a stream of its tokens and a mapping name -> value.
 
-    A piece is a pair or an object. Values with one element per token are concatenated, as are chunks; of any other
-    value the last is returned. If the pieces contain no values, the result is the stream itself, in both places.
+    Each piece of the stream is split by ``part_answer``; ``names`` are the names of the values. Values with one element
+    per token are concatenated over the pieces, as are chunks; of any other value the last is returned. If the pieces
+    contain no values, the stream itself stands for both the tokens and the values.
     """
     parts = [part_answer(piece, names, of_stream=True) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
@@ -229,8 +231,9 @@ def value_of(beside: Any, name: str) -> Any:
 def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
     """Return name -> value of row ``row`` of an answer; ``beside`` is the object that holds the values ``names``.
 
-    If ``rows`` is not 0, the answer is of a batch of that many rows, with a list for each name or a list of objects.
-    Raises ``UnusableSubject`` for a list of another length.
+    A name without a value is left out. If ``rows`` is 0, the answer is for one prompt. Otherwise it is for a batch of
+    ``rows`` prompts: ``beside`` is a list of objects, or each value is a list. Raises ``UnusableSubject`` for a list of
+    another length.
     """
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
@@ -374,8 +377,9 @@ class Ranked(NamedTuple):
 def ranked(entry: Any) -> Ranked:
     """Return the list of the most probable tokens in ``entry``, the entry of ``top_logprobs`` for one position.
 
-    ``entry`` is a mapping from tokens to log-probabilities, a list of pairs, an object with the fields ``indices`` and
-    ``values``, or one that holds such a value as ``top_logprobs``. Raises ``TypeError`` for other values.
+    ``entry`` is a mapping from tokens to log-probabilities, a list of pairs, or an object with the fields ``indices``
+    and ``values``. It may also be an object or mapping whose field ``top_logprobs`` has one of these forms. Raises
+    ``TypeError`` for other values.
     """
     if isinstance(entry, Mapping) and "top_logprobs" in entry:
         entry = entry["top_logprobs"]

@@ -58,8 +58,8 @@ def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
 def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and the keyword arguments of the kernel for ``batch``, as arrays of its library.
 
-    ``random`` contains the arguments after the drafts: uniforms ``[B, gamma]`` and those of the last draw, a seed and
-    an offset, or nothing.
+    ``random`` contains the arguments after the drafts. It is (uniforms ``[B, gamma]`` of the drafts, uniforms or noise
+    of the last draw), or (seed, offset), or () for a kernel that takes neither.
     """
     rows, gamma = batch.drafts.shape
     coins: list[Any] = [] if kernel.inside else [random[0]]

@@ -33,9 +33,9 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """A target, a draft model, and the number of drafts of the round after the prompt; each defines one exact law.
+    """A target, a draft model, and the number of drafts (``length``) of one round after the prompt.
 
-    ``length`` is the number of drafts.
+    Together they determine the exact law of the round.
     """
 
     name: str

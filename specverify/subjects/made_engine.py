@@ -624,10 +624,10 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
-    """Return the target with each pmf multiplied by the weights of ``allowed`` and renormalised.
+    """Return the target with each pmf multiplied by the weights of a constraint and renormalised.
 
-    ``prompt`` precedes the new tokens that ``allowed`` takes. Raises ``NothingAllowed`` if no possible token is
-    allowed.
+    ``allowed(new)`` returns the weights ``[vocabulary]`` after the new tokens ``new``, which follow ``prompt``. The
+    returned model raises ``NothingAllowed`` after a text for which all possible tokens have the weight 0.
     """
 
     def row(tokens: Tokens) -> Pmf:
@@ -687,18 +687,18 @@ def constraint_of(make: Make) -> bool:
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
     """Return (position, allowed tokens) of the first token of ``new`` that the engine's constraint forbids.
 
-    ``new`` are the new tokens in ``scenario``. Returns None if the constraint forbids none of them. ``make`` creates
-    the engine.
+    ``new`` are the new tokens in ``scenario``. Returns None if the constraint forbids none of them, or if the engine
+    has no constraint. ``make`` creates the engine.
     """
     allowed = made_in(make, scenario).allowed
     return None if allowed is None else first_forbidden(allowed, new)
 
 
 def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int, Tokens] | None:
-    """Return the position of the first token of ``new`` that a constraint forbids, and the tokens that it allows there.
+    """Return (position, allowed tokens) of the first token of ``new`` that a constraint forbids; None if there is none.
 
-    ``allowed(new)`` returns the constraint on the token after ``new``. Returns None if it forbids none of them. Raises
-    ``UnusableSubject`` for an invalid mask.
+    ``allowed(new)`` returns the weights ``[vocabulary]`` of the token after ``new``; the weight 0 forbids a token.
+    Raises ``UnusableSubject`` for invalid weights.
     """
     for place, token in enumerate(new):
         weights = allowed_after(allowed, new[:place])

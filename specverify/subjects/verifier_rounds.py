@@ -43,9 +43,10 @@ MOST_TEXTS = 512
 
 
 def variant_of(label: str, make: Callable[..., Decoder], **more: Any) -> Variant:
-    """Return the variant called ``label`` of a verifier whose decoder is ``make(task)``, or ``make(task, answered)``.
+    """Return the variant called ``label`` of a verifier; ``make(task)`` returns its decoder.
 
-    ``answered(draws)`` is the context of the verifier's calls. ``more`` are further fields of ``Variant``.
+    ``make`` also takes a second argument ``answered``: ``answered(draws)`` is the context manager in which the verifier
+    is called. ``more`` are further fields of ``Variant``.
     """
     intercepted = Intercepted(make, answered_everywhere)
     return Variant(label, make, intercepted=intercepted, remembered=partial(make, answered=remembered), **more)

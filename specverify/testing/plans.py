@@ -248,7 +248,10 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
 
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
-    """Return the plan that runs ``checks`` on a subject under ``conditions`` and the caller's ``options``."""
+    """Return the plan that runs ``checks`` on a subject, with the caller's ``options``.
+
+    ``conditions`` are the settings that all checks of the run share, such as the seed.
+    """
     conditions = conditions._replace(edge=options.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:

@@ -233,7 +233,7 @@ def _law_of(law: Any) -> GivenLaw:
 
 
 def _is_law(value: Any) -> bool:
-    """Return whether ``value``, from a mapping, is itself a law and not a probability or the name of a promise."""
+    """Return whether ``value`` has the form of a law: a mapping, list, tuple or array, and not a number or a string."""
     return isinstance(value, (Mapping, list, tuple)) or getattr(value, "ndim", 0) > 0
 
 

@@ -86,7 +86,10 @@ def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray
 
 
 def uniforms(number: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Return a strategy for uniforms ``[number]`` in [0, 1): often 0, the smallest step, 1/2, or the largest one."""
+    """Return a strategy for uniforms ``[number]`` in [0, 1).
+
+    Many are 0, s, 1/2 or 1 - s, where s is the spacing of the floats below 1.
+    """
     check_integer(number, "the number of uniforms")
     check_choice(dtype, "the dtype", _DTYPES)
     step = float(np.finfo(dtype).epsneg)

@@ -191,10 +191,10 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 
 @lru_cache(maxsize=1)
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
-    """Return, for each mutant of ``chosen``, the first mutant with an equal control and the same killer.
+    """Return, for each mutant of ``chosen``, the name of the mutant whose control result it shares.
 
-    The killer is the check that a mutant names. The first such mutant may be the mutant itself; the result of its
-    control is used for all of them.
+    This is the first mutant of ``chosen`` with an equal control that names the same check as its killer. It may be the
+    mutant itself.
     """
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
@@ -236,9 +236,9 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check in ``matrix``, the mutants that no other check kills.
+    """Return check -> the mutants that only this check kills, for each check in ``matrix``.
 
-    A check with no such mutant is covered by the other checks.
+    A check without such a mutant is covered by the other checks.
     """
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:

@@ -116,10 +116,10 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
 
 
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """Return whether more rounds bring the histogram of their tokens nearer to p, compared with 100 random pmfs.
+    """Return whether more rounds bring the histogram of their tokens much nearer to p, compared with 100 random pmfs.
 
-    The L2 distance to p after 10 rounds is divided by that after ``samples`` rounds. This ratio must exceed 20 times
-    the ratio of the mean distances to the random pmfs.
+    The L2 distance of the histogram to p shrinks by some factor from 10 rounds to ``samples`` rounds. Its mean distance
+    to the random pmfs shrinks by another factor. The first factor must be above 20 times the second.
     """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
@@ -136,9 +136,9 @@ def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random
 def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether chi-square of the token counts is below df + 10 sqrt(2 df) at every position that a round reaches.
 
-    Tokens with an expected count below 5 are merged. ``samples`` rounds are drawn, or fewer if the first position
-    already decides: every round has a first position, so the final expectation of each token is known from the
-    beginning, and an excess that makes chi-square too large cannot be reduced by later rounds.
+    Tokens with an expected count below 5 are merged. ``samples`` rounds are drawn. Drawing stops early if the counts so
+    far already make chi-square too large at the first position. This is final: every round has a first position, so its
+    expected counts are known, and later rounds cannot reduce a count that is too large.
     """
 
     def refused(found: Blocks, position: int, number: float, so_far: bool = False) -> bool:
@@ -178,9 +178,9 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    The histogram is that of ``samples`` rounds drawn from ``rounds``. To save time, independent rounds are drawn in two
-    parts: the first determines the cosine of all up to a bounded error, and the second is drawn only if the result
-    depends on it.
+    The histogram is that of ``samples`` rounds drawn from ``rounds``. To save time, only a part of independent rounds
+    is drawn first. It bounds the cosine of all rounds; the other rounds are drawn only if the bounds do not decide the
+    result.
     """
     few = samples // FIRST if rounds.independent else samples
     counts = _counts(rounds.draw(few), len(p), range(1))

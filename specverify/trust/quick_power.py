@@ -140,9 +140,10 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug as it is examined if a user passes the code with the bug.
+    """Return the subject of the planted bug ``mutant`` as it is examined if a user passes the code with the bug.
 
-    ``mutant`` is the bug. The subject has all variants of the form of its code, for example several numbers of drafts.
+    The code is examined in all variants of its form, for example with several numbers of drafts, and not only in those
+    of the mutant. A mutant without such code keeps its own subject.
     """
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
@@ -229,8 +230,8 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
     """Return the quick plan: for each kind of subject and each check, the cases to run, the most effective first.
 
-    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``;
-    ``pool_of(kind)`` returns the candidate cases, which are used for checks that were tried on no bug.
+    Cases are added until the plan refutes every bug that some case refutes. ``lines`` are the records of ``kills``.
+    ``pool_of(kind)`` returns the candidate cases of each check; they are used for the checks that no record tried.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))

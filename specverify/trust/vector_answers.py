@@ -110,10 +110,10 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Return the law of the texts of a program, or of one round, with the models of the vector.
+    """Return the law of a program's tokens with the models of a vector.
 
-    ``asked`` holds the program; ``place`` is the index of the variant among its variants. Raises ``NotAsked`` if the
-    vector does not apply to this variant.
+    It is the law of one round if the vector asks for it, else the law of texts. ``asked`` holds the program; ``place``
+    is the index of the variant among its variants. Raises ``NotAsked`` if the vector does not apply to this variant.
     """
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):

@@ -66,9 +66,9 @@ _WARPERS: dict[str, Callable[[Pmf, Any], Pmf]] = {
 
 
 def _factored(pmf: Pmf, parameters: Parameters, tokens: Tokens) -> Pmf:
-    """Return ``pmf`` times the factors of biases, and of penalties on the tokens of the text; not normalised.
+    """Return ``pmf`` after biases and penalties, not normalised: each probability is multiplied by factors.
 
-    ``parameters`` has the factors, and ``tokens`` is the text.
+    ``parameters`` has the factors. ``tokens`` is the text; a penalty applies to its tokens.
     """
     masses = pmf.tolist()
     for token, factor in parameters.get("bias", {}).items():

@@ -254,11 +254,11 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 def _stories_of(
     heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
-    """Return one line for each shown path, and the readings of these paths.
+    """Return lines that describe the shown paths, and the readings of these paths.
 
     ``heaviest`` are (weight, path), ``drawn`` the draws of each path, ``readings`` its reading as rounds or None. Paths
-    that deviate from the rule come first, and paths with the same line are merged. If any path deviates, only the first
-    such path is shown.
+    with the same description are merged. If some paths deviate from the rule, only the most probable of them is shown;
+    otherwise the ``SHOWN`` most probable paths are.
     """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
@@ -288,9 +288,8 @@ def _in_rounds(reading: Reading) -> str:
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
     """Return text -> {"p": row, "q": row} for the texts whose rows the lines about ``readings`` use.
 
-    There are two kinds of such texts: those after which the rows of p and q decide a round, and queried texts that the
-    words of a reading contain. ``trace`` has the models and their queries. Returns {} if the target or the draft model
-    is unknown.
+    They are the texts whose rows of p and q decide a round, and the queried texts that the words of a reading mention.
+    ``trace`` has the models and their queries. Returns {} if the target or the draft model is unknown.
     """
     if trace is None or trace.target is None or trace.draft is None:
         return {}
@@ -302,10 +301,10 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 
 
 def right_alone(program: EngineProgram, index: int) -> str:
-    """Return the sentence that request ``index`` has the right law if it is served alone.
+    """Return the sentence that request ``index`` has the right law alone and a wrong law together with other requests.
 
-    It also states after or beside which requests the law is wrong. Returns "" if the law is wrong alone too, or if the
-    engine cannot serve one request alone. ``program`` is the engine.
+    The sentence names these other requests: those served before the request, or in one batch with it. Returns "" if the
+    law is wrong alone too, or if the engine cannot serve one request alone. ``program`` is the engine.
     """
     if program.alone is None:
         return ""
@@ -356,7 +355,7 @@ def _where_in_calls(name: str, index: int) -> str:
 class _Paths(NamedTuple):
     """The most probable paths of an engine, with the decisions and the draws of each.
 
-    ``cells`` caches the intervals of each uniform for ``with_pmfs``.
+    ``cells`` is the cache of ``with_pmfs``: the choices before a draw -> the intervals in which its uniform can lie.
     """
 
     engine: KeptPaths
@@ -370,12 +369,12 @@ def _token_named(
 ) -> str:
     """Return the sentence about the wrong rule that explains the law of the first wrong token.
 
-    ``difference`` has this law and the expected one, and ``size`` is the vocabulary size. q is taken from ``rows``
-    (text -> rows of p and q), by the text whose p is the expected law. If there is none and the token is the first, q
-    is the pmf of the first draw of ``heaviest``, the most probable paths. ``read`` is a sentence about the first
-    deviation on these paths, or "".
+    ``difference`` has the observed and the expected law of this token, and ``size`` is the vocabulary size.
+    ``heaviest`` are the most probable paths, and ``read`` is a sentence about the first deviation from the rule on
+    them, or "". A rule needs a row of q. It is the q of the text in ``rows`` (text -> rows of p and q) whose p is the
+    expected law. Without such a text, q is known only for the first new token: it is the pmf of the first draw.
 
-    If no rule fits, the result is ``read``. If ``read`` is "" and q is not known, it is instead a sentence about the
+    If no rule fits, the result is ``read``. If ``read`` is "" and q is not known, the result is a sentence about the
     row from which the token is drawn, or about missing draws; "" if neither fits.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
@@ -460,7 +459,7 @@ def _vocabulary(law: Mapping[Any, Any]) -> int:
 
 
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
-    """Return a counterexample for a greedy engine: both texts, the first wrong token and its round.
+    """Return a counterexample for a greedy engine: the expected and the emitted text, the first wrong token, its round.
 
     ``wanted`` is the only right text (of all requests), and ``trace`` holds the emitted texts and model queries.
     Returns None if no text differs. ``program`` is the engine.
@@ -547,9 +546,9 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return output lines for the paths described in ``lines``, with one line for each round.
+    """Return output lines: for each path a line with its probability, then the lines of its description.
 
-    Each path is preceded by its probability; ``weights`` maps the description of a path to its probability.
+    ``lines`` are the descriptions, with a line for each round, and ``weights`` maps a description to the probability.
     """
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 

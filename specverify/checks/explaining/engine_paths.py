@@ -140,8 +140,8 @@ def with_pmfs(
 ) -> list[PathDraw]:
     """Return the draws ``drawn`` of a path with the pmf of each lookup, from the intervals of its uniform on all paths.
 
-    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` caches the intervals between
-    calls; the first call fills it.
+    ``engine`` yields all paths, and ``vocabulary`` is the number of tokens. ``known`` is a cache of the intervals,
+    which the first call fills.
     """
     if not known:
         known.update(_cells(engine))
@@ -195,11 +195,14 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws that determine the first ``number`` tokens of a path if there are fewer draws than tokens.
+    """Return the draws that determine the first ``number`` tokens of a path if fewer tokens are drawn than emitted.
 
     ``engine`` yields all paths, and ``decisions`` are those of this path. In a right program each new token needs a
-    draw of its own. Returns [] in two cases: there are enough draws that select a token, or more of the draws are
-    coins than select a token (a coin decides only whether a draft is accepted).
+    draw of its own. A coin only decides whether a draft is accepted, and draws no token. Returns [] in three cases:
+
+    * At least ``number`` tokens are drawn, or none.
+    * There are more coins than drawn tokens.
+    * The decisions do not determine the first ``number`` tokens.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]

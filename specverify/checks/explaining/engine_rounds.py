@@ -212,10 +212,10 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence that a drafted token is left out without a test.
 
-    The sentence is about the shortest text after which a draft is left out. It also names the tokens that are tested as
-    drafts after this text on other paths, if none of them is among those left out: the value of a draft then decides
-    whether it is tested. ``dropped`` are the rounds with a draft that is left out. ``read`` holds (reading, models) of
-    each path.
+    ``dropped`` are the rounds in which a draft is left out, and ``read`` holds (reading, models) of each path. The
+    sentence is about the shortest text after which a draft is left out. On other paths, drafts after the same text may
+    be tested. If none of the tested tokens is ever left out there, the sentence states that the value of a draft
+    decides whether it is tested, and names these tokens.
     """
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1

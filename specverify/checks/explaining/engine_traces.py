@@ -26,10 +26,13 @@ def listed_tokens(tokens: Tokens) -> str:
 def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     """Return the sentence that the token after accepted drafts is the argmax of p, without a draw; "" if it is not.
 
-    ``traces`` are those of several paths of an engine, each with its number of draws. The examined tokens are those at
-    which three conditions hold: the target was queried with the text before the token, the draft model was not, and
-    several tokens are possible under p there. Each of them must be the argmax, and no draw may follow that query until
-    the next query; otherwise the result is "". It is also "" if all examined tokens are the same.
+    ``traces`` are those of several paths of an engine, each with its number of draws. A token is examined if the target
+    was queried with the text before it, the draft model was not, and several tokens are possible under p there. The
+    sentence is returned if three conditions hold:
+
+    * Every examined token is the argmax of p.
+    * No draw takes place between the target's query for an examined token and the next query.
+    * The examined tokens are not all the same.
     """
     chosen = dict[Tokens, int]()
     for trace, draws in traces:
@@ -113,11 +116,11 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Explain the first wrong token of request ``index``, by a wrong row of p or as the draft itself.
+    """Explain the first wrong token of request ``index``: as the argmax of a wrong row of p, or as the draft itself.
 
-    Returns "" if neither fits. The token must be the most probable one of the wrong row, which p has after another
-    text. ``wanted`` is the right text. A text of another request is considered if the target was queried with it while
-    this request was served. ``trace`` has the texts and the model queries of the run.
+    A wrong row is the row of p after another text. ``wanted`` are the right new tokens of the request. A text of
+    another request is considered only if the target was queried with it while this request was served. ``trace`` has
+    the texts and the model queries of the run. Returns "" if no explanation fits.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -202,12 +205,12 @@ def _draft_or_cache(
 
 
 def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens, text: Tokens, extra: Tokens) -> bool:
-    """Return whether the tokens ``extra`` are drafts that were made one after another.
+    """Return whether all tokens of ``extra`` are drafts.
 
-    ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted somewhere. Each token of ``extra`` must
-    be the draft model's choice after the tokens of ``asked`` before it, with which the draft model was queried.
-    ``later`` are the queries (model, text) made while the request is served. ``trace`` has the texts and the model
-    queries of the run.
+    ``asked`` is a queried text: the right text ``text`` with ``extra`` inserted at some position. A token of ``extra``
+    is a draft if the draft model was queried with all tokens of ``asked`` before it and chooses it there. ``later`` are
+    the queries (model, text) made while the request is served. ``trace`` has the texts and the model queries of the
+    run.
     """
     starts = (i for i in range(len(text) + 1) if asked == text[:i] + extra + text[i:])
     return any(
@@ -221,11 +224,12 @@ def _are_drafts(trace: Trace, later: Sequence[tuple[str, Tokens]], asked: Tokens
 
 
 def _unqueried(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
-    """Return the sentence that the token emitted after ``text`` is the draft model's, and p is not computed for it.
+    """Return the sentence that p is not computed for the token emitted after ``text``, which the draft model chose.
 
     Returns "" if the target is queried with ``text``. ``later`` are the queries (model, text) made while the request is
-    served; the draft model is queried with ``text``. There are two sentences. If the target was queried with all of
-    ``text`` but its last token before that, the token follows accepted drafts. Otherwise it is a draft without a test.
+    served; one of them is a query to the draft model with ``text``. If the target was queried before that with ``text``
+    without its last token, the sentence states that the emitted token follows accepted drafts. Otherwise it states that
+    the emitted token is a draft without a test.
     """
     if ("target", text) in later:
         return ""
@@ -358,11 +362,12 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
-    """Return the sentence that p is computed after a rejected draft, although its replacement is known; "" if not.
+    """Return the sentence that p is computed after a text with a rejected draft, although the replacement is known.
 
-    ``later`` are the queries from the beginning of the request on, ``text`` the right text before the wrong token, and
-    ``prompt`` the length of the prompt. The target must not be queried with ``text``. A replacement is known once a
-    model is queried with it. ``trace`` has the texts and the model queries of the run.
+    ``text`` is the right text before the wrong token, ``later`` are the queries from the beginning of the request on,
+    and ``prompt`` is the length of the prompt. A replacement is known from the first query on whose text contains it.
+    ``trace`` has the texts and the model queries of the run. Returns "" if there is no such query to the target, or if
+    the target is queried with ``text``.
     """
     if trace.draft is None or ("target", text) in later:
         return ""

@@ -40,11 +40,11 @@ KEYS = _keys()
 def reused_row(trace: Trace, index: int, wrong: int) -> str:
     """Return the sentence that new token ``wrong`` of request ``index`` comes from a row of another text.
 
-    The sentence names another text only if keys of ``KEYS`` explain every new token of this request for which the
-    target was not queried, all such keys find the same text, and the target was not queried for ``LEAST_TEXTS`` tokens
-    or more. Otherwise the sentence states only that the query is missing. Returns "" in two cases: the target was
-    queried with the text before the token, or with a text that begins with no prompt. ``trace`` has the texts and the
-    model queries of the run.
+    Some new tokens of the request may have no query of the target with the text before them. The sentence names the
+    other text if there are at least ``LEAST_TEXTS`` such tokens, keys of ``KEYS`` explain all of them, and all these
+    keys find the same text. Otherwise the sentence states only that p is not computed for the token. Returns "" if the
+    target was queried with the text before the token, or with a text that begins with no prompt. ``trace`` has the
+    texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     asked = list(dict.fromkeys(text for name, text in trace.queries if name == "target"))

@@ -277,10 +277,11 @@ def _further_rule(seen: Sequence[tuple[GivenDrafts, int, Any]], part: str, param
 
 
 def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
-    """Return the only formula in ``POINTS`` that gives every observed token of ``part``, by name.
+    """Return the name of the only formula in ``POINTS`` that gives every observed token of ``part``.
 
-    The formulas in ``POINTS`` give one token with certainty, such as an argmax. ``all_given`` are the rounds. The wrong
-    tokens must differ, because any formula can give one token. Returns "" if no formula or several fit.
+    The formulas in ``POINTS`` give one token with certainty, such as an argmax. ``all_given`` are the rounds. At least
+    two different wrong tokens must be observed, because any formula can give one token. Returns "" if no formula or
+    several fit, and for the part "accept".
     """
     seen = [(given, i, law) for given in all_given for i, law in values_of(given, part)]
     if part == "accept" or not all(max(map(float, law.values())) > 1 - 1e-6 for _, _, law in seen):
@@ -298,7 +299,8 @@ def _one_token(all_given: Sequence[GivenDrafts], part: str) -> str:
 def _after_several_drafts(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
     """Return the name of a wrong formula for the bonus that fits all rounds of two drafts or more.
 
-    Returns "" if none fits, or if the bonus after one draft is wrong too. ``seen`` are (round, position, observed law).
+    The bonus after one draft must be observed, and be right. Returns "" if it is not, or if no formula fits. ``seen``
+    are (round, position, observed law).
     """
     several = [one for one in seen if len(one[0].drafts) > 1]
     single = [one for one in seen if len(one[0].drafts) == 1]
@@ -404,9 +406,10 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether some wrong value in the rounds ``all_given`` lies strictly between 0 and 1.
+    """Return whether a wrong acceptance probability or law in ``all_given`` has an entry strictly between 0 and 1.
 
-    A wrong 0 or 1 would fit too many formulas. Only the ``parts`` ("accept", "replace", "bonus") are considered.
+    Wrong values with entries 0 and 1 alone would fit too many formulas. ``all_given`` are the rounds, of which only the
+    ``parts`` ("accept", "replace", "bonus") are considered.
     """
     for given in all_given:
         for part in parts:

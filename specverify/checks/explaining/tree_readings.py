@@ -125,11 +125,12 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Read a draw from p whose token is looked up among the children of a node, in a tree whose drafts are certain.
+        """Read the next draw as a draw from p whose token is looked up among the children of a node.
 
-        ``siblings`` are the children of the node ``parent``, ``text`` is the text at this node, and ``token`` the next
-        emitted token. Returns (child with this token or None, words, p). Returns None if a draft of the tree is not
-        certain under its q, or if the next draw does not select ``token`` from p.
+        A tree is read in this way only if every draft is certain under its q. ``siblings`` are the children of the node
+        ``parent``, ``text`` is the text at this node, and ``token`` the next emitted token. Returns (child with this
+        token or None, words, p). The words state it if the draw has another pmf than p. Returns None if a draft is not
+        certain, or if the next draw has no known pmf or does not select ``token``.
         """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
@@ -211,11 +212,13 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether the coin ``item`` tests ``child``, which the rule would accept with certainty.
+        """Return whether the coin ``item`` is read as the test of ``child``, which the rule accepts with certainty.
 
-        ``seen`` is the bound of the coin, ``accepted`` its result, ``text`` the text at the parent of ``child``, and
-        ``left`` the residual before the test. If the coin may also test another child, no later deviation of this round
-        is reported.
+        ``seen`` is the bound of the coin, ``accepted`` states whether the token of ``child`` is emitted, ``text`` is
+        the text at the parent of ``child``, and ``left`` the residual before the test. Returns False if the result of
+        the coin contradicts ``accepted``, if no earlier test of this round has the same program line, or if the coin
+        may test another child. If the tested child is uncertain, ``unsure`` is set: later deviations of this round are
+        not reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False

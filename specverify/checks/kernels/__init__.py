@@ -96,8 +96,9 @@ def checks_of_samples(
 ) -> tuple[Check, ...]:
     """Return the checks of a kernel with an internal generator, by samples.
 
-    They cover all ``gammas`` and ``vocabularies``. ``calls`` are the rows and seeds of the calls, and ``precision``
-    holds the differences to detect and the error probabilities. With ``deep`` the law is also sampled with more drafts.
+    They cover all ``gammas`` and ``vocabularies``. ``calls`` states how the sampled rows are divided among calls of the
+    kernel, and ``precision`` holds the differences to detect and the error probabilities. With ``deep`` the law is also
+    sampled with more drafts.
     """
     tv, dependence, large, alarm, miss, seed = precision
     sampled = kernel_samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)

@@ -77,9 +77,9 @@ def found_laws(rounds: KernelRounds) -> SituationLaws:
 
 
 def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
-    """Return the first cells of ``cells``, as many as belong to the situation of the first cell.
+    """Return the cells of the situation of the first cell of ``cells``; [] if there are no cells.
 
-    Returns [] if there are no cells. ``rounds`` has the kernel, its rows and their cells.
+    The cells of one situation follow one another in ``cells``. ``rounds`` has the kernel, its rows and their cells.
     """
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []

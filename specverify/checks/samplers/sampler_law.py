@@ -240,10 +240,10 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Return one line per partition of the outcomes, with its power at ``samples`` samples.
+    """Return one line for each partition of the outcomes, about its power at ``samples`` samples.
 
-    The line states the smallest total variation between the cells of the partition that would have been refuted.
-    ``plan`` has the law and the settings of the test.
+    The line states the smallest total variation between the cells of the partition that would have been refuted, or
+    that the cells are too many for a statement. ``plan`` has the law and the settings of the test.
     """
     lines = []
     for view in plan.views:

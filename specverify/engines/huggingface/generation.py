@@ -170,7 +170,7 @@ def call_of(
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:
     """Return the generation config of ``setting``, with every sampling parameter explicit and the further ``options``.
 
-    Padding is allowed only after an end-of-sequence id.
+    The padding token is the first end token. Without end tokens there is no padding token.
     """
     config: Any = GenerationConfig  # its constructor is not annotated
     sampling = {

@@ -51,10 +51,11 @@ def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGenera
 
 
 def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Build:
-    """Return a builder of a transcription with an assistant of class ``kind``; with None, with prompt lookup.
+    """Return a builder of a transcription by Whisper with speculation.
 
-    Whisper has its own ``generate``, which takes the temperature as a separate argument. It removes special tokens at
-    the beginning and the end from its result, so the builder requests the unshortened result.
+    The assistant is a Whisper model of the class ``kind``; with None, drafts come from prompt lookup instead. Whisper
+    has its own ``generate``, which takes the temperature as a separate argument. It removes special tokens at the
+    beginning and the end from its result, so the builder requests the unshortened result.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -162,7 +163,8 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
     """Return a call of ``target`` with an image in the prompt; ``seen`` are the arguments that pass the image.
 
-    ``assistant`` is the key of a draft model, or None for prompt lookup.
+    ``assistant`` is a key of ``_OF_ONE_KIND`` or of ``ARCHITECTURES``, which selects the draft model, or None for
+    prompt lookup.
     """
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})

@@ -72,9 +72,9 @@ def prompt_lookup_programs() -> tuple[EngineProgram, ...]:
 
 
 def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
-    """Return the call of ``generate`` that ``build(setting)`` returns as a program.
+    """Return, as a program of draws, the call of ``generate`` that ``build(setting)`` returns.
 
-    Its expected law is computed from forward passes of the target, without ``generate``.
+    The program's expected law is computed from forward passes of the target, without ``generate``.
     """
     return EngineProgram(
         name=setting.name,

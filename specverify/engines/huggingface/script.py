@@ -134,11 +134,11 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting itself makes ``generate`` return a dictionary instead of the tokens.
+    """Return whether the setting, and not the script, makes ``generate`` return a dictionary instead of the tokens.
 
-    ``given`` are the arguments of a recorded call by name. To show a fault in another value than the tokens, the script
-    also requests a dictionary, but always together with an ``output_*`` argument. So the result is True if a dictionary
-    is requested without such an argument.
+    ``given`` are the arguments of a recorded call by name. The script requests a dictionary to show a fault in another
+    value than the tokens, always together with an ``output_*`` argument. So the result is True if a dictionary is
+    requested and no ``output_*`` argument is given.
     """
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
@@ -218,8 +218,9 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Add the source of ``function`` to the definitions in ``written``; return the expression for it in the script.
 
-    If another function made ``function`` and returned it, the source of that one is added, and the expression is a call
-    of it. Raises ``NoScript`` if the source cannot be found, or if the maker needs arguments.
+    If ``function`` was defined inside another function, its maker, the source of the maker is added instead, and the
+    expression is a call of the maker. Raises ``NoScript`` if the source cannot be found, or if the maker needs
+    arguments.
     """
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
@@ -323,10 +324,11 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls of ``generate``, and whether each call creates its arguments anew.
+    """Return the recorded arguments of the calls of ``generate``, and whether a further call decodes with a new target.
 
-    The second result is False if a second speculative call passes the same objects as the first. ``extra`` are further
-    arguments of the calls. ``generate`` is replaced during the calls, so nothing is decoded.
+    The calls are one without speculation, one with speculation, and the earlier call of ``engine.before()``, if there
+    is one. ``extra`` are further arguments of the first two calls. The ``generate`` of the target is replaced during
+    the calls, so the target decodes nothing. The second result is that of ``_is_built_anew``.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
@@ -354,9 +356,10 @@ def _never(**_: Any) -> Any:
 
 
 def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
-    """Return whether a second speculative call uses other objects than the first one.
+    """Return whether a further speculative call of ``engine`` decodes with another target than ``engine.target``.
 
-    ``extra`` are further arguments of the call.
+    The ``generate`` of ``engine.target`` has been replaced by a function that raises ``NoScript``. ``extra`` are
+    further arguments of the call.
     """
     try:
         engine.generate(True, **extra)
@@ -368,8 +371,8 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 def _asked(fault: Fault) -> dict[str, Any]:
     """Return the further arguments of ``generate`` that the script needs to show ``fault``, by name.
 
-    If the fault is in a value beside the tokens, they make the call return this value. If it is in the inputs of the
-    logits processors, they add a processor that records its inputs. Otherwise there are none.
+    For a fault in a value beside the tokens, the arguments make the call return this value. For a fault in the inputs
+    of the logits processors, they add a processor that records its inputs. For any other fault the result is empty.
     """
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}

@@ -202,7 +202,10 @@ _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 
 
 def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]:
-    """Yield the statements that build the tokenizers in ``given``; add the definitions they need to ``written``."""
+    """Yield the statements that build the tokenizers among the arguments ``given`` of a call, by name.
+
+    The definitions that the statements need are added to ``written``.
+    """
     for key, value in given.items():
         if isinstance(value, PreTrainedTokenizerFast):
             written.imports.add("PreTrainedTokenizerFast")

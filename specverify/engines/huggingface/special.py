@@ -87,9 +87,10 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 
 
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
-    """Return a call that uses a new copy of ``pair`` whenever it speculates, because the library changes the assistant.
+    """Return a call that speculates with a new copy of the assistant and the tokenizers of ``pair`` each time.
 
-    All calls share the target, whose forward passes are cached. ``build`` returns the call for a pair.
+    The copies are made because the library changes the assistant. All calls share the target, whose forward passes are
+    cached. ``build(pair)`` returns the call for a pair.
     """
 
     def made() -> GenerateCall:

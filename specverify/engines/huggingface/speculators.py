@@ -146,13 +146,15 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
 
 
 def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str | None = None) -> Tokenizers:
-    """Return a target of five tokens and an assistant with the letters of ``alphabet``; all four objects are new.
+    """Return a target of five tokens and an assistant with the letters of ``alphabet``, each with a tokenizer, all new.
 
-    ``generate`` prunes the head of the assistant, wraps its embeddings in place, and caches the mapping by tokenizer.
-    So a second call with the same assistant behaves differently: build a new pair for every call. A tokenizer lists its
-    vocabulary in an arbitrary order that changes from call to call, and the result of 5.23.0 depends on this order.
-    Only the order of ids gives the target's law. ``order``, a permutation of the letters of ``alphabet``, fixes the
-    order of the assistant, so that a call is repeatable. Raises ``ValueError`` for other letters.
+    Build a new pair for every call. ``generate`` prunes the head of the assistant, wraps its embeddings in place, and
+    caches the mapping between the tokenizers, so a second call with the same assistant behaves differently.
+
+    ``order`` is a permutation of ``alphabet``: the order in which the assistant's tokenizer lists its vocabulary. With
+    None this order is arbitrary and changes from call to call. The result of transformers 5.23.0 depends on it, and has
+    the target's law only if the order is that of the ids. Raises ``ValueError`` if ``order`` has other letters than
+    ``alphabet``.
     """
     if sorted(order or alphabet) != sorted(alphabet):
         raise ValueError(f"the order is {order!r}, expected the letters of {alphabet!r} rearranged")

@@ -125,9 +125,10 @@ def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
 
 
 def biased(*sequences: tuple[Tokens, float]) -> Step:
-    """Return the step that adds a bias to the last token of each sequence whose other tokens end the text.
+    """Return the step of ``sequence_bias``: it adds a bias to tokens that would complete one of ``sequences``.
 
-    This is the option ``sequence_bias``; with a bias of -inf it is ``bad_words_ids``.
+    Each element of ``sequences`` is (tokens, bias). If the text ends with all of these tokens but the last, the bias is
+    added to the logit of the last. With a bias of -inf this is the option ``bad_words_ids``.
     """
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:

@@ -83,7 +83,9 @@ def _draft() -> Checkpoint:
 def _narrow() -> Checkpoint:
     """Return a draft model whose pmf is 0 in float32 for all tokens but ``NARROW``.
 
-    Feature 0 is the same positive number for every text, and lowers the logits of the other tokens by more than 200.
+    Before the last normalisation, entry 0 of the hidden state is the same positive number for every text. The output
+    head gives this entry a large negative weight for every token outside ``NARROW``, which lowers their logits by more
+    than 200.
     """
     weights = {name: value.copy() for name, value in draft().weights.items()}
     for name, value in weights.items():

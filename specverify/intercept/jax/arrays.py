@@ -153,7 +153,7 @@ def has_no_value(*operands: Any) -> bool:
 def concrete(value: Any) -> Any:
     """Return ``value``, an operand, as a JAX array of plain numbers, drawing outcomes if needed.
 
-    Refuses symbolic numbers.
+    A symbolic integer gets a concrete value. Other symbolic numbers are refused.
     """
     if not isinstance(value, SymbolicTracer):
         return value

@@ -119,8 +119,9 @@ def _halves(closed: Any) -> frozenset[Any]:
 def is_exact(closed: Any) -> bool:
     """Return whether NumPy computes the traced function ``closed`` bit for bit as its compiled program does.
 
-    It may have one operation on floats, because a compiled program may fuse two of them into one rounding. A division
-    must be its only operation and divide one argument by another: XLA multiplies by the reciprocal of a constant.
+    The function may have at most one operation on floats, because a compiled program may fuse two of them into one
+    rounding. A division must be its only operation and divide one argument by another: XLA multiplies by the reciprocal
+    of a constant.
     """
     names = _once_for(PROCESS.jax_exact, closed, _roundings)
     return names is not None and len(names) <= 1 and (DIVISIONS.isdisjoint(names) or _only_combines_arguments(closed))
@@ -168,7 +169,7 @@ _LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return the results of ``primitive`` on concrete ``operands``, computed by JAX or taken from the cache.
+    """Return the results of ``primitive`` on concrete ``operands``: from the cache, or computed by NumPy or JAX.
 
     ``parameters`` are those of the primitive. ``equation`` is the equation of a traced function that applies the
     primitive, or None.
@@ -197,9 +198,10 @@ def _forget() -> None:
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
-    """Return the cache key of a computation: ``primitive``, its ``operands`` and ``parameters``, or the ``equation``.
+    """Return the cache key of a computation; None if the computation must not be cached.
 
-    Returns None if the computation must not be cached.
+    The key has the content of the ``operands``, and the identity of ``equation``. If ``equation`` is None, the key has
+    ``primitive`` and its ``parameters`` in place of the identity.
     """
     if primitive.name == CALLS_BACK:
         return None
@@ -400,10 +402,10 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``, as a symbolic array.
+    """Return the random bits that ``primitive`` draws from keys, the first of ``operands``.
 
-    ``parameters`` are those of the primitive. Refuses primitives that draw in another way, and keys that depend on a
-    symbolic number.
+    The result is a symbolic array, or an ordinary array if the run forces values. ``parameters`` are those of the
+    primitive. Refuses primitives that draw in another way, and keys that depend on a symbolic number.
     """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")

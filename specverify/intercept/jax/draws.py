@@ -63,8 +63,8 @@ class Source:
     def rest(self, number: int) -> Deferred:
         """Return the word modulo ``number`` as an outcome.
 
-        ``number`` must be far smaller than the number of possible words. The remainder depends on the last bits, which
-        the uniform number does not determine: comparing both is refused.
+        ``number`` must be far smaller than the number of possible words. The remainder depends on the last bits of the
+        word, which its uniform number does not determine. So a later comparison of the uniform number is refused.
         """
         pmf = np.full(number, 1.0 / number)
         self.uniform.known.raced = Raced(caller(), 0.0)
@@ -89,7 +89,7 @@ class Bits(Deferred):
     def shifted(self, by: int) -> Any:
         """Return the bits shifted right by ``by``: the last ``by`` bits are dropped.
 
-        Returns ``Declined`` if none would be left, or if other bits stand before them.
+        Returns ``Declined`` in two cases: no bit would be left, or other bits were placed above these bits before.
         """
         return (
             Bits(self.source, self.kept - by)
@@ -118,7 +118,7 @@ class Bits(Deferred):
     def rest(self, number: int) -> Any:
         """Return the integer modulo ``number``: an outcome, or for a large ``number`` a symbolic integer.
 
-        Refuses in three cases: the bits are not all bits of the word, other bits stand before them, or ``number`` is
+        Refuses in three cases: these are not all bits of the word, other bits were placed above them, or ``number`` is
         not positive.
         """
         if self.under or self.kept != self.source.width or number <= 0:
@@ -128,7 +128,7 @@ class Bits(Deferred):
         return self.source.rest(number) if number > 1 else 0
 
     def converted(self, dtype: Any) -> Any:
-        """Return the integer in another integer or float dtype."""
+        """Return the integer converted to ``dtype``, an integer, float or bool dtype; it stays symbolic."""
         kind = np.dtype(dtype)
         if kind.kind == "u" and kind.itemsize * 8 >= self.kept:
             return self

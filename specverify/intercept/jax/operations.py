@@ -315,7 +315,11 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``convert_element_type``: a symbolic number stays symbolic; converted to an integer it is drawn."""
+    """Handle ``convert_element_type``: a symbolic number stays symbolic.
+
+    Converted to an integer dtype it becomes its integer part, converted to bool 1 if it is not 0, else 0. These are
+    outcomes that are drawn when they are read, or symbolic integers if there are very many values.
+    """
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
         return Declined(f"there is no rule for a conversion to {to}")
@@ -468,7 +472,11 @@ def _follows_sums(result: Any, *operands: Any) -> bool:
 
 
 def _product(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Handle ``dot_general``: a sum of products of random numbers with numbers or outcomes, which are drawn."""
+    """Handle ``dot_general``: each element of the result is a sum of products. Factors that are outcomes are drawn.
+
+    Returns ``Declined`` for operands to which the rule does not apply (see ``_follows_sums``), and for too many
+    products.
+    """
     if not _follows_sums(result, *operands):
         return _NO_SUMS
     contracted, batched = parameters["dimension_numbers"]
@@ -495,9 +503,11 @@ _SUMS = "reduce_sum"
 
 
 def _floor_divided(operands: list[Any], result: Any) -> Any:
-    """Handle ``jax.numpy.floor_divide``, which JAX makes of a remainder, for a random number and a positive number.
+    """Handle ``jax.numpy.floor_divide`` of a continuous random number by a positive number.
 
-    Random numbers with values of positive probability are declined: JAX's quotient of a multiple may be one less.
+    Returns ``Declined`` for other operands, among them a random number that has a value of positive probability. JAX
+    computes the quotient from a remainder, so the quotient may be one too small if the value is a multiple of the
+    divisor.
     """
     wide = np.dtype(result.dtype).kind == "f" and np.dtype(result.dtype).itemsize >= rows.NARROWEST
     declined = Declined("only a continuous random number in floats is divided by a positive number")

@@ -289,8 +289,8 @@ MOST_ORDERED = 64
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
     """Return the element at index ``rank`` in the order of ``parts``: descending if ``largest``, else ascending.
 
-    Raises ``NeedsValue`` if a part is NaN, if a part is a combination of several symbolic numbers (such as a sum), and
-    if there are more than ``MOST_ORDERED`` parts.
+    Raises ``NeedsValue`` in three cases: a part is NaN, a part is a combination of several symbolic numbers (such as a
+    sum), or there are more than ``MOST_ORDERED`` parts.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
         raise NeedsValue("order-of-joined", "the order of random numbers is requested, and one is a function of others")

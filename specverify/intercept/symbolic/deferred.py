@@ -143,7 +143,7 @@ class Chosen(Deferred):
     """A number that is a function of one categorical draw."""
 
     def __init__(self, source: Categorical, values: Mapping[int, Any]) -> None:
-        """``values`` maps every outcome of ``source`` to the number."""
+        """Store the draw ``source``, and ``values``, which maps each outcome of the draw to the number."""
         self.source, self.values = source, values
         super().__init__(lambda: values[source.value()])
 

@@ -154,7 +154,7 @@ class Wide(Deferred):
     """A number that is a function of one draw with very many outcomes; it stays symbolic until it is read."""
 
     def __init__(self, drawn: DrawAmongMany, values: Any) -> None:
-        """``values`` is an array ``[outcomes]`` with the number for each outcome of ``drawn``."""
+        """Store the draw ``drawn``, and ``values``, an array ``[outcomes]`` with the number for each outcome."""
         self.drawn, self.values = drawn, values
         super().__init__(lambda: values[drawn.value()].item())  # noqa: PLW0108 - it is drawn later
 
@@ -285,11 +285,11 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return an array whose entry k is the index of the first True in a row of comparisons.
+    """Return the index of the first True in a row of n comparisons, for each of the n + 1 possible answers of the row.
 
-    The row compares a symbolic number with each of n bounds, as in ``crossing`` with the same ``above``; k, from 0 to
-    n, is how many of the bounds are at or below the number. ``ranks`` has the rank of each bound in ascending order.
-    The index is 0 if no comparison is True.
+    The row compares a symbolic number with n bounds, as in ``crossing`` with the same ``above``. Entry k of the result
+    is the index if k of the bounds are at or below the number; it is 0 if no comparison is True. ``ranks`` has the rank
+    of each bound in ascending order.
     """
     order = np.argsort(ranks, kind="stable")
     if above:
@@ -418,6 +418,7 @@ class VectorRace:
         """Return the largest (or smallest) element as a symbolic number, or as a plain one if no element is random.
 
         The number is a function of the time at which the first clock rings, and independent of the index of the winner.
+        Raises ``NeedsValue`` if a clock is delayed or limited.
         """
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
@@ -493,9 +494,9 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The index of the first True in a row of symbolic bools, which is ``place``.
+    """The decision which of very many symbolic bools of a row is the largest: ``place``, the index of the first True.
 
-    It has the methods of ``VectorRace``, because the first True is the largest element of the row.
+    It has the methods ``winner`` and ``best``, like ``VectorRace``.
     """
 
     place: Wide
@@ -682,8 +683,8 @@ def law_of(clocks: Clocks) -> Any:
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
     """Return the probability that each of ``clocks`` rings first, an array ``[clocks]``.
 
-    ``moments`` are the different times at which clocks start, in increasing order. Clock i starts at
-    ``moments[where[i]]``.
+    ``moments`` are, in increasing order, the different times at which clocks start before the earliest end of a clock;
+    this end is added if it is finite. Clock i starts at ``moments[where[i]]``, or takes no part if it starts later.
     """
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)

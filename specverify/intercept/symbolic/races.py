@@ -107,7 +107,7 @@ def clock_of(time: Any) -> Clock | None:
 def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clock:
     """Return the clock with ring time ``-scale log(slope u + offset)``, where u is uniform in its known interval.
 
-    ``time`` is the symbolic number that is a function of u.
+    ``time`` is this ring time as a symbolic number; it has the known interval of u.
     """
     low, high = time.uniform.known.low, time.uniform.known.high
     gain = 1 / (abs(slope) * (high - low))
@@ -427,9 +427,9 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 def star_of(runners: Sequence[Runner]) -> Runner | None:
     """Return the clock that rang before all others of ``runners`` in an earlier race; it may be one of ``runners``.
 
-    Clocks of ``runners`` that have not raced are ignored. Returns None in three cases: it is not known of a single
-    clock that it rang first; anything is known about the order of the clocks after it; or the clocks were used again
-    since, in another race or in a comparison with a number.
+    Clocks of ``runners`` that have not raced are ignored. Returns None in three cases: it is not known which single
+    clock rang first; something is known about the order of the other clocks; or the clocks were used again since, in
+    another race or in a comparison with a number.
     """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:

@@ -162,8 +162,9 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, places: Elements) -> Elements:
     """Return ``target`` with the elements of ``source`` combined into it by ``rule``.
 
-    ``places`` has the flat index in ``target`` for each element of ``source``; a negative index drops the element. At
-    each place ``rule`` gets the row of the element of ``target`` and of those that are put there, in their order.
+    ``places`` has the flat index in ``target`` for each element of ``source``; a negative index drops the element. For
+    each of these indices ``rule`` gets one row: the element of ``target``, then the elements of ``source`` with this
+    index, in their order. It returns the new element.
     """
     put: dict[int, list[Any]] = {}
     for place, element in zip(places.ravel().tolist(), source.ravel().tolist(), strict=True):
@@ -344,8 +345,9 @@ def _scores(row: Row) -> Row:
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
     """Return two lists: the elements of ``row`` at the given ``ranks``, and the indices of these elements.
 
-    Rank 0 is the largest or the smallest element. With ``stable``, equal numbers keep their order; otherwise symbolic
-    numbers that may be equal are refused. ``ask`` has the operation and the line that a refusal names.
+    Rank 0 is the largest element, or with ``largest`` False the smallest. With ``stable``, equal numbers keep their
+    order; otherwise symbolic numbers that may be equal are refused. ``ask`` has the operation and the line that a
+    refusal names.
     """
     scores = _scores(row)
     if not any_symbolic(scores):

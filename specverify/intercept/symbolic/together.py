@@ -816,8 +816,8 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
     """Return the probability that ``asked`` is true, given ``facts``, if all concern nested products of uniforms.
 
-    ``ends`` are the intervals of the uniforms. Returns None in two cases: a comparison concerns another quantity, or
-    the facts together have probability 0.
+    ``ends`` are the intervals of the uniforms. Returns None in two cases: the comparisons do not all concern nested
+    products, or the facts together have probability 0.
     """
     result = windows(ends, (*facts, asked))
     if result is None:

@@ -55,7 +55,8 @@ class Runner:
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
         """Create a clock with ``rate`` and no known order.
 
-        Its time belongs to the uniform ``known`` u: -log u, or with ``flipped`` -log(1 - u), divided by the rate.
+        ``known`` are the constraints on the uniform u of the clock. The clock rings at time -log(u) / rate, or with
+        ``flipped`` at time -log(1 - u) / rate.
         """
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
@@ -122,7 +123,10 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The rank of a uniform among several independent uniforms of which nothing but the order is known."""
+    """The rank of a uniform among several independent uniforms of which nothing but the order is known.
+
+    ``smaller`` of the ``number`` uniforms are smaller than this one.
+    """
 
     smaller: int
     number: int
@@ -265,7 +269,8 @@ NEVER_DRAWN = 2.0**-54
 class Known:
     """The constraints on a uniform number: its interval [low, high), its races and its comparisons.
 
-    Several draws that return the same number share one object of this class.
+    A program may draw the same number again, by the same call from the same generator state. The ``Uniform`` objects of
+    these draws share one object of this class.
     """
 
     def __init__(self, site: Site) -> None:
@@ -292,7 +297,11 @@ class Known:
 
 
 class Constraint(NamedTuple):
-    """The constraint of one draw's answer on uniform numbers: an interval of one, or a relation of several."""
+    """The constraint that the answer of one draw sets on uniform numbers: an interval of one, or a relation of several.
+
+    ``known`` are these numbers. For one number, ``ends`` are the ends of the intervals of the possible answers. The
+    probabilities of the answers have an error of at most ``within``, beside rounding.
+    """
 
     known: tuple[Known, ...]
     """The uniform numbers that the draw constrains."""
@@ -323,7 +332,11 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """Return the constraints on the number. All draws that returned this number share the returned object."""
+        """Return the constraints on the number.
+
+        If another draw from the same generator state returned the same number, both ``Uniform`` objects have the same
+        constraints: an answer about one of them also constrains the other.
+        """
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known
@@ -439,11 +452,12 @@ class Uniform:
         return Constraint((self.known,), (low, *(min(max(bound, low), high) for bound in bounds), high))
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
-        """Return the index of the interval in which the uniform lies, drawn from ``pmf``.
+        """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        ``lies(u)`` is the index for a value u of the uniform. ``constraint`` states which uniforms the answer
-        constrains, and at which values the answer changes. ``question`` names the kind of comparison in the site of the
-        draw.
+        The index is that of the interval in which the uniform lies. If several numbers are compared together, it is 0
+        for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform. ``constraint`` states which
+        uniforms the answer constrains, and at which values the answer changes. ``question`` names the kind of
+        comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1

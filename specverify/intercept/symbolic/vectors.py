@@ -175,7 +175,11 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """The constraints on the uniforms of a noise block. All draws that returned the same numbers share one object."""
+    """The constraints on the uniforms of a noise block.
+
+    Two calls that draw in the same way from the same generator state return the same numbers, and their noise blocks
+    share one object of this class.
+    """
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -186,7 +190,10 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one number of a noise vector, when it is used alone."""
+    """The draw that belongs to a single uniform of a noise block.
+
+    It is made for an element that is extracted from a noise vector and becomes a symbolic number of its own.
+    """
 
     __slots__ = ("block", "number")
 
@@ -240,7 +247,10 @@ class Many(NamedTuple):
         return self.ids >= 0
 
     def then(self, step: Steps) -> Many:
-        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged."""
+        """Return the vector with ``step`` applied to its symbolic elements; plain numbers are unchanged.
+
+        Raises ``NeedsValue`` if a factor or an exponent in the resulting chain is 0 or not finite.
+        """
         steps = chained(self.steps, step)
         for each in steps:
             size = np.abs(each.number)
@@ -374,10 +384,11 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return ``value`` with other plain numbers: those of ``value`` are replaced by ``function`` of them.
+    """Return ``value`` with other plain numbers.
 
-    In addition, the symbolic elements at which the mask ``where`` is True become plain: the elements of ``numbers`` at
-    the same indices.
+    ``function`` maps the plain numbers of ``value`` (an array) to those that replace them. In addition, the symbolic
+    elements at which the mask ``where`` is True are replaced by plain numbers: the elements of ``numbers`` at the same
+    indices.
     """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
@@ -417,7 +428,7 @@ def _sign(value: Many) -> float:
 
 
 def _never_zero(value: Many) -> Many:
-    """Return the vector; declines a vector that is clamped at 0.
+    """Return ``value``. Raises ``RuleDeclined`` for a vector that is clamped at 0.
 
     Dividing by 0 would give inf or -inf, by the sign of the zero.
     """
@@ -451,7 +462,7 @@ def divide(left: Any, right: Any) -> Many:
 
 
 def reciprocal(value: Many) -> Many:
-    """Return 1 / value; declines a vector whose elements have different signs."""
+    """Return 1 / value. Raises ``RuleDeclined`` for a vector with elements of different signs, or clamped at 0."""
     sign = _sign(_never_zero(value))
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
@@ -522,6 +533,6 @@ def subtract(left: Any, right: Any) -> Many:
 
 
 def square(value: Many) -> Many:
-    """Return the squares of a noise vector; declines a vector whose elements have different signs."""
+    """Return the squares of a noise vector. Raises ``RuleDeclined`` if its elements have different signs."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

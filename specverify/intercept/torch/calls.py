@@ -261,9 +261,9 @@ def _noted(result: Any) -> Any:
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``args``, the arguments of ``func``, with symbolic tensors replaced by ordinary tensors where needed.
 
-    If ``func`` needs storage, all symbolic tensors become ordinary: inference mode makes no view of a tensor without
-    storage, and a write makes views of its target. Otherwise a symbolic tensor is replaced only if it became ordinary
-    before.
+    All symbolic tensors are replaced if ``func`` reads memory, or assigns to an index. (An assignment makes a view of
+    its target, and in inference mode torch makes no view of a tensor without storage.) Otherwise only those symbolic
+    tensors are replaced that became ordinary tensors before (see ``is_stored``).
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -345,7 +345,8 @@ def torch_replaced() -> Iterator[None]:
 def outcome_of(tokens: torch.Tensor) -> Any:
     """Return the elements of a 1-D tensor of tokens as the outcome of a run.
 
-    If some tokens were never read, the outcome is ``Undecided``: all possible texts with their probabilities.
+    If some tokens were never read, the outcome may be ``Undecided``: all possible texts with their probabilities (see
+    ``final_outcome``).
     """
     return final_outcome(list(elements_of(tokens)))
 

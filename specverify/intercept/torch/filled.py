@@ -311,8 +311,9 @@ def _may_be_drawn_into(tensor: Any) -> bool:
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
     """Return whether the in-place method ``name`` of ``tensor`` can be done without reading an outcome.
 
-    It can if the method moves elements or computes with integers, and if ``tensor`` or ``operands``, the arguments of
-    the method, have unread outcomes.
+    ``operands`` are the arguments of the method. A method that moves elements can if the operands have unread outcomes.
+    A method that computes with integers can if the operands or ``tensor`` have unread outcomes and ``tensor`` is not of
+    floats. No other method can.
     """
     if name in _MOVES:
         return _undecided(*operands)

@@ -122,8 +122,9 @@ def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
     """Return ``tensor``, the operand of a reduction such as a sum, in the dtype in which its elements are reduced.
 
     This is ``dtype``, or the tensor's own if it is None. ``row`` is the row of the reduction in the table of
-    primitives. Returns ``Declined`` in two cases: if the tensor has floats with unread outcomes that are not counts,
-    because torch then computes the sum for each outcome; and if a reduction of bools gets other numbers.
+    primitives. Returns ``Declined`` in three cases: a reduction of bools gets other numbers; the tensor cannot be
+    converted to ``dtype`` unread; or it has floats that are unread outcomes and no counts (torch then computes the
+    reduction for each outcome).
     """
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")

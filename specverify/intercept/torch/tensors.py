@@ -79,8 +79,9 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
     """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    It applies the handler of the operation that is not in place, here ``lerp``, and overwrites the elements of the
-    tensor with the result. It declines for a tensor without random numbers.
+    The returned handler applies that of the operation that is not in place, here ``lerp``, and overwrites the elements
+    of the tensor with the result. It declines in four cases: the tensor has no symbolic number; it has become an
+    ordinary tensor; the other handler declines; or the result has another dtype or shape.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -593,8 +594,9 @@ def at_large_first(
 ) -> Callable[..., Any]:
     """Return a handler that in large-vocabulary mode tries ``rules`` in order, and ``handler`` if all of them decline.
 
-    In any other mode it calls ``handler`` at once (None: it returns ``Declined``). ``function`` is the operation, with
-    which each rule is called, and ``name`` its name.
+    In any other mode it calls ``handler`` at once. ``handler`` None stands for one that always declines. A rule is
+    called as ``rule(function, *args, **kwargs)`` with the operation ``function`` and the arguments of the call.
+    ``name`` is the name of the operation.
     """
 
     def answer(*args: Any, **kwargs: Any) -> Any:
@@ -614,7 +616,8 @@ def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callab
     """Return a handler that tries ``handler`` and, if that declines, computes ``function`` for every outcome.
 
     ``handler`` None stands for one that always declines. The outcomes are those of the one unread draw on which all
-    symbolic arguments depend. If there is no such draw, the returned handler declines too.
+    symbolic arguments depend. The returned handler declines too in two cases: there is no such draw, or the results for
+    the outcomes cannot be combined (see ``for_each_outcome``).
     """
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 

@@ -59,9 +59,9 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 def _may_be_read(args: Any, *data: Any) -> bool:
     """Return whether the indices in ``args`` may be converted to plain numbers, by drawing unread outcomes if needed.
 
-    They may if none of them is random. Random indices may if all of the following hold: none is a symbolic number;
-    ``data``, the tensors whose elements are moved, hold symbolic numbers, for which there is no other way than to draw
-    the indices now; and large-vocabulary mode is not active.
+    Return True if no index is random. If an index is random, return True only if all of the following hold. No index is
+    a symbolic number. ``data``, the tensors whose elements are moved, hold symbolic numbers: then there is no other way
+    than to draw the indices now. Large-vocabulary mode is not active.
     """
     if all(is_settled(value, shares=False) for value in args):
         return True

@@ -22,7 +22,8 @@ def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
 def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
     """Return the next chunk of a prompt to feed, at most ``size`` tokens after the ``held`` ones in the cache.
 
-    The last token of the prompt is left out, and so are the ``pending`` drafts.
+    The last token of the prompt is not part of a chunk: the first round feeds it. ``pending``, the drafts of the
+    request, are not fed with a chunk.
     """
     return tokens[held : min(held + size, len(tokens) - 1)]
 
@@ -108,8 +109,8 @@ def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
 
 
 def rank_lookup(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return the function that rank ``rank`` uses instead of the engine's lookup of drafts; None for the engine's.
+    """Return a function that replaces the engine's lookup of drafts on rank ``rank``; None if it is not replaced.
 
-    In the correct engine, all ranks use the engine's lookup, so the result is None.
+    The correct engine replaces it on no rank, so the result is None.
     """
     return None
