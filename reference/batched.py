@@ -175,7 +175,8 @@ def _leading(xp: Any, keep: Any) -> Any:
 def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
     """Return the result of the batch, in which each row has its accepted drafts, its final token, and padding.
 
-    ``xp`` is the array namespace.
+    ``draft_tokens`` ``[B, gamma]`` are the drafts, ``accepted`` ``[B]`` is the number of accepted drafts of each row,
+    and ``final`` ``[B]`` the token after them. ``xp`` is the array namespace.
     """
     final = xp.astype(final, xp.int64)[:, None]
     drafts = xp.concat([xp.astype(draft_tokens, xp.int64), final], axis=1)
@@ -184,7 +185,11 @@ def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
 
 
 def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, int]:
-    """Return B, gamma and V from the shape of p; raise ``ValueError`` if another array does not fit them."""
+    """Return B, gamma and V from the shape of ``p``, ``[B, gamma + 1, V]``.
+
+    Raises ``ValueError`` if ``draft_tokens`` is no integer array ``[B, gamma]`` or ``lengths`` no integer array
+    ``[B]``.
+    """
     if not hasattr(p, "shape"):
         raise argument_error("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:
@@ -197,9 +202,9 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
 
 
 def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
-    """Raise ``ValueError`` for an array whose dtype is not of ``kind``; values are not read from the device.
+    """Raise ``ValueError`` for the first of ``arrays`` whose dtype is not of ``kind``, "integral" or "real floating".
 
-    ``xp`` is the array namespace.
+    Values are not read from the device. ``xp`` is the array namespace.
     """
     for name, values in arrays.items():
         if not xp.isdtype(values.dtype, kind):

@@ -61,7 +61,7 @@ class Search(NamedTuple):
 
 
 def candidates(widths: Widths, q: Pmf, token: int) -> int:
-    """Return the number of siblings at a position, by the probability of its first drawn ``token``.
+    """Return the number of tokens drawn at a position, of which ``token`` is the first; the others are its siblings.
 
     ``widths`` has pairs (bound, count) with decreasing bounds. The count of the first pair whose bound is below
     q(token) is returned. Raises ``ValueError`` if no bound is.

@@ -108,10 +108,10 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 
 
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
-    """Describe the number emitted after ``position`` accepted drafts if it is no token or has target probability 0.
+    """Describe a number emitted after ``position`` accepted drafts that is no token or has target probability 0.
 
-    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if neither is the
-    case. ``rows`` are p, q and the drafts of the call.
+    ``found`` is the law of the emitted number; a probability up to ``spare`` is ignored. Returns None if there is no
+    such number. ``rows`` are p, q and the drafts of the call.
     """
     for number, mass in found.outside.items():
         if mass > spare:

@@ -44,7 +44,7 @@ def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
     """Return whether the program has the law of speculative sampling in small calls like ``opened``.
 
     The rows of these calls have three possible tokens. Returns False if the program runs with none of them. ``seed`` is
-    that of ``law_of``.
+    passed to ``law_of``.
     """
     return bool(calls := small_calls(opened)) and all(_follows(call, seed) for call in calls)
 
@@ -72,7 +72,7 @@ def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
 
     The program is the verifier of the call ``opened``. Drafts are drawn from q, and the target continues each text to a
     fixed length. A lossless program, whatever its rule, then gives the product of the rows of p. Returns "" also if the
-    law of the program is not known, or if it does not run on a small vocabulary. ``seed`` is that of ``law_of``.
+    law of the program is not known, or if it does not run on a small vocabulary. ``seed`` is passed to ``law_of``.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):

@@ -79,7 +79,7 @@ class Case(NamedTuple):
 
 
 Examine = Callable[[Any, Conditions], Examination]
-"""Examines one situation."""
+"""``examine(situation, conditions)`` examines one situation."""
 
 
 class Need(NamedTuple):
@@ -168,7 +168,7 @@ def by(examine: Callable[[Any, Conditions], Examination]) -> Callable[[Subject],
 
 
 def of_names(examinations: Mapping[str, Callable[[Conditions], Examination]]) -> ExaminedPart:
-    """Return the part of a check that brings its own situations.
+    """Return the part of a check that has situations of its own, the same for every subject.
 
     ``examinations`` maps the name of each situation to the function that examines it.
     """
@@ -247,8 +247,8 @@ def only_sampled(subject: Subject, reason: object) -> str:
 def law_in(here: InScenario, runs: int) -> Law:
     """Return the law of the new tokens of a decoder in a scenario, from at most ``runs`` runs; cached for all checks.
 
-    All rounds are enumerated, with one exception. If the calls of a verifier are memoised, the scenario is not greedy,
-    and its horizon is above ``SEVERAL_ROUNDS``, only the first round is enumerated, and the target draws the later
+    All rounds are enumerated, with one exception: a verifier with memoised calls, in a scenario that is not greedy and
+    has a horizon above ``SEVERAL_ROUNDS``. There only the first round is enumerated, and the target draws the later
     tokens. This is enough, because each round of such a verifier depends on the text alone. ``here`` is the decoder in
     its scenario.
     """

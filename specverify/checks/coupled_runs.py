@@ -99,7 +99,7 @@ def coupled(
 
 
 def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
-    """Return the result of an unexamined run, or the exception that it raises.
+    """Return the result of a plain run, which is not examined, or the exception that it raises.
 
     ``recorder`` is passed to the program as its draws; ``place`` selects the seeds and the generator states of the run.
     """

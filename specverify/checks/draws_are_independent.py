@@ -56,7 +56,7 @@ MEANT = (
 
 
 class DecodeBlock(NamedTuple):
-    """A whole decode whose calls all run in one interception block, so that reuse between its rounds is found."""
+    """A whole decode whose calls all run in one interception block, which also shows numbers that two rounds use."""
 
     where: str
     opened: OpenProgram
@@ -126,10 +126,11 @@ def examine(
     """Follow paths of ``block``, and search for a random number that is used twice.
 
     No path is followed if an enumeration of the law has already shown that no number is used twice. If a number is used
-    twice, the law of the block decides. If none is, or if the law is right, ``twice(known)`` is called: it repeats a
-    call of the verifier, and describes a reuse that is not among the sentences ``known``, or returns "". ``conditions``
-    limits the number of paths. Raises the refusal of a path that could not be followed, unless the reuse on earlier
-    paths refutes or makes the result unknown.
+    twice, the law of the block decides. If none is, or if the law is right, ``twice(known)`` is called, if it is given.
+    It repeats a call of the verifier, and describes a further number that is used twice; this refutes. It returns "" if
+    there is none. ``known`` are the sentences about the numbers found on the paths. ``conditions`` limits the number of
+    paths. Raises the refusal of a path that could not be followed, unless the numbers found on earlier paths refute or
+    make the result unknown.
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):

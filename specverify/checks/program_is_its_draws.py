@@ -135,7 +135,7 @@ def _drafting(scenario: Scenario) -> bool:
 def examine(here: InScenario, conditions: Conditions) -> Examination:
     """Run a decoder twice with the same outcomes of its draws, and compare the new tokens; a difference refutes.
 
-    The outcomes are those of enumerated paths, and those that one sequence of uniforms, given to both runs, selects.
+    Some outcomes are those of enumerated paths; others result from one sequence of uniforms that both runs get.
     ``here`` is the decoder in its scenario. ``conditions`` has the seed.
     """
     try:
@@ -261,9 +261,9 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Replay a foreign program ``number`` times with other generator states, clocks and system bytes.
 
-    With ``probe`` it is first run to find calls that may draw without interception. Returns the replays and the calls
-    that were found. If a draw without interception was found, or a run is refused, no replay is made. ``seed`` samples
-    the replayed paths.
+    With ``probe`` the program is first run to find calls that may draw without interception. Returns the replays and
+    the calls that were found. If a draw without interception was found, or a run is refused, no replay is made.
+    ``seed`` samples the replayed paths.
     """
     try:
         result = looked_at(run, seed) if probe else Found()

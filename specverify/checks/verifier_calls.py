@@ -74,9 +74,9 @@ def called_in(
 ) -> ExaminedPart:
     """Return the part of a check that calls a verifier in the scenarios with two drafts that ``keep`` accepts.
 
-    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma; only the
-    last, with the largest gamma, is examined, and it makes at most two drafts here. ``more`` are scenarios beyond those
-    of the subject; ``absent`` is the reason why the check does not apply to a subject that is no verifier.
+    ``examine`` examines the verifier in one scenario. Variants of a verifier of one sequence differ in gamma, and only
+    the last, with the largest gamma, is examined. ``more`` are scenarios beyond those of the subject. ``absent`` is the
+    reason why the check does not apply to a subject that is no verifier.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -210,10 +210,11 @@ class After(NamedTuple):
 
 @lru_cache(maxsize=256)
 def after_calls(called: CalledVerifier) -> After:
-    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results afterwards.
+    """Call the verifier ``called`` at ordinary random numbers, and compare arguments and results with earlier values.
 
-    Two checks share the result. The results of calls are compared after the last call, and again after their arguments
-    have been overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.
+    The arguments are compared after the last call. The results are compared twice: after the last call, and again after
+    the arguments have been overwritten, as by a caller that reuses its arrays. Two checks share the returned changes.
+    Raises the verifier's errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:

@@ -92,7 +92,7 @@ def long_prompt(length: int) -> Tokens:
 
 
 def many_rows(rows: int) -> tuple[Tokens, ...]:
-    """Return a batch of ``rows`` prompts of different lengths, two of them equal."""
+    """Return a batch of ``rows`` prompts of several lengths; the first and the last prompt are equal."""
     return tuple(
         long_prompt(1 + (5 * row) % 7 + row // 7) if row != rows - 1 else long_prompt(1) for row in range(rows)
     )

@@ -78,9 +78,9 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     gammas=(1,),
 )
 def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that draws every bonus token from the last row of the padded batch.
+    """Speculative sampling that draws each bonus token from the last of the target rows of a request, padding included.
 
-    This is right only for the request with the most drafts.
+    A request with fewer drafts than the longest one then gets its bonus token from a row of padding.
     """
     rng, result = np.random.default_rng(), []
     for row, n in enumerate(lengths):
@@ -299,9 +299,9 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the argmax of ``row``; if other rows of the batch are sampled (``mixed``), return a position instead.
+    """Return the argmax of ``row``, but a wrong number if other rows of the batch are sampled (``mixed``).
 
-    It is the position of the most probable token in the row read backwards, which is not its id.
+    The wrong number is the position of the most probable token counted from the end of ``row``, which is not its id.
     """
     return argmax(row[::-1]) if mixed else argmax(row)
 

@@ -190,10 +190,10 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the number of cache entries to keep; in a batch of one request (``batch`` is 1) all ``written`` ones.
+    """Return the number of cache entries to keep; it is wrong in a batch of one request (``batch`` is 1).
 
-    The entries of rejected drafts are then kept too. In a larger batch the right number is returned: ``known`` tokens
-    before the drafts plus ``accepted`` drafts.
+    Then it is ``written``, the number of all entries, so the entries of rejected drafts stay. In a larger batch the
+    right number is returned: ``known`` tokens before the drafts plus ``accepted`` drafts.
     """
     return known + accepted if batch > 1 else written
 

@@ -166,7 +166,7 @@ def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]
 
 
 def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:
-    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)``.
+    """Return ``drafter`` changed to drop the last drafted token if ``drops(q, token)``; ``q`` is the token's draft pmf.
 
     The length of the draft then depends on a token that is not verified.
     """

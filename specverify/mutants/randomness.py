@@ -106,8 +106,8 @@ def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
     """Verify the ``drafts`` of a round with uniforms rounded to float32, which can be exactly 1.
 
-    Returns the accepted drafts and one more token, which is 0 if it must come from an empty residual. ``rng`` draws the
-    uniforms.
+    Returns the accepted drafts and one more token. A uniform of 1 rejects a draft even if p = q. The residual is then
+    empty, and the token is 0. ``rng`` draws the uniforms.
     """
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())

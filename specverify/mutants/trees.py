@@ -158,9 +158,9 @@ def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Dec
     killed_by="law_is_target",
 )
 def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Verify a tree by draws from p, continuing at the first node of the level that has the drawn token.
+    """Verify a tree by draws from p; continue at the first node of the level that has the drawn token.
 
-    This node may have another parent.
+    This node may be a child of another node than the present one.
     """
     rule, depths = looked_up(tokens), tree_depths(parents.tolist())
 

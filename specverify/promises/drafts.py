@@ -95,11 +95,13 @@ def _wrong_token(
 ) -> int | None:
     """Return the index of the first wrong token in ``tokens``, a text with which a model was queried; None if all fit.
 
-    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts. All tokens fit if
-    ``tokens`` is the beginning of one of ``texts``, or has one of them as its beginning. Otherwise it is compared with
-    the text with which it has the longest common beginning: each token after that must be a draft, the most probable
-    token of the model ``draft`` after the tokens before it. If ``tokens`` begins with no whole prompt, the result is
-    the length of the longest common beginning.
+    ``texts`` are the texts of the requests, prompts included, and ``prompts`` their prompts. There are three cases:
+
+    * ``tokens`` is the beginning of one of ``texts``, or begins with one of them: all tokens fit.
+    * ``tokens`` begins with the prompt of a request: the tokens after the longest common beginning with a text of such
+      a request must be drafts, and the first that is no draft is wrong. A draft is the most probable token of the model
+      ``draft`` after the tokens before it.
+    * Otherwise the result is the length of the longest common beginning with one of ``texts``.
     """
     shared = [common_length(tokens, text) for text in texts]
     if any(common == min(len(tokens), len(text)) for common, text in zip(shared, texts, strict=True)):
@@ -111,7 +113,7 @@ def _wrong_token(
 
 
 def _continued(target: LanguageModel, text: Tokens) -> Tokens:
-    """Return ``text`` and the ``_BEYOND`` most probable tokens after it."""
+    """Return ``text`` continued by ``_BEYOND`` tokens, each the most probable one after all tokens before it."""
     for _ in range(_BEYOND):
         text += (int(target(text).argmax()),)
     return text

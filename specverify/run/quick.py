@@ -60,7 +60,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
-        chosen = _without_plan(listed, min(MOST_CASES, -(-len(listed) // 3)))
+        chosen = _without_plan(check, listed, min(MOST_CASES, -(-len(listed) // 3)))
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
@@ -71,22 +71,37 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     return ChosenCases(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
 
 
-def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most ``most`` cases of a check, for a kind of subject that the plan does not list.
+def _without_plan(check: Check, cases: Sequence[Case], most: int) -> list[Case]:
+    """Return at most ``most`` of the ``cases`` of ``check``, for a kind of subject that the plan does not list.
 
     The first group has the generic scenario of three tokens with every variant; there a residual has several tokens.
-    The second group has the scenarios that the plan lists first for verifiers of a single row, in turn with different
-    variants. Each group has at most half of the cases. The remaining cases are evenly spaced.
+    It has at most half of the cases. The second group has the scenarios of ``_first_scenarios``, in turn with different
+    variants. The remaining cases are evenly spaced.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
         by_scenario.setdefault(name_of_case(case)[1], []).append(case)
-    scenarios = dict.fromkeys(where for _, where in quick_plans()["row"]["law_is_target"] if where in by_scenario)
+    scenarios = _first_scenarios(check, by_scenario, most)
     in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
-    first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn[: min(FEW_CASES, most // 2)]]
+    first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn]
     chosen = {name_of_case(case): case for case in first}
     chosen |= {name_of_case(case): case for case in spread(cases, max(most - len(chosen), 1))}
     return list(chosen.values())[:most]
+
+
+def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Sequence[str]:
+    """Return the names in ``scenarios`` that the cases of ``check`` begin with, for a kind of subject without a list.
+
+    They are the scenarios that the plan of single rows lists for ``law_is_target``, at most half of ``most``. If that
+    plan does not list ``check``, because single rows do not have what it examines, they are instead the last scenario
+    of each shape of tables, which has the largest vocabulary of its shape: some faults need a residual of several
+    tokens.
+    """
+    plan, here = quick_plans()["row"], list(scenarios)
+    if check.name in plan:
+        names = dict.fromkeys(where for _, where in plan["law_is_target"] if where in here)
+        return list(names)[: min(FEW_CASES, most // 2)]
+    return list({where.partition("-")[0]: where for where in here}.values())
 
 
 GENERIC = "generic-v3-p010-h3-s2"

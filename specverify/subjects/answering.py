@@ -113,9 +113,9 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return the programs of an engine that ``make`` creates: one per scenario, and one per list of requests.
+    """Return one ``Answering`` for each list of requests (``situations``) that an engine of ``make`` serves.
 
-    ``names`` are the values that its calls return with the tokens.
+    ``names`` are the names of the values that the calls of the engine return with the tokens.
     """
     first = made_in(make, widened(make, SCENARIOS[0]))
     return tuple(_answering(make, requests, first, names) for requests in situations(make))

@@ -216,8 +216,8 @@ def _ends(found: OpenEnd | None) -> int:
 def _together(found: Sequence[Any]) -> Any:
     """Return the texts of a batch as one tuple; ``found`` are its rows.
 
-    If a row is ``Undecided`` (its last token is symbolic), the result is ``Undecided`` over the tuples with each of its
-    possible texts.
+    If a row is ``Undecided`` (its last token is symbolic), the result is ``Undecided`` over tuples: there is one tuple
+    for each possible text of this row.
     """
     return next(
         (

@@ -30,7 +30,7 @@ _BLOCKS: Final = ("speculative_decoding_stats", "spec_decode_metrics")
 def _in_blocks(name: str) -> tuple[str, ...]:
     """Return the paths at which vLLM may return the statistic ``name``.
 
-    It is in one of the fields ``_BLOCKS`` of the answer, or of the answer's first completion.
+    The statistic is in one of the fields ``_BLOCKS`` of the answer, or of the answer's first completion.
     """
     return tuple(f"{place}{block}.{name}" for block in _BLOCKS for place in ("", "outputs[0].", "choices[0]."))
 
@@ -364,7 +364,8 @@ def _logarithm(item: Any) -> float:
 class Ranked(NamedTuple):
     """The most probable tokens at one position, in the order in which an engine returns them.
 
-    ``ranks`` are the ranks that the engine reports for them (None: not reported); () if the form has no ranks.
+    ``ranks`` has the rank that the engine reports for each token, None for a token without one. It is () if the form of
+    the answer has no ranks.
     """
 
     tokens: tuple[int, ...]

@@ -366,8 +366,8 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
     """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
-    ``elements`` are the tokens of the row. One repeated padding id may precede the prompt, up to the length ``longest``
-    of the call's longest prompt.
+    ``elements`` are the tokens of the row. The row may begin with padding, copies of one id, that makes its prompt as
+    long as the longest prompt of the call, ``longest`` tokens.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):
@@ -378,7 +378,10 @@ def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
 
 
 def _ended(row: Any, pad: int, eos: Tokens) -> Any:
-    """Return a row without the padding id ``pad`` after its first end token (one of ``eos``)."""
+    """Return a row cut after its first end token (one of ``eos``) if only the padding id ``pad`` follows.
+
+    Any other row is returned unchanged.
+    """
     if not eos:
         return row
     numbers = _numbers(row)

@@ -48,7 +48,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return the rows of ``calls`` to examine: the row of each call; of a batch the first, middle and last row.
+    """Return the rows of ``calls`` to examine: the only row of a call, or the first, middle and last row of a batch.
 
     A call is one of ``recorded_calls``, or an object with a ``name`` and a method ``call()`` that generates one. Raises
     ``ValueError`` with one sentence for an invalid call.
@@ -114,7 +114,7 @@ def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) 
 def _run(
     verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
-    """Call ``verify`` on ``arrays`` with intercepted draws, and return the emitted tokens as ``read`` from its result.
+    """Call ``verify`` on ``arrays`` with intercepted draws, and return ``read(result)``, the emitted tokens.
 
     The last token may stay symbolic. ``boundary`` gives random numbers values near an end of their range; with None
     they stay symbolic.

@@ -375,7 +375,8 @@ def _made(make: Make, scenario: Scenario) -> Made:
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
     """Return a call without arguments that decodes the scenario's prompt and returns the row of new tokens.
 
-    ``which`` ("speculative" or "plain") selects the call of ``made``. ``make`` creates the engine.
+    ``which`` ("speculative" or "plain") selects the call of the engine ``made`` that decodes. ``make`` created the
+    engine; calls of further engines that ``make`` creates show in which form prompts are passed.
     """
     form = form_in(make, which)
 

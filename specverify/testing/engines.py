@@ -172,7 +172,8 @@ class Stated(NamedTuple):
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
     """Return the checks of the promises in ``stated`` for the engine factory ``make``.
 
-    ``engine`` is the factory whose calls return tokens only, and ``ranks`` the number of processes.
+    ``engine`` is the same factory, but the calls of its engines return only the tokens. ``ranks`` is the number of
+    processes.
     """
     names, result = tuple(stated.values), list[Check]()
     if stated.values:

@@ -156,8 +156,8 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
 def _reasoning(usage: Mapping[str, Any], others: int) -> dict[str, int]:
     """Return {"reasoning_tokens": number} for the first of several completions; {} if the server does not count them.
 
-    The number is the count in ``usage``, which is that of all completions, minus ``others``, the number of tokens of
-    the other completions; it is at least 0.
+    ``usage`` counts the reasoning tokens of all completions together. The number is this count minus ``others``, the
+    number of tokens of the other completions, and at least 0.
     """
     for path in ("reasoning_tokens", "completion_tokens_details.reasoning_tokens"):
         count = value_at(usage, path)

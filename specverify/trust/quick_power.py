@@ -301,10 +301,11 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
 
 
 def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
-    """Return the results of the quick and the full plan on a bug; each stops at its first refutation.
+    """Return the name and kind of a bug, and the check that refutes it under the quick and the full plan, as a record.
 
-    A refutation by quick implies one by full, because its cases are cases of the full plan. So the full plan runs only
-    on bugs that quick does not refute, and only if ``full`` is set: otherwise its result is None.
+    The entries ``quick`` and ``full`` are "" if no check refutes the bug. A refutation by the quick plan implies one by
+    the full plan, because its cases are cases of the full plan; ``full`` is then the same check. So the full plan runs
+    only on a bug that the quick plan does not refute. Without ``full`` it does not run, and its entry is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
@@ -391,7 +392,8 @@ A kind of subject that is not in the table below has no list. It gets at most a 
 of each check, in this order:
 
 1. every variant of the subject with one generic scenario of three tokens;
-2. the scenarios that refute most bugs of the kind `row`;
+2. the scenarios that refute most bugs of the kind `row`; for a check that single rows do not have, the last scenario of
+   each shape of tables, which has the largest vocabulary;
 3. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and

@@ -307,10 +307,10 @@ def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield, for each round of one text that ``program`` decodes, its sizes and the cache length before the next one.
+    """Yield (sizes, cache length before the next round) for each round but the last of a text that ``program`` decodes.
 
-    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. Raises
-    ``NotAsked`` if the program has no observer.
+    The sizes are ``(known, gamma, accepted)``: tokens before the round, drafted tokens, accepted drafts. ``seed`` is
+    the seed of the draws. Raises ``NotAsked`` if the program has no observer.
     """
     if program.watch is None:
         raise NotAsked("it cannot be looked into")

@@ -97,7 +97,8 @@ class PathDraw(NamedTuple):
         """Return the token of this draw if it is a draw from ``row``, within ``near``; else None.
 
         A draw with a pmf must have the pmf ``row``. A lookup of a uniform must have one interval for each token with
-        positive probability in ``row``, in order and with this length.
+        positive probability in ``row``, in the same order, and each interval must be as long as the probability of its
+        token.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -180,8 +181,8 @@ def is_drawn_from_q(
 ) -> bool:
     """Return whether the row ``seen``, from which the program draws a token, is used as q.
 
-    It is if, on some path, a token x is drawn from ``seen`` and then tested with min(1, p(x)/seen(x)), with the row
-    ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
+    The row is used as q if, on some path, a token x is drawn from it and then tested with min(1, p(x)/seen(x)), with
+    the row ``p`` of the target. ``engine`` yields all paths, and ``known`` is the cache of ``with_pmfs``.
     """
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)

@@ -256,8 +256,8 @@ def is_by_other_text(said: str) -> bool:
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return the sentence about the wrong rule that the rounds of ``read`` follow; "" if no wrong rule is recognised.
 
-    ``read`` holds (reading, models) of each path. The rule must fit the probabilities of all rounds before the first
-    deviation of each path, this deviation included.
+    ``read`` holds (reading, models) of each path. On each path, the rule must fit the probabilities of all rounds up to
+    the first that deviates from the right rule, and of this round.
     """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None

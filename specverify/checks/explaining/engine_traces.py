@@ -13,7 +13,7 @@ from specverify.subjects.subject import Trace
 KEPT = "the context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 LEAST_CHOSEN = 2
-"""The number of different tokens that must be an argmax before the program is said to choose it."""
+"""The least number of different tokens from which it is inferred that a program chooses the argmax."""
 LEAST_SHOWN = 3
 """The number of texts that must agree before two requests are said to have exchanged texts."""
 
@@ -160,11 +160,10 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
     """Return the index in ``trace.queries`` just after the last query of request ``index``.
 
-    The search begins after ``start``, the index of a query of this request. The result is the larger of two indices:
-
-    * that of the first query whose text is the prompt of a later request; the number of all queries if there is none.
-      Later requests with the same prompt as this one are ignored.
-    * that just after the last other query whose text begins with the prompt of this request.
+    The search begins after ``start``, the index of a query of this request. The request ends before the first query
+    whose text is the prompt of a later request, unless that prompt is equal to its own; without such a query, it ends
+    with the last query of the run. It ends later if the text of a later query begins with its prompt: just after the
+    last such query.
     """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
@@ -247,10 +246,14 @@ def _context(tokens: Tokens) -> str:
 def text_of_other_request(trace: Trace, index: int) -> str:
     """Return the sentence that p of request ``index`` is computed after the text of another request; "" if it is not.
 
-    At least three texts that only this request has must show the fault. A text shows it in the following case: the
-    draft model is queried with this text, the next query to the target has a text of the other request, and the most
-    probable token after that text is the one that this request emits. ``trace`` has the texts and the model queries of
-    the run.
+    Only texts that no other request has are examined, and only if the target's next query, after the draft model is
+    queried with such a text, has a text that does not begin with it. Three conditions must hold:
+
+    * There are at least ``LEAST_SHOWN`` examined texts.
+    * After the text of each such query, the most probable token of p is the token that this request emits.
+    * The texts of all these queries belong to one other request.
+
+    ``trace`` has the texts and the model queries of the run.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0
@@ -348,9 +351,10 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that the text ``asked`` has more than ``text``, all in one place after ``prompt``.
+    """Return the tokens that are inserted in ``asked``, compared with ``text``, all at one position.
 
-    Returns () if ``asked`` cannot be made from ``text`` by inserting tokens in one such place before its end.
+    The position is after ``prompt`` and before the end of ``text``. Returns () if ``asked`` does not result from
+    ``text`` by such an insertion.
     """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
@@ -387,8 +391,8 @@ def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Toke
 def _padded_text(target: LanguageModel, text: Tokens, token: int, asked: Sequence[Tokens]) -> str:
     """Return the sentence that ``token`` is the argmax of p after ``text`` with further tokens before its beginning.
 
-    ``asked`` are texts with which ``target``, the model that gives p, is queried. All tokens before the beginning must
-    be equal, as padding is. Returns "" if no such text is in ``asked``.
+    ``asked`` are texts with which ``target``, the model that gives p, is queried. The further tokens must be equal to
+    each other, as padding tokens are. Returns "" if no such text is in ``asked``.
     """
     for other in asked:
         more = len(other) - len(text)

@@ -233,10 +233,11 @@ def _warped_residuals(parameters: str) -> dict[str, Any]:
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the names of the formulas that fit all observations of ``part``; "" if none fits.
+    """Return the name of a formula that fits all observations of ``part``; "" if none fits.
 
-    ``all_given`` are the rounds with the observations. Returns "" also if several formulas fit and all rows have two
-    tokens, where many formulas agree. ``parameters`` are the sampling parameters as text.
+    ``all_given`` are the rounds with the observations. If several formulas fit, ``_joined`` selects the names; but if
+    all rows have two tokens, where many formulas agree, the result is "". ``parameters`` are the sampling parameters as
+    text.
     """
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return _one_token(all_given, part)

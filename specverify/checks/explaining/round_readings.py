@@ -234,8 +234,8 @@ def are_without_replacement(one: PathDraw, other: PathDraw) -> bool:
 def are_candidates(one: PathDraw, other: PathDraw, moments: Sequence[int]) -> bool:
     """Return whether ``one`` and ``other`` are drawn for one position, without or with replacement.
 
-    With replacement both draws come from one row, and no model is queried between them; ``moments`` are the numbers of
-    earlier draws at the queries of the path. Without recorded queries such draws are not recognised.
+    With replacement, both draws come from one row, and no model is queried between them. ``moments`` states, for each
+    query of the path, how many draws come before it; if it is empty, draws with replacement are not recognised.
     """
     if are_without_replacement(one, other):
         return True
@@ -683,7 +683,7 @@ class _PathReader:
     def _undrawn_token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the readings of the token after ``here`` as one that no draw produced.
+        """Yield the readings in which no draw produced the token after the text ``here``.
 
         Such a token is certain, is the last token of the path, or is chosen by the program. The arguments ``at``,
         ``rule``, ``name`` and ``rejected`` and the yielded tuples are those of ``_token``.

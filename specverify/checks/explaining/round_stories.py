@@ -119,7 +119,7 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Describe the ``token`` that a round without drafts emits: its probability, and p if that differs.
+    """Describe the ``token`` that a round without drafts emits, with its probability; p is added if it differs.
 
     ``start`` is the state before the round. ``here`` is the decoder in its scenario.
     """

@@ -38,9 +38,9 @@ class TreeReading(NamedTuple):
     example: str = ""
     """The first deviation of a test, in numbers."""
     last: str = ""
-    """The first draw of a last token from another row than p or the residual, as a clause."""
+    """A clause about the first last token of a round that is drawn from another row than the rule's; "" if none is."""
     end: str = ""
-    """The same draw as a sentence."""
+    """A sentence about such a draw in a round whose tests follow the rule; "" if there is none."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
@@ -272,7 +272,7 @@ class _Walk:
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
         """Describe the ``token`` after the last accepted node, at which the text is ``text``.
 
-        ``left`` is the residual, from which the token is drawn if a child was ``rejected``.
+        If a child was ``rejected``, the rule draws the token from the residual ``left``, otherwise from p.
         """
         p = [float(mass) for mass in self.here.task.target(text).tolist()]
         rule = [float(mass) for mass in left] if rejected else p

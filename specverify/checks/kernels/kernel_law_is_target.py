@@ -97,7 +97,7 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return, by the name of the situation, the probability of uniforms near the faces of its cells.
+    """Return name of a situation -> probability of the uniforms near the faces of its cells.
 
     The kernel is not evaluated at these uniforms. ``rounds`` has the kernel, its rows and their cells.
     """
@@ -263,9 +263,10 @@ OTHER_ROWS: Mapping[str, Callable[[int, int], int]] = {
     "the next row": lambda row, rows: min(row + 1, rows - 1),
     "the last row": lambda row, rows: rows - 1,
 }
-"""By its name, the row of a launch whose random numbers a wrong kernel may read."""
+"""Name -> function (row, number of rows of the launch) -> the row whose random numbers a wrong kernel may read instead.
+"""
 LEAST_ROWS = 4
-"""Least number of rows of a launch whose answers are evidence of whose random numbers a kernel reads."""
+"""With fewer rows in a launch, the answers do not show of which row a kernel reads the random numbers."""
 
 
 def borrowed_numbers(rounds: KernelRounds, cases: Any, uniforms: Any, answers: Sequence[Tokens]) -> str:
