@@ -39,12 +39,12 @@ def test_a_planted_fault_gives_its_own_name(hypothesis):
 
 
 def test_the_law_of_a_row_alone_has_no_name():
-    law = law_of(HYPOTHESES[0]._replace(ending=lambda rows, b: (rows[b].count, rows[b].p[rows[b].count])))
+    law = law_of(HYPOTHESES[0]._replace(ending=lambda rows, b: (rows[b].accepted, rows[b].p[rows[b].accepted])))
     assert rule_of_batch(BATCH, law) == ""
 
 
 def test_right_rows_in_another_order_are_named():
-    right = law_of(HYPOTHESES[0]._replace(ending=lambda rows, b: (rows[b].count, rows[b].last(rows[b].count))))
+    right = law_of(HYPOTHESES[0]._replace(ending=lambda rows, b: (rows[b].accepted, rows[b].last(rows[b].accepted))))
     exchanged = {text[2:] + text[:2]: mass for text, mass in right.items()}
     said = "the answers are returned in another order: row 1 gets that of row 2, row 2 gets that of row 1"
     assert rule_of_batch(BATCH, exchanged) == said

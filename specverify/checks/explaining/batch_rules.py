@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +50,7 @@ class _RowRound(NamedTuple):
     passed: tuple[bool, ...]
 
     @property
-    def count(self) -> int:
+    def accepted(self) -> int:
         """The number of accepted drafts."""
         return self.passed.index(False) if False in self.passed else len(self.passed)
 
@@ -70,14 +70,14 @@ EndingRule = Callable[[Sequence[_RowRound], int], Ending]
 
 
 def _right(rows: Sequence[_RowRound], b: int) -> Ending:
-    return rows[b].count, rows[b].last(rows[b].count)
+    return rows[b].accepted, rows[b].last(rows[b].accepted)
 
 
 def _bonus_for_all_or_none(rows: Sequence[_RowRound], b: int) -> Ending:
     here, gamma = rows[b], len(rows[b].drafts)
-    if here.count < gamma or all(row.count == len(row.drafts) for row in rows):
+    if here.accepted < gamma or all(row.accepted == len(row.drafts) for row in rows):
         return _right(rows, b)
-    return here.count, excess(here.p[gamma - 1], here.q[gamma - 1])
+    return here.accepted, excess(here.p[gamma - 1], here.q[gamma - 1])
 
 
 def _no_bonus_but_p(rows: Sequence[_RowRound], b: int) -> Ending:
@@ -86,12 +86,12 @@ def _no_bonus_but_p(rows: Sequence[_RowRound], b: int) -> Ending:
 
 
 def _bonus_for_any(rows: Sequence[_RowRound], b: int) -> Ending:
-    some = any(row.count == len(row.drafts) for row in rows)
-    return (rows[b].count, rows[b].p[-1]) if some else _right(rows, b)
+    some = any(row.accepted == len(row.drafts) for row in rows)
+    return (rows[b].accepted, rows[b].p[-1]) if some else _right(rows, b)
 
 
 def _count_of(choose: Callable[[list[int]], int], rows: Sequence[_RowRound], b: int) -> Ending:
-    count = min(choose([row.count for row in rows]), len(rows[b].drafts))
+    count = min(choose([row.accepted for row in rows]), len(rows[b].drafts))
     return count, rows[b].cut(count)
 
 
@@ -102,18 +102,18 @@ def _any_passes(rows: Sequence[_RowRound], b: int) -> Ending:
 
 
 def _place_of(choose: Callable[[list[int]], int], rows: Sequence[_RowRound], b: int) -> Ending:
-    return rows[b].count, rows[b].cut(choose([row.count for row in rows]))
+    return rows[b].accepted, rows[b].cut(choose([row.accepted for row in rows]))
 
 
 def _cut_to_least(by_p: bool, rows: Sequence[_RowRound], b: int) -> Ending:
-    least = min(row.count for row in rows)
-    if rows[b].count == least:
+    least = min(row.accepted for row in rows)
+    if rows[b].accepted == least:
         return _right(rows, b)
     return least, rows[b].p[least] if by_p else excess(rows[b].p[least], rows[b].q[least])
 
 
 def _residual_of_first(rows: Sequence[_RowRound], b: int) -> Ending:
-    count = rows[b].count
+    count = rows[b].accepted
     if count == len(rows[b].drafts) or count >= len(rows[0].drafts):
         return _right(rows, b)
     return count, excess(rows[0].p[count], rows[0].q[count])
@@ -318,7 +318,7 @@ def _tests(hypothesis: _Hypothesis, rounds: Sequence[tuple[Any, ...]], draws: Dr
     passed: list[list[bool]] = [[] for _ in rounds]
     for k in range(max(map(len, bounds))):
         edges = sorted({0.0, 1.0, *(row[k] for row in bounds if k < len(row))})
-        low = edges[_drawn(draws, np.diff(edges))]
+        low = edges[_drawn(draws, [high - low for low, high in pairwise(edges)])]
         for row, results in zip(bounds, passed, strict=True):
             if k < len(row):
                 results.append(low < row[k])
