@@ -46,10 +46,10 @@ from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
 from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
-from specverify.laws.enumeration import program_law, whole_run
+from specverify.laws.enumeration import program_law, run_toward, whole_run
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, heaviest_paths, outcomes_of
-from specverify.reference import Draws, LanguageModel, Pmf, Task, Tokens
+from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Task, Tokens
 from specverify.subjects.subject import EngineProgram, InScenario, Trace
 from specverify.subjects.warped_tasks import Processed
 
@@ -81,7 +81,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     """
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
-    example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
+    example = outcome_counterexample(here, worst, then, readings)
     difference = first_difference(law, expected)
     fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
     if fault is None and here.decoder.propose is None:
@@ -101,8 +101,7 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
     The examined rounds are its first ones, and those on the most probable paths that emit ``outcome``. ``here`` is the
     decoder in its scenario. Returns None if no difference is recognised.
     """
-    program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
+    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, SHOWN)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
     return fault_of_rounds(here, later)
 
@@ -472,19 +471,19 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 
 
 def outcome_counterexample(
-    here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
+    here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
     """Return a counterexample that shows the most probable paths to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
+    ``outcome`` is the forbidden outcome, and ``then`` is the last sentence of the counterexample. A path that
     deviates from the rule is shown alone; without one the three most probable paths are shown. The readings of the
     shown paths are appended to ``readings``. ``here`` is the decoder in its scenario.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
-    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, SEARCHED_PATHS)]
+    decoder = here.variant.build(_recording(here.task, seen))
+    heaviest = [path for _, path in _paths_to(outcome, decoder, here.prompt, SEARCHED)]
     if any(or_none(tree_reading, here, path.choices) is not None for path in heaviest):
-        return _tree_counterexample(here, offends, then, readings)
+        return _tree_counterexample(here, outcome, then, readings)
     weights: dict[str, Any] = {}
     paths_of = dict[str, list[Path[Any]]]()
     for path in heaviest:
@@ -496,8 +495,19 @@ def outcome_counterexample(
     seen.clear()
     for line in lines:
         for path in paths_of[line]:
-            program(Replayed(path.choices))
+            whole_run(decoder, here.prompt)(Replayed(path.choices))
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=_told_with(lines, weights))
+
+
+def _paths_to(outcome: Tokens, decoder: Decoder, prompt: Tokens, number: int) -> list[tuple[Any, Path[Tokens | None]]]:
+    """Return the ``number`` most probable paths of a decode of ``prompt`` to the new tokens ``outcome``.
+
+    The result has pairs (weight, path). A decode ends at the first round that parts from ``outcome``. Only if no path
+    is left, as of a decoder that changes earlier tokens, are whole decodes followed.
+    """
+    return heaviest_paths(
+        run_toward(decoder, prompt, outcome), lambda new: new == outcome, number, SEARCHED_PATHS
+    ) or heaviest_paths(whole_run(decoder, prompt), lambda new: new == outcome, number, SEARCHED_PATHS)
 
 
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
@@ -505,8 +515,7 @@ def impossible_token(here: InScenario, outcome: Tokens) -> str:
 
     ``here`` is the decoder in its scenario.
     """
-    program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
+    heaviest = _paths_to(outcome, here.variant.build(here.task), here.prompt, 1)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
@@ -519,17 +528,17 @@ def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, .
 
 
 def _tree_counterexample(
-    here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
+    here: InScenario, outcome: Tokens, then: str, readings: list[Reading] | None
 ) -> Counterexample:
     """Return a counterexample that shows paths with draft trees to a forbidden outcome.
 
-    ``offends`` is true for a forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
+    ``outcome`` is the forbidden outcome, and ``then`` is the last sentence of the counterexample. Paths that
     deviate from the rule come first. The readings of the shown paths are appended to ``readings``. ``here`` is the
     decoder in its scenario.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
-    program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
+    decoder = here.variant.build(_recording(here.task, seen))
+    heaviest = _paths_to(outcome, decoder, here.prompt, SEARCHED_TREES)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     rounds, deviation, end = list[TreeRound](), "", ""
@@ -547,7 +556,7 @@ def _tree_counterexample(
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
     for line in lines:
-        program(Replayed(paths_of[line].choices))
+        whole_run(decoder, here.prompt)(Replayed(paths_of[line].choices))
     if readings is not None:
         unseen = bool(rule) and not any(faults.values())  # the rule shows on other paths
         readings += [Reading((line,), named if faults[line] or unseen else "", (), 0.0) for line in lines]
