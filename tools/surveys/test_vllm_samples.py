@@ -22,12 +22,11 @@ def test_the_seed_of_a_sample_is_set_after_the_engine_is_made(monkeypatch):
     """A process makes its engine at its first sample, and making it seeds torch: all seeds gave the same sample."""
     made = cache(lambda way: torch.manual_seed(0))
 
-    def generate(way, asked, parameter_list):
-        made(way)
-        return [SimpleNamespace(outputs=[SimpleNamespace(token_ids=torch.randint(8, (4,)).tolist())]) for _ in asked]
+    def text() -> SimpleNamespace:
+        return SimpleNamespace(outputs=[SimpleNamespace(token_ids=torch.randint(8, (4,)).tolist())])
 
     monkeypatch.setattr(adapter, "engine", made)
-    monkeypatch.setattr(adapter, "generate", generate)
+    monkeypatch.setattr(adapter, "generate", lambda way, asked, _: [made(way), *(text() for _ in asked)][1:])
     samples = []
     for seed in (1, 2):
         made.cache_clear()
