@@ -93,15 +93,18 @@ def _first_scenarios(check: Check, scenarios: Iterable[str], most: int) -> Seque
     """Return the names in ``scenarios`` that the cases of ``check`` begin with, for a kind of subject without a list.
 
     They are the scenarios that the plan of single rows lists for ``law_is_target``, at most half of ``most``. If that
-    plan does not list ``check``, because single rows do not have what it examines, they are instead the last scenario
-    of each shape of tables, which has the largest vocabulary of its shape: some faults need a residual of several
-    tokens.
+    plan does not list ``check``, because single rows do not have what it examines, they are instead one scenario of
+    each shape of tables: the first and the last of a shape in turn, which have the smallest and the largest vocabulary.
+    Faults that need a residual of several tokens show only in the largest.
     """
     plan, here = quick_plans()["row"], list(scenarios)
     if check.name in plan:
         names = dict.fromkeys(where for _, where in plan["law_is_target"] if where in here)
         return list(names)[: min(FEW_CASES, most // 2)]
-    return list({where.partition("-")[0]: where for where in here}.values())
+    shapes: dict[str, list[str]] = {}
+    for where in here:
+        shapes.setdefault(where.partition("-")[0], []).append(where)
+    return [names[-(number % 2)] for number, names in enumerate(shapes.values())]
 
 
 GENERIC = "generic-v3-p010-h3-s2"
