@@ -127,7 +127,9 @@ NO_UNIFORMS = "it draws no uniforms: it draws outcomes directly"
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Examine an engine program with every uniform at its smallest value, then at its largest.
 
-    Other draws are enumerated. ``conditions`` has the largest number of runs.
+    Other draws are enumerated. An output that has probability 0 without speculation is a fault. A fault refutes, or
+    becomes a note if its probability per draft is below ``conditions.edge``. The result is unknown if the greedy texts
+    with and without speculation first differ at a near-tie of logits. ``conditions`` has the largest number of runs.
     """
     runs, edges = 0, list[Any]()
     for result in at_boundaries(program, conditions.runs):

@@ -70,8 +70,10 @@ class KnownValues(NamedTuple):
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare every value that the engine program ``answering`` returns, on every path, with its promise.
 
-    ``promises`` maps the name of each value to its promise. Raises ``EnumerationTooLarge`` for more than ``MOST_PATHS``
-    paths.
+    ``promises`` maps the name of each value to its promise. A wrong value refutes, and so does a value that only some
+    answers have. The result is unknown if rounding may explain the only differences, or if no expected value is known
+    for one of the names. Raises ``UnusableSubject`` if no answer has one of the values, and ``EnumerationTooLarge`` for
+    more than ``MOST_PATHS`` paths.
     """
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
@@ -607,10 +609,11 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 
 
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
-    """Return the right text of an answer, from the first of the values ``names`` that determines it.
+    """Return the right text of an answer, or None if it is not known.
 
-    ``known`` has the promises, and the values of the call without speculation. Returns None if no value determines the
-    text.
+    ``names`` are names of values that contain the text. The first whose promise in ``known`` is a function of the
+    tokens gives the text. If there is none, it is the first that the call without speculation returns with these
+    tokens.
     """
     for name in names:
         kind = known.promises.get(name)

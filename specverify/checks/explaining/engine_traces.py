@@ -62,10 +62,10 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
 
 
 def drafts_of_first_round(trace: Trace) -> int:
-    """Return the number of drafts of the first round: the drafts that are queried in sequence after a prompt.
+    """Return the number of drafts of the first round, inferred from the queries in ``trace``.
 
-    The queries from the first one to the draft model up to the next one to the target are counted. Returns 0 if the
-    draft model is not queried. ``trace`` has the texts and the model queries of the run.
+    The queries from the first one to the draft model up to the next one to the target are counted; queries of several
+    requests with equally many drafts after the prompt count once. Returns 0 if the draft model is not queried.
     """
     names = [name for name, _ in trace.queries]
     if "draft" not in names:
