@@ -99,10 +99,10 @@ def run_campaign(
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
     """Sample the missing blocks of a campaign in ``jobs`` processes; yield the name and the verdicts of each subject.
 
-    ``progress(name, blocks)`` is called after every evaluated block. ``made`` (the command and the versions of
-    packages) is stored with the plan. A subject whose sampling fails is UNUSABLE. If its process dies or a block cannot
-    be stored, the subject is UNKNOWN. Its stored blocks remain in both cases. Raises ``ValueError`` for an invalid law
-    or plan.
+    ``progress(name, blocks)`` is called after every evaluated block, with the number of evaluated blocks of this
+    subject. ``made`` (the command and the versions of packages) is stored with the plan. A subject whose sampling fails
+    is UNUSABLE. If its process dies or a block cannot be stored, the subject is UNKNOWN. Its stored blocks remain in
+    both cases. Raises ``ValueError`` for an invalid law or plan.
     """
     with stored_in(campaign.results) as file:
         keep_asked(file, {key_of(campaign, item): _asked(campaign, item, made or {}) for item in campaign.subjects})
@@ -251,7 +251,7 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return the evidence ``total`` about the independence of two samples, combined with that of one more block.
+    """Return the evidence ``total`` of one test of independence, combined with that of one more block.
 
     ``found`` has the evidence of this block, with the fields of ``IndependenceFound`` as keys (see ``_plain``). The
     e-values are multiplied, by adding their logarithms, and the counts are added.

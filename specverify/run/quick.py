@@ -53,10 +53,12 @@ def in_quick(conditions: Conditions) -> Conditions:
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
-    """Return the cases of a check that the plan lists for this ``kind`` of subject, in the order of the plan.
+    """Return the cases of a check that the quick plan examines for this ``kind`` of subject.
 
-    Laws of engines at unusual sizes are always included. If the plan lists none of the cases, for example because the
-    caller passed other scenarios, evenly spaced cases are chosen.
+    They are the cases that the plan lists for the kind and the check. If the plan lists the kind but not the check,
+    they are those of ``_names_of_others``; if it does not list the kind, those of ``_without_plan``. If none of the
+    listed cases is among ``cases``, for example because the caller passed other scenarios, evenly spaced cases are
+    chosen. The check ``law_is_target`` also gets all cases of engines at unusual sizes.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -74,9 +76,10 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` cases of a check, for a kind of subject that the plan does not list.
 
-    The first group has the generic scenario of three tokens with every variant; there a residual has several tokens.
-    The second group has the scenarios that the plan lists first for verifiers of a single row, in turn with different
-    variants. Each group has at most half of the cases. The remaining cases are evenly spaced.
+    First come cases of one generic scenario with three tokens (so that a residual can have several tokens), one for
+    each variant. Then come the scenarios that the plan lists first for verifiers of a single row; each gets one
+    variant, and successive scenarios get different ones. Each of these two groups has at most ``most`` / 2 cases. The
+    remaining cases are evenly spaced.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
@@ -110,7 +113,10 @@ def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
 
 
 def name_of_case(case: Case) -> CaseName:
-    """Return the names of the variant and the scenario of a case, or of its program or setting."""
+    """Return (label of the variant, name of the scenario) of a case.
+
+    If the case has no scenario, return ("", name of its program or setting).
+    """
     here: Any = case.situation
     if hasattr(here, "scenario") and hasattr(here, "variant"):
         return here.variant.label, here.scenario.name
