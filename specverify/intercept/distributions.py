@@ -577,7 +577,7 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
     """Return an array of shape ``size`` and type ``dtype`` with ``draw(index)`` at each index.
 
-    The result is a scalar if ``size`` is None.
+    The result is a scalar if ``size`` is None or ().
     """
     if size is None or size == ():
         return dtype(draw(()))

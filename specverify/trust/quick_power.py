@@ -394,7 +394,8 @@ A kind of subject that is not in the table below has no list. It gets at most a 
 of each check, in this order:
 
 1. every variant of the subject with one generic scenario of three tokens;
-2. the scenarios that refute most bugs of the kind `row`;
+2. the scenarios that refute most bugs of the kind `row`; for a check that single rows do not have, one scenario of each
+   shape of tables, with the smallest and the largest vocabulary in turn;
 3. the other cases, at even distances.
 
 The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and

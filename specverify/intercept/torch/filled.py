@@ -267,10 +267,11 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the result of ``func(*args, **kwargs)``, a call that writes symbolic numbers into a tensor.
+    """Return the result of ``func(*args, **kwargs)``, a call that writes into a tensor without reading outcomes.
 
-    ``filled`` records which tensors hold symbolic numbers; the tensor that is written to is added. Returns ``Declined``
-    for any other call.
+    The call writes symbolic numbers or unread outcomes, or it writes to a tensor that holds symbolic numbers. Returns
+    ``Declined`` for any other call. ``filled`` records which tensors hold symbolic numbers; the tensor that is written
+    to is added.
     """
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)

@@ -333,7 +333,10 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
-    """A torch dispatch mode that runs every operation unchanged and records those that draw."""
+    """A torch dispatch mode that runs every operation and records those that draw.
+
+    If the recorder has given values for the numbers of an operation (a ``Replayer``), they replace the drawn numbers.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         """Record the results of operations that draw in ``recorder``."""
