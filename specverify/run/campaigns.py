@@ -183,9 +183,10 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
 def judged(
     campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
-    """Return the verdicts on ``blocks``, evaluated in order until they are decided; () if there is no block.
+    """Return the verdicts on a subject from its ``blocks``; empty if there is no block.
 
-    ``campaign`` has the plan that the subject shares with others. ``progress`` is called as in ``run_campaign``.
+    The blocks are evaluated in order, until the verdicts are decided. ``campaign`` has the plan that the subject shares
+    with others. ``progress`` is called as in ``run_campaign``.
     """
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)

@@ -163,8 +163,8 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
     """Return the verdicts of ``judge`` on the law and of ``watched`` on independence.
 
-    ``notes`` are added to the verdict on independence. If samples depend on each other, only an outcome of probability
-    0 refutes the law.
+    ``notes`` are added to the verdict on rows of two calls. If samples depend on each other, the verdicts on the law
+    become UNKNOWN, unless an outcome of probability 0 was sampled.
     """
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]

@@ -185,8 +185,8 @@ def run_check(
 ) -> Verdict:
     """Return the verdict of one check on a subject, from all cases of the check.
 
-    The check ends within the time limit of ``checklist``, which also has its settings.
-    ``told(examined, cases)`` is called now and then with the number of examined cases, and of all cases (0: unknown).
+    The check ends within the time limit of ``checklist``, which also has its settings. ``told(examined, cases)`` is
+    called now and then. Its arguments are the number of cases examined so far, and that of all cases (0 if unknown).
     """
     return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
 

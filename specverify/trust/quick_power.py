@@ -307,7 +307,8 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
     The entries ``quick`` and ``full`` are "" if no check refutes the bug. A refutation by the quick plan implies one by
     the full plan, because its cases are cases of the full plan; ``full`` is then the same check. So the full plan runs
-    only on a bug that the quick plan does not refute. Without ``full`` it does not run, and its entry is None.
+    only on a bug that the quick plan does not refute. Without the argument ``full`` it does not run, and the entry of
+    such a bug is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)

@@ -79,7 +79,7 @@ def fed_when_full(pending: Tokens) -> Tokens:
 def accepted_count(new: Tokens, accepted: int) -> int:
     """Return the number of accepted drafts of a round for the statistics.
 
-    Drafts that were cut from ``new`` do not count.
+    ``new`` are the tokens of the round that are kept. An accepted draft that was cut from the text does not count.
     """
     return min(accepted, len(new))
 
