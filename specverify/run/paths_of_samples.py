@@ -51,10 +51,10 @@ class _FollowedPaths(NamedTuple):
 
 
 def explained_verdict(verdict: Verdict, here: ExplainedSampler) -> Verdict:
-    """Return ``verdict``, a refutation of the law of samples, with the cause as the first sentence of its message.
+    """Return ``verdict`` with the cause as the first sentence of its message, if it refutes the law of samples.
 
-    The previous first sentence follows in the rows. Without a cause the result is ``verdict``. ``here`` has the sampler
-    and the expected law.
+    The previous first sentence becomes the first of the rows. The result is ``verdict`` itself if no cause is found, or
+    if it does not refute the law. ``here`` has the sampler and the expected law.
     """
     example = verdict.counterexample
     if verdict.check not in {OF_A_LAW, OF_A_REFERENCE} or example is None or "tally" not in verdict.figures:
@@ -96,9 +96,10 @@ def _expected(here: ExplainedSampler) -> Mapping[Tokens, float] | None:
 
 
 def _followed(sampler: Sampler, expected: Mapping[Tokens, float]) -> _FollowedPaths | None:
-    """Return all paths of one sample of ``sampler``; None if there are more than ``MOST_PATHS``.
+    """Return all paths of one sample of ``sampler``.
 
-    ``expected`` is the law of texts with which messages compare.
+    Returns None if there are more than ``MOST_PATHS``, or if their probabilities do not sum to 1. ``expected`` is the
+    right law of texts, with which the messages of the program compare.
     """
 
     def one() -> Tokens:
