@@ -55,9 +55,10 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield (difference, setting) for settings that may show a fault in fewer calls.
+    """Yield (difference, setting) for settings that may show a fault of ``setting`` in fewer calls.
 
-    They are greedy, have a higher temperature, or have another prompt.
+    They have a higher temperature, or another prompt and greedy decoding, or another prompt alone. If ``setting`` is
+    greedy, nothing is yielded.
     """
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
