@@ -51,8 +51,8 @@ class End(NamedTuple):
     """The end of a path: the emitted tokens, the weight (product of the draws' probabilities), and what was assumed.
 
     ``asked`` has an entry for each comparison on the path whose other answer is in the tree too. ``drawn`` has an entry
-    for each draw whose probability is not constant. An entry is the number of a polynomial and the
-    signs that the polynomial has on this path.
+    for each draw whose probability is not constant. An entry is the number of a polynomial and the signs that the
+    polynomial has on this path.
     """
 
     tokens: tuple[int, ...]

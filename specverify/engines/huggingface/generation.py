@@ -93,7 +93,8 @@ Build = Callable[[EngineSetting], GenerateCall]
 def layers_of(model: Any) -> Any:
     """Return the number of layers that the next forward pass of ``model`` will use.
 
-    With early exit, the library lowers this number in the config while it drafts. None if the config has no such entry.
+    With early exit, the library lowers this number in the config while it drafts. The result is None if the config does
+    not state the number.
     """
     return getattr(model.config, "num_hidden_layers", None)
 
@@ -204,8 +205,8 @@ def as_lists(value: Any) -> Any:
 def quiet_and_seeded(seed: int) -> Iterator[None]:
     """In the ``with`` block, seed torch, run it on one thread, and show only errors of the library's log.
 
-    The former state is restored afterwards. The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's
-    ``generate``; no setting avoids the notice.
+    The former state is restored afterwards. The library logs a deprecation notice about arguments that its own assisted
+    path passes to the assistant's ``generate``; no setting avoids the notice.
     """
     log: Any = transformers_logging  # not all of it is annotated
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()

@@ -59,7 +59,7 @@ def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
 
     Three calls are made with the same objects: a complete one, one that is interrupted while it drafts, and another
     complete one. The calls draw the library's own random numbers. Exceptions of the calls are ignored; only the changes
-    count. ``BROKEN`` is appended to the name of an object that the first call leaves unchanged.
+    count. ``BROKEN`` is appended to the name of an object that only the second or third call changes.
     """
     engine.renew()
     before = contents(engine.now)

@@ -90,6 +90,6 @@ def smaller_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram
 
 
 def clearer_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
-    """Yield (difference, program) for every setting that may show a fault in fewer calls."""
+    """Yield (difference, program) for each of the ``clearer_settings`` of ``source``."""
     for said, clearer in clearer_settings(source.setting):
         yield said, source.program(clearer)

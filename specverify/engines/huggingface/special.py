@@ -2,8 +2,8 @@
 
 The drafters are MTP layers, a DFlash drafter, Gemma 4's assistant, and an assistant with another tokenizer.
 
-``setting`` is always the configuration of the call: sampling parameters, draft length, stopping and prompt. A builder is
-a function that takes a setting and returns the call of ``generate`` at this setting.
+``setting`` is always the configuration of the call: sampling parameters, draft length, stopping and prompt. A builder
+is a function that takes a setting and returns the call of ``generate`` at this setting.
 """
 
 from __future__ import annotations
