@@ -219,7 +219,7 @@ class Coupled:
         return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
-        """Take the next recorded item as that of the categorical draw ``draw``, and return it."""
+        """Return the next recorded item, which belongs to the categorical draw ``draw``, and take it off the record."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
@@ -334,10 +334,11 @@ class Coupled:
         return result
 
     def best_of_many(self, scores: Any, rates: Any) -> float:
-        """Return F(T) for a race of exponential clocks: T is the time of the first ring, F its distribution function.
+        """Return the probability that no clock of a race rings before T, the time of the first ring in the plain run.
 
-        T is computed from the recorded values. ``scores`` is the noise vector of the race, and ``rates`` has the rate
-        of each clock.
+        The examined run computes the best score of the race from one uniform number. The returned probability is the
+        value of this number in the plain run. ``scores`` is the noise vector of the race, from whose recorded values T
+        is computed, and ``rates`` has the rate of each clock.
         """
         winner = self.largest_of_many(scores)
         block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
@@ -636,8 +637,9 @@ class Gathered:
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
         """Store ``uniforms``, the numbers of a comparison of several numbers, for ``cell``.
 
-        ``cell`` calls this method, with the parameters of ``Coupled.holds``, only to learn which numbers the comparison
-        constrains. ``cell`` chooses the answer itself; the returned 0 or 1 is not the answer.
+        The parameters are those of ``Coupled.holds``. While ``cell`` runs, the comparison calls this method, so that
+        ``cell`` learns which numbers the comparison constrains. ``cell`` draws the answer itself; the returned 0 or 1
+        has no meaning.
         """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
@@ -696,7 +698,7 @@ class Gathered:
     def value(self, uniform: Any) -> float:
         """Return a value for ``uniform``, from which the caller computes one of very many possible integers.
 
-        The value lies in the interval of the uniform. Different integers get different values.
+        The value lies in the interval of the uniform, at another relative position for each integer of the path.
         """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
@@ -785,11 +787,11 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Choose a value for each number in ``known``, inside its interval; return whether all numbers got one.
+        """Choose a value inside its interval for each number; return whether all numbers got a value.
 
-        ``rng`` chooses the values, often near the ends of the intervals. The result is False if an interval is not
-        wider than rounding. ``wholes`` maps the identity of a number with very many integer outcomes to the integer
-        that was chosen for it; such a number gets the start of its interval.
+        ``known`` has the constraints of the numbers. ``rng`` chooses the values, often near the ends of the intervals.
+        The result is False if an interval is not wider than rounding. The keys of ``wholes`` are the identities of the
+        constraints of random integers with very many values; such a number gets the start of its interval.
         """
         for one in known:
             width = one.high - one.low

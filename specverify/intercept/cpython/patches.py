@@ -164,10 +164,10 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function that, like ``block``, is called without arguments and returns a context manager.
+    """Return a function without arguments that returns ``block()``, a context manager, unless one is already open.
 
-    This is the context manager that ``block()`` returns. While it is open, a further call of the function returns a
-    context manager that does nothing.
+    While such a context manager is open, the function returns a context manager that does nothing. So a patch that
+    nested blocks need is installed once.
     """
     name = f"{block.__module__}.{block.__qualname__}"
 

@@ -158,9 +158,9 @@ class NoiseBlock:
     """All uniform numbers that one call drew."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """Store the call at ``site``, whose comparisons ``draws`` answers.
+        """Store the call at ``site``, which drew ``size`` uniforms; ``draws`` answers comparisons of them.
 
-        ``draw`` identifies the generator state, and ``size`` is the number of uniforms.
+        ``draw`` identifies the generator state from which they were drawn.
         """
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
@@ -344,8 +344,8 @@ def numbers(values: Any, like: Many) -> Many:
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
     """Return one vector of the arrays in ``parts``, noise vectors or plain numbers.
 
-    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the chains of
-    steps of the parts differ.
+    ``join``, a function such as ``np.concatenate``, puts arrays together. Raises ``RuleDeclined`` if the names of the
+    steps of the parts differ; the numbers of the steps may differ.
     """
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]

@@ -51,8 +51,8 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 def _start(seed: int, device: torch.device) -> torch.Tensor:
     """Return the state of a global generator of ``device`` at the start of a run, computed from ``seed``.
 
-    It is the state after seeding with another number that is made from ``seed`` and that a program is not likely to
-    use.
+    It is the state of a generator that was seeded with a number made from ``seed``, which a program is not likely to
+    use as a seed itself.
     """
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 

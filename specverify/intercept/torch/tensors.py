@@ -79,9 +79,9 @@ def known_operation(operation: OpOverload) -> KnownOperation:
 def _in_place(operation: OpOverload) -> Callable[..., Any] | None:
     """Return a handler of ``operation``, an in-place operation such as ``lerp_``; None if there is none.
 
-    The returned handler applies that of the operation that is not in place, here ``lerp``, and overwrites the elements
-    of the tensor with the result. It declines in four cases: the tensor has no symbolic number; it has become an
-    ordinary tensor; the other handler declines; or the result has another dtype or shape.
+    The returned handler calls the handler of the operation that is not in place, here ``lerp``, and overwrites the
+    elements of the tensor with the result. It declines in four cases: the tensor has no symbolic number; the tensor has
+    become an ordinary tensor; the called handler declines; or the result has another dtype or shape.
     """
     name = operation.overloadpacket.__name__
     handler = HANDLERS.get(getattr(torch.ops.aten, name[:-1], None)) if name.endswith("_") else None
@@ -474,9 +474,10 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def only_source(values: Any) -> Categorical | None:
-    """Return the single draw on which all symbolic elements of ``values`` depend; None if there is no such draw.
+    """Return the single categorical draw on which all symbolic elements of ``values`` depend.
 
-    Also None if the draw has more than ``MOST_CARRIED`` outcomes of positive probability.
+    Returns None in two cases: there is no such draw, or it has more than ``MOST_CARRIED`` outcomes of positive
+    probability.
     """
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):
