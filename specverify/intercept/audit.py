@@ -273,8 +273,8 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
     """Yield for the thresholds of a comparison whether they lie inside ``cell``: True if inside, False if outside.
 
-    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` are those of a
-    later one. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
+    ``cell`` is the interval in which the uniform lay after an earlier comparison, and ``thresholds`` belong to a later
+    comparison. A threshold at an end of the cell is skipped. ``drawn`` states that the answer of the later comparison
     was drawn; if it was not, thresholds inside are skipped too.
     """
     for threshold in thresholds:

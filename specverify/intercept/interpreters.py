@@ -128,7 +128,8 @@ class Coupled:
 
     A comparison of one uniform number is answered in two ways: by the recorded value, and by the position of the value
     inside the interval that earlier answers left. This position is uniform again after every answer, so it is looked up
-    among the cumulative weights of the answers. If the two ways differ, an interval was lost or a weight is wrong.
+    among the cumulative weights of the answers. If the two answers differ, an interval was lost or a weight is wrong,
+    and a difference is recorded.
     Races, and comparisons of several numbers together, are answered by the recorded values alone.
     """
 
@@ -185,9 +186,9 @@ class Coupled:
     def take(self, uniform: Any) -> None:
         """Assign a value to ``uniform``, a new symbolic number: the next recorded number.
 
-        If ``uniform`` is one number of a noise vector, its value is the one that ``take_block`` assigned to it. If the
-        record gives only an interval, a value inside it is chosen. Raises ``Parted`` if an outcome was recorded in
-        place of a number.
+        A number of a noise vector gets the value that ``take_block`` assigned to it instead, and the largest number of
+        a race gets its value by ``best_of_many``. If the record gives only an interval, a value inside the interval is
+        chosen. Raises ``Parted`` if an outcome was recorded in place of a number.
         """
         recorded = getattr(uniform.draw, "recorded", None)
         item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
@@ -267,8 +268,8 @@ class Coupled:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the answer of a comparison by the recorded value of ``uniform``, as an index.
 
-        The bounds of the comparison divide the interval in which the uniform is known to lie, and the index is that of
-        the part that contains the value. If several numbers are compared together, the index is 0 for true and 1 for
+        In a comparison of one number, the bounds divide the interval in which the uniform is known to lie; the index is
+        that of the part that contains the value. In a comparison of several numbers, the index is 0 for true and 1 for
         false. ``pmf`` has the probability of each index, and ``lies(value)`` returns the index for a value of the
         uniform. A difference is recorded in two cases: the index has probability 0, or the position of the value inside
         the interval gives another index by ``pmf``.
@@ -317,9 +318,10 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores`` (without ``first`` the smallest), by the recorded values.
+        """Return the index of the largest of ``scores``, or of the smallest if ``first`` is False.
 
-        ``pmf`` is the law of the index in the examined run; an index of probability 0 is recorded as a difference.
+        The recorded values decide. ``pmf`` is the law of the index in the examined run; an index of probability 0 is
+        recorded as a difference.
         """
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
@@ -366,10 +368,10 @@ class Coupled:
         """Check ``result``, the recorded outcome of ``draw``, a draw among very many outcomes, and return it.
 
         ``masses`` are the probabilities of the outcomes, given the earlier answers, as the examined run computed them.
-        A difference is recorded if they do not follow from the law of the draw and its earlier answers, or if
-        ``result`` has probability 0. In the second case the likeliest outcome is returned. ``inside`` is an array of
-        bools if the program only asks whether the outcome is one of those marked True; None if it reads the outcome.
-        ``name`` names the draw in the records.
+        If they do not follow from the law of the draw and its earlier answers, a difference is recorded. If ``result``
+        has probability 0, a difference is recorded too, and the likeliest outcome is returned. ``inside`` is None if
+        the program reads the outcome. If the program only asks whether the outcome is one of several, ``inside`` marks
+        these by True in an array of bools. ``name`` names the draw in messages.
         """
         law, possible = self._laws.setdefault(id(draw), _LawOfDraw(draw, masses, np.ones(len(masses), dtype=bool)))[1:]
         given = np.where(possible, law, 0.0)
@@ -624,9 +626,9 @@ class Gathered:
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the answer of a comparison on this path, an index that ``named`` draws with the law ``pmf``.
 
-        The bounds of the comparison divide the interval in which ``uniform`` is known to lie, and the index is that of
-        one of these parts. If several numbers are compared together, the index is 0 for true and 1 for false.
-        ``lies(value)``, which returns the index for a value of the uniform, is stored as a constraint.
+        In a comparison of one number, the bounds divide the interval in which ``uniform`` is known to lie; the index is
+        that of the part in which the path continues. In a comparison of several numbers, the index is 0 for true and 1
+        for false. ``lies(value)`` returns the index for a value of the uniform; it is stored as a constraint.
         """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)

@@ -424,8 +424,8 @@ def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[.
     """Return ``function``, which another thread will call, changed so that it runs inside the block that is open now.
 
     If no block is open, ``function`` itself is returned. ``pooled`` states that ``function`` is a task of a thread
-    pool, which gets all exceptions of the task. Otherwise exceptions are dropped after the path of the run is
-    abandoned.
+    pool: all its exceptions are raised, because the pool stores them. Exceptions of any other function are dropped
+    after the path of the run is abandoned.
     """
     block = current()
     if block is None:

@@ -214,7 +214,7 @@ def look_around() -> None:
 def moved(number: int) -> Iterator[None]:
     """Context manager: generators have other states, clocks other times, and the operating system returns other bytes.
 
-    ``number`` selects them. At the end everything is restored.
+    ``number`` selects these states, times and bytes. At the end everything is restored.
     """
     with generators_moved(number), elsewhen(number):
         yield

@@ -332,9 +332,10 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the integer nearest to ``value``: if two are equally near, the even one; -0.0 for a number just below 0.
+    """Return the integer nearest to ``value``, drawn if it has few possible values; -0.0 for a number just below 0.
 
-    Refuses numbers that lie halfway between two integers with positive probability.
+    Refuses a number that may lie halfway between two integers with positive probability, because libraries round such a
+    number to the even integer. Also refuses a combination of several numbers.
     """
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")

@@ -270,10 +270,10 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 
 
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a ufunc to a symbolic number and the elements of the other operands.
+    """Apply a ufunc to a symbolic number and the elements of the other operands; NumPy calls this method.
 
-    Returns ``NotImplemented`` if another operand, or an array in ``out``, is of a subclass of ``np.ndarray``, so that
-    NumPy calls that subclass.
+    The parameters are those of NumPy's ``__array_ufunc__``. Returns ``NotImplemented`` if another operand, or an array
+    in ``out``, is of a subclass of ``np.ndarray``, so that NumPy calls that subclass.
     """
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))

@@ -583,10 +583,10 @@ def drawn(value: Any) -> Any:
 def given(value: Continuous) -> int:
     """Return a concrete value for a symbolic integer; later comparisons of the integer agree with this value.
 
-    If at most ``MOST_OUTCOMES`` values are possible, the value is drawn. If at least ``FEWEST`` are, as for a seed, it
-    is computed from the state of the generator and differs in every run. Raises ``NeedsValue`` for a number of values
-    between these limits, for values that are not equally likely integers, and for a seed that was compared together
-    with other random numbers.
+    If at most ``MOST_OUTCOMES`` values are possible, the value is drawn. If at least ``FEWEST`` values are possible, as
+    for a seed, the value is computed from the state of the generator and differs in every run. Raises ``NeedsValue`` in
+    three cases: the number of possible values is between these limits; the values are not equally likely integers; or a
+    seed was compared together with other random numbers.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

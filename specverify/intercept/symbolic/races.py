@@ -405,11 +405,12 @@ def _summand(score: Continuous) -> float:
 
 
 def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
-    """Return the probability that each clock rings first in a second race of the same noise, ``[clocks]``.
+    """Return the probability that each clock rings first in a second race of the same noise, an array ``[clocks]``.
 
-    ``before`` are the rates in the first race (0 for a clock that took no part), ``after`` the rates in the second, all
-    positive. ``total`` is the sum of the rates of the first race, also over clocks that are not in the second.
-    ``first`` is the index of the winner of the first race; None if it is not in the second.
+    The array has the clocks of the second race, and ``after`` has their rates in this race, all positive. ``before``
+    has the rates of the same clocks in the first race (0 for a clock that took no part). ``total`` is the sum of all
+    rates of the first race, also of clocks that are not in the second. ``first`` is the index of the clock that rang
+    first in the first race; None if it is not in the second.
     """
     starts = [rate / again for rate, again in zip(before, after, strict=True)]
     end = inf if first is None else starts[first]

@@ -164,7 +164,7 @@ def accumulated(rule: Callable[[Row], Any], target: Elements, source: Elements, 
 
     ``places`` has the flat index in ``target`` for each element of ``source``; a negative index drops the element. For
     each of these indices ``rule`` gets one row: the element of ``target``, then the elements of ``source`` with this
-    index, in their order. It returns the new element.
+    index, in their order. ``rule`` returns the new element.
     """
     put: dict[int, list[Any]] = {}
     for place, element in zip(places.ravel().tolist(), source.ravel().tolist(), strict=True):

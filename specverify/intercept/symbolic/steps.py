@@ -157,8 +157,8 @@ _LARGEST_LOGARITHM = 700.0
 class MonotoneStep(NamedTuple):
     """One step of a chain of monotone functions: its ``name`` and, for some names, its parameter ``number``.
 
-    ``plus``, ``times`` and ``power`` have a parameter; ``log``, ``exp`` and ``floor`` have none. ``rounded`` is to the
-    nearest float with ``number`` significant bits. Other names are those of ``steps.RULES``.
+    ``plus``, ``times`` and ``power`` have a parameter; ``log``, ``exp`` and ``floor`` have none. ``rounded`` rounds to
+    the nearest float with ``number`` significant bits. Other names are those of ``steps.RULES``.
     """
 
     name: str

@@ -456,10 +456,10 @@ class Uniform:
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int], constraint: Constraint) -> int:
         """Return the answer of a comparison as an index, drawn from ``pmf``.
 
-        The index is that of the interval in which the uniform lies. If several numbers are compared together, it is 0
-        for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform. ``constraint`` states which
-        uniforms the answer constrains, and at which values the answer changes. ``question`` names the kind of
-        comparison in the site of the draw.
+        In a comparison of one number, the index is that of the interval in which the uniform lies. In a comparison of
+        several numbers, it is 0 for true and 1 for false. ``lies(u)`` is the index for a value u of the uniform.
+        ``constraint`` states which uniforms the answer constrains, and at which values the answer changes. ``question``
+        names the kind of comparison in the site of the draw.
         """
         known, coupled = self.known, mode().coupled
         known.asked += 1

@@ -404,12 +404,12 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler that calls ``handler``, and if that declines, computes each element when it is read.
+    """Return a handler that calls ``handler`` and, if ``handler`` declines, defers the computation of each element.
 
-    An element is then ``function`` of the elements of the operands. The returned handler declines too in six cases:
-    large-vocabulary mode is active; the call has keyword arguments; an operand is not of integers, has a symbolic
-    number, or has more than ``MOST_ELEMENTS`` elements; or the result is of floats. ``name`` is the name of the
-    operation.
+    A deferred element is an outcome; when it is read, ``function`` computes it from the elements of the operands. In
+    six cases the returned handler declines too: large-vocabulary mode is active; the call has keyword arguments; an
+    operand is not of integers, has a symbolic number, or has more than ``MOST_ELEMENTS`` elements; or the result is of
+    floats. ``name`` is the name of the operation.
     """
 
     def answer(*operands: Any, **more: Any) -> Any:

@@ -271,8 +271,8 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether ``function`` may draw.
 
-    That is so for operations that draw, for their Python functions, and for all functions written in Python except
-    ``_DRAW_NOTHING``, because these may call a function that draws.
+    The result is True for operations that draw and for their Python functions. It is also True for every function that
+    is written in Python, except those in ``_DRAW_NOTHING``, because the function may call another one that draws.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)

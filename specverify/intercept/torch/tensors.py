@@ -376,8 +376,8 @@ def is_settled(value: Any, shares: bool) -> bool:
     """Return whether ``value``, an argument of an operation, has no symbolic element, also inside lists and tuples.
 
     ``shares`` states that the operation writes to an argument or returns a view of one. The result is then False for
-    every symbolic tensor, even if all its elements are known, because a later write of symbolic numbers would change
-    it. A symbolic tensor that has become an ordinary tensor counts as ordinary.
+    every symbolic tensor, even if all its elements are known, because a later write of symbolic numbers may change
+    the tensor. A symbolic tensor that has become an ordinary tensor counts as ordinary.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
