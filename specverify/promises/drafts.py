@@ -99,7 +99,8 @@ def _wrong_token(
 
     * ``tokens`` is the beginning of one of ``texts``, or begins with one of them: all tokens fit.
     * ``tokens`` begins with the prompt of a request: the tokens after the longest common beginning with a text of such
-      a request must be drafts. A draft is the most probable token of the model ``draft`` after the tokens before it.
+      a request must be drafts, and the first that is no draft is wrong. A draft is the most probable token of the model
+      ``draft`` after the tokens before it.
     * Otherwise the result is the length of the longest common beginning with one of ``texts``.
     """
     shared = [common_length(tokens, text) for text in texts]
