@@ -61,6 +61,25 @@ def argmax_without_draw(traces: Sequence[tuple[Trace, int]]) -> str:
     return f"{said} after {text}, expected a draw from p = {short_row(p)}"
 
 
+def drafts_of_first_round(trace: Trace) -> int:
+    """Return the number of drafts of the first round: the drafts that are queried in sequence after a prompt.
+
+    The queries from the first one to the draft model up to the next one to the target are counted. Returns 0 if the
+    draft model is not queried. ``trace`` has the texts and the model queries of the run.
+    """
+    names = [name for name, _ in trace.queries]
+    if "draft" not in names:
+        return 0
+    begin = names.index("draft")
+    end = names.index("target", begin) if "target" in names[begin:] else len(names)
+    return len({len(text) - len(_prompt_of(trace, text)) for _, text in trace.queries[begin:end]})
+
+
+def _prompt_of(trace: Trace, text: Tokens) -> Tokens:
+    """Return the longest prompt in ``trace`` with which ``text`` begins; () if there is none."""
+    return max((prompt for prompt, _ in trace.texts if _begins(text, prompt)), key=len, default=())
+
+
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
 
@@ -261,19 +280,25 @@ def text_of_other_request(trace: Trace, index: int) -> str:
     return f"p of request {index + 1} is computed after the text of request {other}, not after its own"
 
 
-def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str) -> str:
+def exchanged_answers(wanted: Sequence[Tokens], got: Sequence[Tokens], each: str, batches: Sequence[int] = ()) -> str:
     """Return the sentence that the answers are right but in another order; "" if they are not.
 
     ``wanted`` and ``got`` are the right and the returned texts of all requests, and ``each`` is the word for a request.
+    Answers can change places only inside a batch; ``batches`` are the sizes of the batches, and () means one batch.
     """
-    if sorted(wanted) != sorted(got) or list(wanted) == list(got) or len(set(wanted)) < len(wanted):
-        return ""
-    moved = [
-        f"{each} {i + 1} gets that of {each} {wanted.index(text) + 1}"
-        for i, text in enumerate(got)
-        if text != wanted[i]
-    ]
-    return f"the answers are returned in another order: {', '.join(moved)}"
+    moved: list[str] = []
+    begin = 0
+    for size in batches or (len(wanted),):
+        right, own = list(wanted[begin : begin + size]), list(got[begin : begin + size])
+        if sorted(right) != sorted(own) or (right != own and len(set(right)) < len(right)):
+            return ""
+        moved += [
+            f"{each} {begin + i + 1} gets that of {each} {begin + right.index(text) + 1}"
+            for i, text in enumerate(own)
+            if text != right[i]
+        ]
+        begin += size
+    return f"the answers are returned in another order: {', '.join(moved)}" if moved else ""
 
 
 def _target_after(trace: Trace, own: Tokens) -> Tokens:

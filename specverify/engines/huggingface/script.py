@@ -287,13 +287,13 @@ def _script(build: Callable[[], GenerateCall], fault: Fault, cause: str) -> str:
     named = list(zip(engine.models, names, strict=True))
     models = [model_code(model, name, engine.target, written) for model, name in named]
     settings = [line for model, name in named for line in settings_code(model, name)]
-    caught, anew = _caught(engine, extra)
+    caught = _caught(engine, extra)
     objects = [*models[1:], *tokenizers_code(caught.speculative, written)]
     early = bool(caught.speculative["generation_config"].assistant_early_exit)
     greedy = not caught.plain["generation_config"].do_sample
-    # a call that is made once needs no function, and nothing anew
+    # a call that is made once needs no function, and no copies of what it changes
     several = bool(fault.error) or fault.calls > 1 or not (greedy or fault.changed or fault.cache)
-    anew = anew and several
+    anew = several and engine.newest is not None
     first = () if fault.changed else settings
     calls = _calls(caught, fault, [*(objects if anew else ()), *first], several, names[-1])
     made = calls_code(calls, engine, written)
@@ -323,12 +323,12 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
     return [*calls, ScriptCall(caught.speculative, name, several, tuple(first))]
 
 
-def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return the recorded arguments of the calls of ``generate``, and whether a further call decodes with a new target.
+def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> Caught:
+    """Return the recorded arguments of the calls of ``generate``.
 
     The calls are one without speculation, one with speculation, and the earlier call of ``engine.before()``, if there
     is one. ``extra`` are further arguments of the first two calls. The ``generate`` of the target is replaced during
-    the calls, so the target decodes nothing. The second result is that of ``_is_built_anew``.
+    the calls, so the target decodes nothing.
     """
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
@@ -345,27 +345,8 @@ def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, boo
     caught.clear()
     engine.before()
     earlier, broken = caught[0] if caught else (None, False)
-    engine.target.generate = _never
-    anew = _is_built_anew(engine, extra)
     engine.target.generate = real
-    return Caught(plain, speculative, earlier, broken), anew
-
-
-def _never(**_: Any) -> Any:
-    raise NoScript("the call is made by a model that was not there before, which cannot be written as a script")
-
-
-def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
-    """Return whether a further speculative call of ``engine`` decodes with another target than ``engine.target``.
-
-    The ``generate`` of ``engine.target`` has been replaced by a function that raises ``NoScript``. ``extra`` are
-    further arguments of the call.
-    """
-    try:
-        engine.generate(True, **extra)
-    except NoScript:
-        return False
-    return True
+    return Caught(plain, speculative, earlier, broken)
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
