@@ -209,9 +209,10 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``; None if that is impossible.
+    """Read the draws ``drawn`` of a path as rounds that emit the tokens ``new``.
 
-    ``models`` has the target, the draft model, and the queries of the path.
+    ``models`` has the target, the draft model, and the queries of the path. Returns None if no reading is found, if
+    there are more than ``MOST_DRAWS`` draws, or if several candidates are drawn for one position.
     """
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
