@@ -331,8 +331,9 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
     """Follow at most ``most`` paths of the program ``run``, and append the reuse that is found to ``found``.
 
-    Equally many paths are followed for each outcome of the first two draws. Returns the reason why a path could not be
-    followed (None if all could), and the numbers of paths and of their draws.
+    Equally many paths are followed for each outcome of the first two draws. The search ends at the first path with a
+    reuse. Returns the reason why a path could not be followed (None if all could), and the numbers of paths and of
+    their draws.
     """
     runs = draws = 0
     try:

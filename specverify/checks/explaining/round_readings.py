@@ -756,9 +756,10 @@ class _PathReader:
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield the reading of a round that emits ``new`` after ``text``; nothing if the final text has other tokens.
 
-        ``all_accepted`` are the drafts if all of them are accepted, else None. If they are, a final text without the
-        last draft is also read, with this deviation. ``at`` is the index of the next draw. The other arguments become
-        fields of the yielded ``_Alternative``.
+        There is one exception, for the last round of a path: if all its drafts are accepted, and only the last token is
+        missing in the final text, the round is read with this deviation. ``all_accepted`` are the drafts if all of them
+        are accepted, else None. ``at`` is the index of the next draw. The other arguments become fields of the yielded
+        ``_Alternative``.
         """
         after = text + new
         kept = after[: len(self.final)]
