@@ -48,7 +48,7 @@ ROUNDING = 1e-6
 class Reuse(NamedTuple):
     """One reuse of randomness: two lines use the same random number or the same state of a generator.
 
-    ``second`` is file and line of the second use, and ``sentence`` describes the reuse.
+    ``first`` and ``second`` are file and line of the two uses, and ``sentence`` describes the reuse.
     """
 
     what: str

@@ -164,10 +164,10 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function without arguments that returns ``block()``, a context manager, unless one is already open.
+    """Return a function without arguments that returns ``block()``, a context manager that installs a patch.
 
-    While such a context manager is open, the function returns a context manager that does nothing. So a patch that
-    nested blocks need is installed once.
+    While a context manager that the function returned before is open, the function returns one that does nothing. So a
+    patch that nested blocks need is installed once.
     """
     name = f"{block.__module__}.{block.__qualname__}"
 

@@ -802,7 +802,7 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return what ``fact`` states about its quantity before the steps, as the pair (bound, whether it is below).
+    """Return what ``fact`` states about its quantity before the steps: (bound, whether the quantity is below it).
 
     The steps of the fact's formula are applied backwards to its bound. Returns None for a quantity with limits, or with
     steps that have jumps.

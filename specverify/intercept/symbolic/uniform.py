@@ -301,8 +301,9 @@ class Known:
 class Constraint(NamedTuple):
     """The constraint that the answer of one draw sets on uniform numbers: an interval of one, or a relation of several.
 
-    ``known`` are these numbers. If it is one number, each possible answer confines it to an interval, and ``ends`` are
-    the ends of these intervals. The probabilities of the answers have an error of at most ``within``, beside rounding.
+    ``known`` are these numbers. If there is only one, each possible answer confines this number to an interval, and
+    ``ends`` are the ends of these intervals. The probabilities of the answers have an error of at most ``within``,
+    beside rounding.
     """
 
     known: tuple[Known, ...]

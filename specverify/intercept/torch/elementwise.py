@@ -117,7 +117,7 @@ def hang_on_draws(*operands: Any) -> bool:
 
 
 def template(*operands: Any) -> Any:
-    """Return the first symbolic tensor among the operands; the result of an operation gets its dtype and device."""
+    """Return the first symbolic tensor among the operands; the result of an operation gets its device."""
     return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
 
 
@@ -147,7 +147,8 @@ def arithmetic(name: str) -> Handler:
 def clamping(name: str) -> Handler:
     """Return the handler of ``name``, a clamp, which gives the bound itself a positive probability.
 
-    The handler declines for 16-bit floats: numbers near the bound also round to it, so its probability is not known.
+    The handler declines for 16-bit floats, in which numbers near the bound are rounded to the bound and add to this
+    probability.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:

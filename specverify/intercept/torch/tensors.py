@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class KnownOperation(NamedTuple):
-    """A torch operation: its handler for symbolic tensors, and which arguments it writes or shares storage with."""
+    """A torch operation: its handler for symbolic tensors, and its effects on storage and shape of its arguments."""
 
     operation: OpOverload
     handler: Callable[..., Any] | None
