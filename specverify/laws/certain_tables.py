@@ -83,9 +83,9 @@ def many_after(length: int) -> str:
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) over ``vocabulary`` tokens as tables of ``Fraction``.
 
-    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the rows. In the kinds of ``apart_after``
-    and ``far_after`` it is also an exponent: p and q differ by 2 parts in ``2 << seed``, so a larger seed gives a
-    smaller difference.
+    ``shape`` is the name of a kind of tables of this module. ``seed`` selects the one-hot rows, and the open rows of
+    most kinds. In the kinds of ``apart_after`` and ``far_after`` the open rows depend on ``seed`` as an exponent: the
+    slight differences between p and q are 2 parts in ``2 << seed``, so a larger seed makes them smaller.
     """
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 

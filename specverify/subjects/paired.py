@@ -97,7 +97,10 @@ def paired_made(make: Make) -> tuple[Pairing, ...]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def pairing_in(make: Make, scenario: Scenario) -> Pairing:
-    """Return the pairing of the engine ``make`` in ``scenario``."""
+    """Return the pairing of the engine that ``make`` creates in ``scenario``.
+
+    It has the call without speculation if the engine has such a call.
+    """
     made = made_in(make, scenario)
     seeds = takes_seed(made.speculative)
     each = made.batched and seeds_each_row(made.speculative)

@@ -264,8 +264,9 @@ def _some_verdicts(
 ) -> Iterable[Verdict]:
     """Return the verdicts of the checks ``names``, which all use the same samples.
 
-    If ``known`` contains these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
-    verdicts, within ``seconds``. ``name`` is the name of the subject.
+    If ``known`` contains all these verdicts, they are returned. Otherwise ``work`` draws the samples and returns the
+    verdicts, within ``seconds``. If ``work`` fails, there is only a verdict of the first check, with the reason.
+    ``name`` is the name of the subject.
     """
     if set(names) <= set(known):
         return [known[check] for check in names]
