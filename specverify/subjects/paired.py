@@ -44,9 +44,9 @@ class Served(NamedTuple):
 class Pairing(NamedTuple):
     """An engine in one scenario, to be run with its own random numbers.
 
-    ``make`` creates the engine with speculation, and ``plain`` the same without (None: there is none). Four fields
-    state what its calls take: ``takes_seed`` a seed, ``takes_prompt`` a prompt, ``batched`` a list of prompts, and
-    ``seeds_each_row`` one seed for each prompt of such a list.
+    ``make`` creates the engine with speculation, and ``plain`` the same engine without (None: there is none). Four
+    fields state whether its calls take a seed (``takes_seed``), a prompt (``takes_prompt``), a list of prompts
+    (``batched``), and one seed for each prompt of such a list (``seeds_each_row``).
     """
 
     name: str
