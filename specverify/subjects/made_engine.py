@@ -574,7 +574,8 @@ def _traced_requests(make: Make, requests: Requests, draws: Draws) -> Trace:
     prompts = (each.prompt for each in requests.each)
     models = models_in(requests.scenario)
     served_texts = tuple(zip(prompts, texts, strict=True))
-    return Trace(served_texts, tuple(queries), models.draft, models.target, eos=models.eos)
+    batches = tuple(map(len, requests.batches(requests.each))) if requests.at_once else ()
+    return Trace(served_texts, tuple(queries), models.draft, models.target, eos=models.eos, batches=batches)
 
 
 def _first(end: Any) -> Tokens:

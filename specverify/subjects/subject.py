@@ -200,6 +200,8 @@ class Trace(NamedTuple):
     """For each query, the number of draws made before it."""
     eos: int | None = None
     """The end-of-sequence token; None if there is none."""
+    batches: tuple[int, ...] = ()
+    """The number of requests of each batch; () if requests are served one by one."""
 
 
 class EngineProgram(NamedTuple):

@@ -86,8 +86,8 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
 def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
     """Return an assistant that drafts ``block - 1`` tokens at once from the hidden states of both layers of ``target``.
 
-    It shares the embeddings and the head of the target, so only their size matters; the mask token is the last of the
-    vocabulary. Raises ``ValueError`` for a block of fewer than two tokens.
+    The assistant uses the embeddings and the head of the target. Its mask token is the last token of the vocabulary.
+    Raises ``ValueError`` for a block of fewer than two tokens.
     """
     if block < 2:
         raise ValueError(f"the block has {block} tokens, expected at least 2: the last known one and one to draft")

@@ -40,9 +40,9 @@ def model(precise: bool = True) -> Any:
 
 
 def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
-    """Return a drafter of ``gamma`` tokens, the next of which is always ``script(tokens)``.
+    """Return a drafter that drafts ``gamma`` tokens, each of which is ``script(tokens)``.
 
-    ``tokens`` are all tokens before it: those of the text, and the drafts so far.
+    ``tokens`` are all tokens before the draft: the text and the earlier drafts.
     """
 
     def drafts(input_ids: Any, /, **options: Any) -> Any:
