@@ -34,7 +34,7 @@ class CertificateRefused(Exception):  # noqa: N818 - named for what it says of t
 
 
 class Ratio(NamedTuple):
-    """A quotient: the numerator ``top`` over the product of the denominators ``below``; over 1 for none."""
+    """A quotient: the numerator ``top`` over the product of the denominators ``below``, which is 1 if there is none."""
 
     top: Polynomial
     below: tuple[Polynomial, ...] = ()
@@ -131,7 +131,8 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 def require(fault: str | bool, where: str) -> None:
     """Raise ``CertificateRefused`` if ``fault`` is True or a sentence; do nothing if it is False or "".
 
-    The message is ``where``, the place in the certificate, followed by the sentence.
+    If ``fault`` is a sentence, the message is ``where``, the place in the certificate, and this sentence. If ``fault``
+    is True, the message is ``where``, which then states the fault too.
     """
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
@@ -143,9 +144,10 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
     ``written`` is a part of the certificate. It refers to ``conditions`` and to ``polynomials`` by index, and has one
     of two forms.
 
-    The first form lists ``terms`` and ``equalities``. A term is a number c > 0 and some of the conditions, whose
-    polynomials it multiplies. An equality is a polynomial h times a condition that is an equation. The sum of all terms
-    and equalities must be the zero polynomial, and at least one term must be positive.
+    The first form lists ``terms`` and ``equalities``. A term is a number c > 0 times the polynomials of some
+    conditions, negated for ``<`` and ``<=``, so it is not negative. An equality is a polynomial h times the polynomial
+    of a condition that is an equation, so it is 0. The sum of all terms and equalities must be the zero polynomial, and
+    one term must have only conditions with ``<`` or ``>``, so it is positive. This is a contradiction.
 
     The second form is a case distinction on a condition ``!=``, whose index is ``split``: ``below`` is a proof with
     ``<`` in its place, and ``above`` a proof with ``>``.

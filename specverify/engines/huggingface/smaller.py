@@ -71,7 +71,7 @@ def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
     """Yield the prompts that differ from the setting's in one token.
 
-    Some prompts show a fault more clearly than others.
+    They are tried because some prompts show a fault more clearly than others.
     """
     for place, held in enumerate(setting.prompt):
         for token in range(setting.vocabulary):

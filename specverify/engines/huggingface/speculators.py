@@ -47,7 +47,7 @@ _EXPERTS = {"num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
 
 class Tokenizers(NamedTuple):
-    """Two character-level tokenizers, and two Llamas with their vocabulary sizes."""
+    """Two character-level tokenizers, and for each a model whose vocabulary has the size of the tokenizer's."""
 
     target: Any
     assistant: Any

@@ -55,7 +55,7 @@ def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
 
 
 def lookup(decoding: Decoding) -> Drafter:
-    """Return the library's own drafter, which looks n-grams up in the prompt."""
+    """Return the library's own drafter, which looks up the last tokens earlier in the text and copies what follows."""
     result: Drafter = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=decoding.gamma)
     return result
 

@@ -143,10 +143,10 @@ def eagle_prepare_next_token_padded(
 ) -> None:
     """Write into ``next_token_ids`` the last token that each request emitted.
 
-    The number of tokens that the request emitted is written into ``valid_count``.
-    ``sampled`` has the emitted tokens of each of the ``num_reqs`` requests in its first ``width`` columns; padding and
-    numbers from ``vocab_size`` on are no tokens. For a request that emitted no token, or whose sample is ``discarded``,
-    the request's ``backup`` token and the number 0 are written.
+    The number of tokens that the request emitted is written into ``valid_count``. ``sampled`` has the emitted tokens of
+    each of the ``num_reqs`` requests in its first ``width`` columns; padding and numbers from ``vocab_size`` on are no
+    tokens. For a request that emitted no token, or whose sample is ``discarded``, the request's ``backup`` token and
+    the number 0 are written.
     """
     for request in range(num_reqs):
         row = sampled[request, :width]
